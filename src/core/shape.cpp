@@ -1,0 +1,44 @@
+#include "core/shape.h"
+
+namespace rl {
+
+Dims contiguous_strides(IntSpan sizes) {
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= sizes[i] > 1 ? sizes[i] : 1;
+  }
+  return strides;
+}
+
+bool is_contiguous(IntSpan sizes, IntSpan strides) {
+  int64_t step = 1;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1 && strides[i] != step) {
+      for (int64_t j = 0; j < i; ++j)
+        if (sizes[j] == 0) return true;
+      return false;
+    }
+    step *= sizes[i];
+  }
+  return true;
+}
+
+Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op) {
+  if (a.size() < b.size()) std::swap(a, b);
+  Dims out(a);
+  int64_t shift = a.size() - b.size();
+  for (int64_t i = 0; i < b.size(); ++i) {
+    int64_t x = a[i + shift], y = b[i];
+    if (x == y || y == 1) continue;
+    if (x != 1)
+      fail(ErrorKind::Runtime, op, ": The size of tensor a (", x, ") must match the size of tensor b (", y,
+           ") at non-singleton dimension ", i + shift, "; shapes ", a, " and ", b);
+    out[i + shift] = y;
+  }
+  return out;
+}
+
+}  // namespace rl

@@ -1,0 +1,152 @@
+// Dims: a short list of sizes or strides, kept inline up to six entries.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <ostream>
+#include <vector>
+
+#include "core/error.h"
+
+namespace rl {
+
+inline constexpr int max_dims = 64;
+
+// A borrowed list of integers.
+struct IntSpan {
+  const int64_t* data_ = nullptr;
+  int64_t size_ = 0;
+  IntSpan() = default;
+  IntSpan(const int64_t* data, int64_t size) : data_(data), size_(size) {}
+  IntSpan(const std::vector<int64_t>& v) : data_(v.data()), size_(static_cast<int64_t>(v.size())) {}
+  IntSpan(const std::initializer_list<int64_t>& v) : data_(v.begin()), size_(static_cast<int64_t>(v.size())) {}
+  int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const int64_t* data() const { return data_; }
+  const int64_t* begin() const { return data_; }
+  const int64_t* end() const { return data_ + size_; }
+  int64_t operator[](int64_t i) const { return data_[i]; }
+  bool operator==(IntSpan other) const {
+    return size_ == other.size_ && (size_ == 0 || std::memcmp(data_, other.data_, 8 * size_) == 0);
+  }
+  bool operator!=(IntSpan other) const { return !(*this == other); }
+};
+
+class Dims {
+ public:
+  static constexpr int inline_capacity = 6;
+  Dims() = default;
+  explicit Dims(int64_t size, int64_t fill = 0) { resize(size, fill); }
+  Dims(std::initializer_list<int64_t> v) { assign(v.begin(), static_cast<int64_t>(v.size())); }
+  Dims(IntSpan v) { assign(v.data(), v.size()); }
+  Dims(const std::vector<int64_t>& v) { assign(v.data(), static_cast<int64_t>(v.size())); }
+  Dims(const Dims& other) { assign(other.data(), other.size_); }
+  Dims(Dims&& other) noexcept { steal(other); }
+  Dims& operator=(const Dims& other) {
+    if (this != &other) assign(other.data(), other.size_);
+    return *this;
+  }
+  Dims& operator=(Dims&& other) noexcept {
+    if (this != &other) {
+      release();
+      steal(other);
+    }
+    return *this;
+  }
+  ~Dims() { release(); }
+
+  int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int64_t* data() { return heap_ ? heap_ : inline_; }
+  const int64_t* data() const { return heap_ ? heap_ : inline_; }
+  int64_t* begin() { return data(); }
+  int64_t* end() { return data() + size_; }
+  const int64_t* begin() const { return data(); }
+  const int64_t* end() const { return data() + size_; }
+  int64_t& operator[](int64_t i) { return data()[i]; }
+  int64_t operator[](int64_t i) const { return data()[i]; }
+  int64_t& back() { return data()[size_ - 1]; }
+  int64_t back() const { return data()[size_ - 1]; }
+  operator IntSpan() const { return {data(), size_}; }
+  bool operator==(const Dims& other) const { return IntSpan(*this) == IntSpan(other); }
+  bool operator!=(const Dims& other) const { return !(*this == other); }
+
+  void assign(const int64_t* from, int64_t n) {
+    reserve(n);
+    if (n) std::memmove(data(), from, 8 * static_cast<size_t>(n));
+    size_ = static_cast<int32_t>(n);
+  }
+  void resize(int64_t n, int64_t fill = 0) {
+    reserve(n);
+    for (int64_t i = size_; i < n; ++i) data()[i] = fill;
+    size_ = static_cast<int32_t>(n);
+  }
+  void push_back(int64_t value) {
+    reserve(size_ + 1);
+    data()[size_++] = value;
+  }
+  void insert(int64_t at, int64_t value) {
+    push_back(value);
+    for (int64_t i = size_ - 1; i > at; --i) data()[i] = data()[i - 1];
+    data()[at] = value;
+  }
+  void erase(int64_t at) {
+    for (int64_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
+    --size_;
+  }
+
+ private:
+  void reserve(int64_t n) {
+    if (n <= inline_capacity || n <= capacity_) return;
+    int64_t bigger = n < 16 ? 16 : 2 * n;
+    int64_t* fresh = new int64_t[static_cast<size_t>(bigger)];
+    if (size_) std::memcpy(fresh, data(), 8 * static_cast<size_t>(size_));
+    delete[] heap_;
+    heap_ = fresh;
+    capacity_ = static_cast<int32_t>(bigger);
+  }
+  void steal(Dims& other) {
+    size_ = other.size_;
+    capacity_ = other.capacity_;
+    heap_ = other.heap_;
+    if (!heap_ && size_) std::memcpy(inline_, other.inline_, 8 * static_cast<size_t>(size_));
+    other.heap_ = nullptr;
+    other.size_ = other.capacity_ = 0;
+  }
+  void release() {
+    delete[] heap_;
+    heap_ = nullptr;
+    capacity_ = 0;
+  }
+  int32_t size_ = 0;
+  int32_t capacity_ = 0;
+  int64_t* heap_ = nullptr;
+  int64_t inline_[inline_capacity];
+};
+
+inline std::ostream& operator<<(std::ostream& out, IntSpan dims) {
+  out << '[';
+  for (int64_t i = 0; i < dims.size(); ++i) out << (i ? ", " : "") << dims[i];
+  return out << ']';
+}
+inline std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << IntSpan(dims); }
+
+inline int64_t product(IntSpan dims) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+Dims contiguous_strides(IntSpan sizes);
+bool is_contiguous(IntSpan sizes, IntSpan strides);
+Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op);  // RuntimeError where they do not agree
+
+// A dim in [-ndim, ndim) as one in [0, ndim); IndexError otherwise. A 0-d tensor takes 0 and -1.
+inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+  int64_t range = ndim ? ndim : 1;
+  if (__builtin_expect(dim < -range || dim >= range, 0))
+    fail(ErrorKind::Index, op, ": Dimension out of range (expected to be in range of [", -range, ", ",
+         range - 1, "], but got ", dim, ")");
+  return dim < 0 ? dim + range : dim;
+}
+
+}  // namespace rl
