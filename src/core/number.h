@@ -63,9 +63,9 @@ struct bfloat16 {
   }
 };
 
-template <class T> struct is_complex : std::false_type {};
-template <class T> struct is_complex<std::complex<T>> : std::true_type {};
-template <class T> inline constexpr bool is_complex_v = is_complex<T>::value;
+template <class T> struct is_std_complex : std::false_type {};
+template <class T> struct is_std_complex<std::complex<T>> : std::true_type {};
+template <class T> inline constexpr bool is_complex_v = is_std_complex<T>::value;
 template <class T>
 inline constexpr bool is_reduced_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 

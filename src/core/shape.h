@@ -12,14 +12,13 @@ namespace rl {
 
 inline constexpr int max_dims = 64;
 
-// A borrowed list of integers.
+// A borrowed list of integers; a literal list becomes a Dims.
 struct IntSpan {
   const int64_t* data_ = nullptr;
   int64_t size_ = 0;
   IntSpan() = default;
   IntSpan(const int64_t* data, int64_t size) : data_(data), size_(size) {}
   IntSpan(const std::vector<int64_t>& v) : data_(v.data()), size_(static_cast<int64_t>(v.size())) {}
-  IntSpan(const std::initializer_list<int64_t>& v) : data_(v.begin()), size_(static_cast<int64_t>(v.size())) {}
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const int64_t* data() const { return data_; }

@@ -1,0 +1,24 @@
+// Where a tensor lives. `meta` tensors have a shape and a dtype but no data.
+#pragma once
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+namespace rl {
+
+enum class DeviceType : int8_t { CPU, Meta, CUDA };
+
+struct Device {
+  DeviceType type = DeviceType::CPU;
+  int8_t index = -1;
+  bool operator==(Device other) const { return type == other.type && index == other.index; }
+  bool operator!=(Device other) const { return !(*this == other); }
+  bool is_meta() const { return type == DeviceType::Meta; }
+};
+
+const char* name(DeviceType type);
+Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"; RuntimeError otherwise
+std::string to_string(Device device);
+inline std::ostream& operator<<(std::ostream& out, Device d) { return out << to_string(d); }
+
+}  // namespace rl

@@ -1,0 +1,65 @@
+// Intrusive atomic reference counts: Ref<T> owns one count of a T that has `refs` and `destroy()`.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace rl {
+
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}
+  Ref(const Ref& other) : p_(other.p_) { retain(p_); }
+  Ref(Ref&& other) noexcept : p_(other.p_) { other.p_ = nullptr; }
+  template <class U> Ref(Ref<U>&& other) noexcept : p_(other.release()) {}
+  template <class U> Ref(const Ref<U>& other) : p_(other.get()) { retain(p_); }
+  Ref& operator=(const Ref& other) {
+    Ref(other).swap(*this);
+    return *this;
+  }
+  Ref& operator=(Ref&& other) noexcept {
+    Ref(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Ref() { drop(p_); }
+
+  static Ref adopt(T* p) {  // takes over a count
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
+  static Ref share(T* p) {  // adds a count
+    retain(p);
+    return adopt(p);
+  }
+  T* release() {
+    T* p = p_;
+    p_ = nullptr;
+    return p;
+  }
+  void swap(Ref& other) noexcept { std::swap(p_, other.p_); }
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  bool operator==(const Ref& other) const { return p_ == other.p_; }
+  bool operator!=(const Ref& other) const { return p_ != other.p_; }
+
+ private:
+  static void retain(T* p) {
+    if (p) p->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+  static void drop(T* p) {
+    if (p && p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) p->destroy();
+  }
+  T* p_ = nullptr;
+};
+
+template <class T, class... Args>
+Ref<T> make_ref(Args&&... args) {  // T starts with refs == 1
+  return Ref<T>::adopt(new T(std::forward<Args>(args)...));
+}
+
+}  // namespace rl

@@ -1,0 +1,65 @@
+#include "core/thread_state.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace rl {
+
+thread_local ThreadState* thread_state_pointer = nullptr;
+
+namespace {
+
+void release_list(FreeList& list) {
+  while (list.head) {
+    void* next = *static_cast<void**>(list.head);
+    std::free(list.head);
+    list.head = next;
+  }
+  list.count = 0;
+}
+
+void release_thread_state(void* p) {
+  auto* state = static_cast<ThreadState*>(p);
+  thread_state_pointer = nullptr;
+  for (FreeList& list : state->small) release_list(list);
+  release_list(state->tensors);
+  release_list(state->storages);
+  delete state;
+}
+
+pthread_key_t exit_key() {
+  static pthread_key_t key = [] {
+    pthread_key_t k;
+    pthread_key_create(&k, release_thread_state);
+    return k;
+  }();
+  return key;
+}
+
+}  // namespace
+
+ThreadState& make_thread_state() {
+  thread_state_pointer = new ThreadState;
+  pthread_setspecific(exit_key(), thread_state_pointer);
+  return *thread_state_pointer;
+}
+
+void* pool_allocate_slow(size_t bytes) {
+  void* p = nullptr;
+  if (posix_memalign(&p, 64, (bytes + 63) & ~size_t(63)) != 0) throw std::bad_alloc();
+  return p;
+}
+
+void pool_free_slow(FreeList& list, void* p) {
+  std::free(p);  // full: return half, so that a burst elsewhere does not keep its memory here
+  for (int i = 0; i < 128; ++i) {
+    void* next = *static_cast<void**>(list.head);
+    std::free(list.head);
+    list.head = next;
+    --list.count;
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,82 @@
+// What each thread carries: the mode word and small caches, behind one initial-exec TLS pointer
+// (more static TLS than that fails to load next to other large libraries).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rl {
+
+// Bits of the mode word. Zero is the common case: every rare path costs that one test.
+enum ModeBit : uint32_t {
+  NoGrad = 1,          // recording is off
+  Inference = 2,       // inference_mode: no recording and no version counters
+  SavedHooks = 4,      // pack hooks for saved tensors are installed
+  Anomaly = 8,         // detect_anomaly
+  FunctionMode = 16,   // a __torch_function__ mode is active
+  Autocast = 32,
+  Profiling = 64,
+  InBackward = 128,    // this thread runs a backward pass
+  NoTorchFunction = 256,  // the subclass protocol is switched off
+};
+
+struct FreeList {
+  void* head = nullptr;
+  uint32_t count = 0;
+};
+
+inline constexpr int small_class_count = 32;  // of 64 to 2048 bytes, in steps of 64
+
+struct ThreadState {
+  uint32_t mode = 0;
+  uint32_t inplace_policy = 0;
+  FreeList small[small_class_count];
+  FreeList tensors;
+  FreeList storages;
+};
+
+extern thread_local ThreadState* thread_state_pointer __attribute__((tls_model("initial-exec")));
+ThreadState& make_thread_state();
+
+inline ThreadState& thread_state() {
+  ThreadState* p = thread_state_pointer;
+  return __builtin_expect(p != nullptr, 1) ? *p : make_thread_state();
+}
+inline uint32_t& mode() { return thread_state().mode; }
+inline bool grad_enabled() { return !(mode() & NoGrad); }
+
+// Sets or clears bits of the mode word for a scope.
+class ModeGuard {
+ public:
+  ModeGuard(uint32_t set, uint32_t clear) : saved_(mode()) { mode() = (saved_ | set) & ~clear; }
+  ~ModeGuard() { mode() = saved_; }
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+
+ private:
+  uint32_t saved_;
+};
+struct NoGradGuard : ModeGuard { NoGradGuard() : ModeGuard(NoGrad, 0) {} };
+struct GradModeGuard : ModeGuard {
+  explicit GradModeGuard(bool enabled) : ModeGuard(NoGrad * !enabled, NoGrad * enabled) {}
+};
+
+// Fixed-size blocks from a per-thread free list; any thread may free them.
+void* pool_allocate_slow(size_t bytes);
+inline void* pool_allocate(FreeList& list, size_t bytes) {
+  void* p = list.head;
+  if (__builtin_expect(p != nullptr, 1)) {
+    list.head = *static_cast<void**>(p);
+    --list.count;
+    return p;
+  }
+  return pool_allocate_slow(bytes);
+}
+void pool_free_slow(FreeList& list, void* p);
+inline void pool_free(FreeList& list, void* p) {
+  if (__builtin_expect(list.count >= 256, 0)) return pool_free_slow(list, p);
+  *static_cast<void**>(p) = list.head;
+  list.head = p;
+  ++list.count;
+}
+
+}  // namespace rl

@@ -1,0 +1,37 @@
+// Where in the user's program an op was called. bind/ installs the function that knows.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace rl {
+
+// A code object and an instruction in it, resolved to a line only when an error asks.
+struct SourceLocation {
+  void* code = nullptr;
+  int32_t instruction = 0;
+};
+
+struct SourceTracer {
+  SourceLocation (*here)() = nullptr;              // the current line, or an empty location
+  std::string (*describe)(SourceLocation) = nullptr;  // 'line 12 of train.py, in step'
+  void (*forget)(SourceLocation) = nullptr;        // releases what `here` retained
+};
+extern SourceTracer source_tracer;
+
+inline SourceLocation source_here() { return source_tracer.here ? source_tracer.here() : SourceLocation{}; }
+inline std::string describe(SourceLocation where) {
+  return where.code && source_tracer.describe ? source_tracer.describe(where) : std::string();
+}
+inline void forget(SourceLocation& where) {
+  if (where.code) source_tracer.forget(where);
+  where.code = nullptr;
+}
+
+// Which op changed bytes in place, and where.
+struct ChangeNote {
+  const char* op;
+  SourceLocation where;
+  ~ChangeNote() { forget(where); }
+};
+
+}  // namespace rl
