@@ -1,0 +1,307 @@
+#include "tensor/tensor.h"
+
+#include <algorithm>
+#include <new>
+
+namespace rl {
+
+void (*release_python)(void* object) = nullptr;
+
+namespace {
+
+std::atomic<int64_t> live{0};
+
+TensorImpl* fresh() {
+  live.fetch_add(1, std::memory_order_relaxed);
+  return new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
+}
+
+// Bytes for a contiguous tensor; RuntimeError if the count overflows.
+int64_t contiguous_bytes(IntSpan sizes, DType dtype) {
+  int64_t n = itemsize(dtype);
+  bool empty = false, overflow = false;
+  for (int64_t d : sizes) {
+    check(d >= 0, "Trying to create tensor with negative dimension ", d, ": ", sizes);
+    empty = empty || d == 0;
+    if (d) overflow = overflow || __builtin_mul_overflow(n, d, &n);
+  }
+  if (empty) return 0;
+  check(!overflow, "Storage size calculation overflowed with sizes=", sizes);
+  return n;
+}
+
+int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
+  int64_t last = 0;
+  bool overflow = false;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", sizes);
+    if (sizes[i] == 0) return 0;
+    int64_t reach = 0;
+    overflow = overflow || __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+               __builtin_add_overflow(last, reach, &last);
+  }
+  int64_t bytes = 0;
+  overflow = overflow || __builtin_mul_overflow(last + 1, itemsize(dtype), &bytes);
+  check(!overflow, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  return bytes;
+}
+
+// Dims from the fastest to the slowest.
+Dims stride_order(IntSpan sizes, IntSpan strides) {
+  Dims order(sizes.size());
+  for (int64_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    if (sizes[a] == 1 || sizes[b] == 1) return false;
+    return strides[a] < strides[b];
+  });
+  return order;
+}
+
+}  // namespace
+
+int64_t live_tensors() { return live.load(); }
+
+void TensorImpl::refresh() {
+  numel = product(sizes);
+  data = storage && storage->data ? static_cast<char*>(storage->data) + offset * itemsize(dtype) : nullptr;
+}
+
+void TensorImpl::destroy() {
+  void* object = owns_python ? python : nullptr;
+  this->~TensorImpl();
+  live.fetch_sub(1, std::memory_order_relaxed);
+  pool_free(thread_state().tensors, this);
+  if (object) release_python(object);
+}
+
+Tensor empty(IntSpan sizes, TensorOptions options) {
+  check_implemented(options.device.type != DeviceType::CUDA,
+                    "rushlight was built without CUDA: use device 'cpu' (asked for ", options.device, ")");
+  int64_t bytes = contiguous_bytes(sizes, options.dtype);
+  Ref<Storage> storage = Storage::create(bytes, options.device);
+  TensorImpl* impl = fresh();
+  impl->dtype = options.dtype;
+  impl->device = options.device;
+  impl->sizes = Dims(sizes);
+  impl->strides.resize(sizes.size());
+  int64_t step = 1;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    impl->strides[i] = step;
+    step *= sizes[i] > 1 ? sizes[i] : 1;
+  }
+  impl->data = storage->data;
+  impl->numel = bytes / itemsize(options.dtype);
+  impl->storage = std::move(storage);
+  impl->inference = mode() & Inference;
+  return Tensor(Ref<TensorImpl>::adopt(impl));
+}
+
+Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
+  check_implemented(options.device.type != DeviceType::CUDA,
+                    "rushlight was built without CUDA: use device 'cpu' (asked for ", options.device, ")");
+  check(sizes.size() == strides.size(), "empty_strided: sizes ", sizes, " and strides ", strides,
+        " differ in length");
+  for (int64_t s : strides) check(s >= 0, "empty_strided: negative strides are not supported: ", strides);
+  Ref<Storage> storage = Storage::create(strided_bytes(sizes, strides, options.dtype), options.device);
+  TensorImpl* impl = fresh();
+  impl->dtype = options.dtype;
+  impl->device = options.device;
+  impl->sizes = Dims(sizes);
+  impl->strides = Dims(strides);
+  impl->storage = std::move(storage);
+  impl->inference = mode() & Inference;
+  impl->refresh();
+  return Tensor(Ref<TensorImpl>::adopt(impl));
+}
+
+Tensor empty_like(const Tensor& t, DType dtype) {
+  if (t.is_contiguous()) return empty(t.sizes(), options(t, dtype));
+  return empty_strided(t.sizes(), dense_strides_like(t.sizes(), t.strides()), options(t, dtype));
+}
+Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }
+
+Tensor wrap_number(const Scalar& value) {
+  Tensor t = empty({nullptr, 0}, {value.kind(), {}});
+  switch (value.kind()) {
+    case DType::Bool: *t.data<bool>() = value.to<bool>(); break;
+    case DType::Int64: *t.data<int64_t>() = value.to<int64_t>(); break;
+    case DType::Float64: *t.data<double>() = value.to<double>(); break;
+    default: *t.data<complex128>() = value.to<complex128>();
+  }
+  t.impl()->wrapped_number = true;
+  return t;
+}
+
+Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
+  TensorImpl* impl = fresh();
+  const TensorImpl* from = t.impl();
+  impl->dtype = from->dtype;
+  impl->device = from->device;
+  impl->storage = from->storage;
+  impl->offset = offset;
+  impl->inference = from->inference;
+  impl->sizes = Dims(sizes);
+  impl->strides = Dims(strides);
+  impl->refresh();
+  return Tensor(Ref<TensorImpl>::adopt(impl));
+}
+Tensor alias(const Tensor& t) { return alias(t, t.sizes(), t.strides(), t.offset()); }
+
+Tensor data_alias(const Tensor& t) {
+  Tensor out = alias(t);
+  out.impl()->storage = Storage::alias(t.storage());
+  return out;
+}
+
+bool is_dense(IntSpan sizes, IntSpan strides) {
+  int64_t step = 1;
+  for (int64_t d : stride_order(sizes, strides)) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] == 1) continue;
+    if (strides[d] != step) return false;
+    step *= sizes[d];
+  }
+  return true;
+}
+
+Dims dense_strides_like(IntSpan sizes, IntSpan strides) {
+  if (is_dense(sizes, strides)) {
+    for (int64_t s : sizes)
+      if (s == 0) return contiguous_strides(sizes);
+    return Dims(strides);
+  }
+  Dims out(sizes.size());
+  int64_t step = 1;
+  for (int64_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1 && strides[i] == 0) return contiguous_strides(sizes);
+  for (int64_t d : stride_order(sizes, strides)) {
+    out[d] = step;
+    step *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return out;
+}
+
+bool has_internal_overlap(IntSpan sizes, IntSpan strides) {
+  for (int64_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1 && strides[i] == 0) return true;
+  return false;
+}
+
+Overlap memory_overlap(const Tensor& a, const Tensor& b) {
+  const TensorImpl *x = a.impl(), *y = b.impl();
+  if (!x->data || !y->data || x->numel == 0 || y->numel == 0) return Overlap::None;
+  if (x->data == y->data && x->dtype == y->dtype && x->sizes == y->sizes && x->strides == y->strides)
+    return Overlap::Same;
+  auto range = [](const TensorImpl* t) {
+    auto low = reinterpret_cast<intptr_t>(t->data), high = low;
+    for (int64_t i = 0; i < t->sizes.size(); ++i)
+      high += (t->sizes[i] - 1) * t->strides[i] * itemsize(t->dtype);
+    return std::pair<intptr_t, intptr_t>(low, high + itemsize(t->dtype));
+  };
+  auto [x0, x1] = range(x);
+  auto [y0, y1] = range(y);
+  return x0 < y1 && y0 < x1 ? Overlap::Partial : Overlap::None;
+}
+
+bool view_strides(const Tensor& t, IntSpan sizes, Dims& out) {
+  const Dims &old_sizes = t.sizes(), &old_strides = t.strides();
+  out.resize(sizes.size());
+  if (t.numel() == 0) {
+    if (old_sizes == Dims(sizes)) out = old_strides;
+    else out = contiguous_strides(sizes);
+    return true;
+  }
+  // Walks both shapes from the back; a run of old dims that is one block in memory may be cut anew.
+  int64_t next = sizes.size() - 1, block = 1, taken = 1;
+  int64_t block_stride = old_sizes.empty() ? 1 : old_strides.back();
+  for (int64_t d = old_sizes.size() - 1; d >= 0; --d) {
+    block *= old_sizes[d];
+    bool ends = d == 0 || (old_sizes[d - 1] != 1 && old_strides[d - 1] != block * block_stride);
+    if (!ends) continue;
+    while (next >= 0 && (taken < block || sizes[next] == 1)) {
+      out[next] = taken * block_stride;
+      taken *= sizes[next--];
+    }
+    if (taken != block) return false;
+    if (d > 0) {
+      block = taken = 1;
+      block_stride = old_strides[d - 1];
+    }
+  }
+  for (; next >= 0; --next) out[next] = taken * block_stride;
+  return true;
+}
+
+Dims infer_size(IntSpan requested, int64_t numel, const char* op) {
+  Dims sizes(requested);
+  int64_t known = 1, unknown = -1;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1) {
+      check(unknown < 0, op, ": only one dimension can be inferred, got shape ", requested);
+      unknown = i;
+    } else {
+      check(sizes[i] >= 0, op, ": invalid shape dimension ", sizes[i], " in ", requested);
+      bool overflow = __builtin_mul_overflow(known, sizes[i], &known);
+      check(!overflow, op, ": shape ", requested, " is invalid for input of size ", numel);
+    }
+  }
+  if (unknown >= 0) {
+    check(known != 0, op, ": cannot reshape tensor of ", numel, " elements into shape ", requested,
+          " because the unspecified dimension size -1 can be any value and is ambiguous");
+    check(numel % known == 0, op, ": shape '", requested, "' is invalid for input of size ", numel);
+    sizes[unknown] = numel / known;
+  } else {
+    check(known == numel, op, ": shape '", requested, "' is invalid for input of size ", numel);
+  }
+  return sizes;
+}
+
+namespace {
+int category(DType t) { return t == DType::Bool ? 0 : is_integral(t) ? 1 : is_floating(t) ? 2 : 3; }
+}  // namespace
+
+void Promotion::add(const Tensor& t) {
+  DType dtype = t.dtype();
+  int rank = 2;
+  if (t.dim() == 0) {
+    rank = 1;
+    if (t.impl()->wrapped_number) {
+      rank = 0;
+      if (is_complex(dtype)) dtype = to_complex(default_dtype());
+      else if (is_floating(dtype)) dtype = default_dtype();
+    }
+  }
+  int& slot = ranks_[rank];
+  slot = slot < 0 ? static_cast<int>(dtype)
+                  : static_cast<int>(promote(static_cast<DType>(slot), dtype));
+}
+
+void Promotion::add(const Scalar& s) {
+  DType dtype = tensor_dtype(s);
+  int& slot = ranks_[0];
+  slot = slot < 0 ? static_cast<int>(dtype)
+                  : static_cast<int>(promote(static_cast<DType>(slot), dtype));
+}
+
+DType Promotion::result() const {
+  // A lower rank only counts where its category is higher.
+  int current = -1;
+  for (int rank = 2; rank >= 0; --rank) {
+    if (ranks_[rank] < 0) continue;
+    DType t = static_cast<DType>(ranks_[rank]);
+    if (current < 0) current = ranks_[rank];
+    else if (category(t) > category(static_cast<DType>(current)))
+      current = static_cast<int>(promote(static_cast<DType>(current), t));
+  }
+  return current < 0 ? default_dtype() : static_cast<DType>(current);
+}
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && !a.impl()->wrapped_number && !b.impl()->wrapped_number) return a.dtype();
+  Promotion p;
+  p.add(a);
+  p.add(b);
+  return p.result();
+}
+
+}  // namespace rl

@@ -1,0 +1,162 @@
+// Tensor: a counted handle on a TensorImpl (shape, dtype, a window on a Storage, autograd links).
+#pragma once
+#include <memory>
+
+#include "core/scalar.h"
+#include "core/storage.h"
+#include "core/view.h"
+
+namespace rl {
+
+class Tensor;
+
+// The part of a graph node that a tensor needs to know; autograd/node.h has the rest.
+struct NodeBase {
+  std::atomic<int32_t> refs{1};
+  virtual void destroy() = 0;
+
+ protected:
+  virtual ~NodeBase() = default;
+};
+
+// Rarely present autograd state (gradient, hooks, accumulator); autograd/meta.h defines it.
+struct MetaBase {
+  virtual ~MetaBase() = default;
+};
+
+// How a view was made from its base, where sizes, strides and offset alone do not tell (another dtype).
+struct ViewRule {
+  std::atomic<int32_t> refs{1};
+  virtual Tensor replay(const Tensor& base) const = 0;
+  void destroy() { delete this; }
+
+ protected:
+  virtual ~ViewRule() = default;
+};
+
+// Whether an in-place op on a view can be recorded.
+enum class ViewOrigin : uint8_t { Recorded, NoGradMode, InferenceMode, CustomFunction };
+
+struct TensorImpl {
+  std::atomic<int32_t> refs{1};
+  DType dtype = DType::Float32;
+  Device device;
+  bool requires_grad = false;    // asked for by the user; a non-leaf has grad_fn instead
+  bool wrapped_number = false;   // made of a Python number: yields in type promotion
+  bool inference = false;
+  bool owns_python = false;      // the Python object's life hangs on this impl, not the reverse
+  ViewOrigin view_origin = ViewOrigin::Recorded;
+  bool retains_grad = false;
+  uint32_t output_nr = 0;        // which output of grad_fn this is
+  uint32_t view_version = 0;     // storage version at which grad_fn of a view was last right
+  void* data = nullptr;
+  int64_t numel = 1;
+  int64_t offset = 0;            // in elements
+  Ref<Storage> storage;
+  Ref<NodeBase> grad_fn;
+  Ref<TensorImpl> base;          // of a differentiable view
+  Ref<ViewRule> view_rule;
+  std::unique_ptr<MetaBase> meta;
+  void* python = nullptr;        // the Python object, belongs to bind/
+  Dims sizes;
+  Dims strides;
+
+  void destroy();
+  void refresh();                // recomputes data and numel after a change of storage or shape
+};
+
+// Releases the Python object that an impl owns; installed by bind/.
+extern void (*release_python)(void* object);
+int64_t live_tensors();
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const { return defined(); }
+  TensorImpl* impl() const { return impl_.get(); }
+  const Ref<TensorImpl>& ref() const { return impl_; }
+  Ref<TensorImpl>& ref() { return impl_; }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  bool is_meta() const { return impl_->device.is_meta(); }
+  int64_t dim() const { return impl_->sizes.size(); }
+  int64_t numel() const { return impl_->numel; }
+  const Dims& sizes() const { return impl_->sizes; }
+  const Dims& strides() const { return impl_->strides; }
+  int64_t size(int64_t d) const { return impl_->sizes[wrap_dim(d, dim(), "size")]; }
+  int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
+  int64_t offset() const { return impl_->offset; }
+  const Ref<Storage>& storage() const { return impl_->storage; }
+  template <class T> T* data() const { return static_cast<T*>(impl_->data); }
+  bool is_contiguous() const { return rl::is_contiguous(sizes(), strides()); }
+  bool is_complex() const { return rl::is_complex(dtype()); }
+  bool is_floating() const { return rl::is_floating(dtype()); }
+
+  bool requires_grad() const { return impl_->requires_grad || impl_->grad_fn; }
+  bool is_leaf() const { return !impl_->grad_fn; }
+  bool is_view() const { return static_cast<bool>(impl_->base); }
+  uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
+
+  View view() const {
+    return {impl_->data, impl_->sizes.data(), impl_->strides.data(), dim(), impl_->numel, impl_->dtype};
+  }
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+using TensorList = std::vector<Tensor>;
+using OptionalTensor = Tensor;  // undefined stands for None
+
+struct TensorOptions {
+  DType dtype = DType::Float32;
+  Device device;
+};
+inline TensorOptions options(const Tensor& t) { return {t.dtype(), t.device()}; }
+inline TensorOptions options(const Tensor& t, DType dtype) { return {dtype, t.device()}; }
+
+// Uninitialised, contiguous (or with the given strides).
+Tensor empty(IntSpan sizes, TensorOptions options);
+Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options);
+// The same sizes, and strides in the same order if dense (torch.preserve_format).
+Tensor empty_like(const Tensor& t);
+Tensor empty_like(const Tensor& t, DType dtype);
+// A 0-d tensor of a Python number that yields in type promotion.
+Tensor wrap_number(const Scalar& value);
+
+// Another window on the same storage: no autograd history, no base.
+Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);
+Tensor alias(const Tensor& t);
+// The same bytes with a version counter of its own (`.data`).
+Tensor data_alias(const Tensor& t);
+
+// Dense and free of overlap in some order of the dims, so that strides can be kept for a result.
+bool is_dense(IntSpan sizes, IntSpan strides);
+Dims dense_strides_like(IntSpan sizes, IntSpan strides);
+bool has_internal_overlap(IntSpan sizes, IntSpan strides);  // a size > 1 with stride 0
+enum class Overlap { None, Same, Partial };
+Overlap memory_overlap(const Tensor& a, const Tensor& b);   // Same: element for element
+
+// Strides of `t` as a view of shape `sizes`; false if it must be copied.
+bool view_strides(const Tensor& t, IntSpan sizes, Dims& strides);
+// Resolves one -1 in a requested shape.
+Dims infer_size(IntSpan requested, int64_t numel, const char* op);
+
+// torch's type promotion over tensors, 0-d tensors and wrapped numbers.
+class Promotion {
+ public:
+  void add(const Tensor& t);
+  void add(const Scalar& s);
+  DType result() const;
+
+ private:
+  int ranks_[3] = {-1, -1, -1};  // wrapped numbers, 0-d tensors, tensors with dims
+};
+DType result_type(const Tensor& a, const Tensor& b);
+
+}  // namespace rl
