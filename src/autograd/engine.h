@@ -1,0 +1,25 @@
+// The engine: a topological walk of the graph from the roots.
+#pragma once
+#include "autograd/node.h"
+
+namespace rl {
+
+// Gradients of the roots, weighted by `grads`, either accumulated into the leaves (inputs empty) or
+// into `inputs` alone, or (accumulate false) returned for `inputs`; undefined where unreached.
+// Works without the GIL; python hooks take it themselves.
+TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
+                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate);
+
+// What the engine needs of the ops; dispatch/ installs them.
+struct EngineOps {
+  Tensor (*add)(const Tensor&, const Tensor&);
+  void (*add_in_place)(const Tensor&, const Tensor&);
+  Tensor (*sum_to)(const Tensor&, IntSpan sizes);  // reverses a broadcast
+  Tensor (*cast)(const Tensor&, DType);
+  Tensor (*clone)(const Tensor&);
+  Tensor (*zeros)(IntSpan sizes, TensorOptions);
+  bool (*has_nan)(const Tensor&);
+};
+extern EngineOps engine_ops;
+
+}  // namespace rl

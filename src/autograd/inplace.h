@@ -1,0 +1,28 @@
+// In-place ops and views in the graph.
+#pragma once
+#include "autograd/node.h"
+
+namespace rl {
+
+// Makes `view` a differentiable view of `of` (or of `of`'s base).
+Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule = nullptr);
+
+// Before an in-place op: leaves that require grad, expanded memory, read-only memory, views that
+// cannot be recorded: RuntimeError naming the op.
+void check_in_place(const Tensor& t, const char* op);
+// After the bytes changed: bumps the version and leaves a note where saved bytes changed.
+void bump_version(const Tensor& t, const char* op);
+// After check_in_place and the op: makes `node` the producer of `t`; on a view it rewrites the base's history.
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr = 0);
+
+// What a view of another geometry needs of the ops; dispatch/ installs them.
+struct ViewOps {
+  Tensor (*as_strided)(const Tensor&, IntSpan sizes, IntSpan strides, int64_t offset);
+  Tensor (*as_strided_backward)(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
+                                int64_t base_offset, IntSpan sizes, IntSpan strides, int64_t offset);
+  Tensor (*clone)(const Tensor&);
+  void (*copy)(const Tensor& to, const Tensor& from);
+};
+extern ViewOps view_ops;
+
+}  // namespace rl

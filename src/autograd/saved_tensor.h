@@ -1,0 +1,35 @@
+// SavedTensor: a tensor kept for backward, with the version it had.
+#pragma once
+#include "autograd/node.h"
+
+namespace rl {
+
+// A saved tensor packed by user hooks; bind/ implements it.
+struct PackedTensor {
+  virtual ~PackedTensor() = default;
+  virtual Tensor unpack() = 0;
+};
+extern std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t);  // when the mode has SavedHooks
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  // `is_output`: an output of the node that keeps it. Kept without its grad_fn: no reference cycle.
+  SavedTensor(const Tensor& t, bool is_output = false) { save(t, is_output); }
+  void save(const Tensor& t, bool is_output = false);
+  // The tensor as it was; RuntimeError if it was changed since or released.
+  Tensor unpack(const Node& owner) const;
+  void release();
+  bool defined() const { return tensor_.defined() || packed_; }
+
+ private:
+  [[noreturn]] void fail_changed(const Node& owner) const;
+  Tensor tensor_;
+  std::unique_ptr<PackedTensor> packed_;
+  uint32_t version_ = 0;
+  uint32_t output_nr_ = 0;
+  bool is_output_ = false;
+  bool needs_history_ = false;
+};
+
+}  // namespace rl
