@@ -1,0 +1,95 @@
+// Argument parsing for the generated functions: tables of overloads, one parser, typed readers.
+//
+// A generated function looks like
+//   static PyObject* call_clamp(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+//     return guarded([&]() -> PyObject* {
+//       Arguments a;
+//       switch (a.parse(spec_clamp, self, args, n, names)) {
+//         case 0: return wrap(ops::clamp(a.tensor(0), a.scalar_or_none(1), a.scalar_or_none(2)));
+//         case 1: return wrap(ops::clamp(a.tensor(0), a.tensor_or_none(1), a.tensor_or_none(2)));
+//         default: return a.result();   // the subclass protocol has answered, or an error is set
+//       }
+//     });
+//   }
+#pragma once
+#include <optional>
+#include <string>
+
+#include "bind/python.h"
+
+namespace rl::bind {
+
+enum class Kind : uint8_t {
+  Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, BoolList, String, DType, Device, Layout,
+  MemoryFormat, Generator, Object, OptionalTensorList, Number  // Number: Scalar without complex
+};
+
+struct Parameter {
+  const char* name;
+  Kind kind;
+  bool none;          // None is accepted
+  bool has_default;
+  bool keyword_only;
+  int8_t length;      // IntList, FloatList: a single number stands for this many; -1 only lists
+};
+
+struct Overload {
+  const char* signature;  // as shown in errors: "clamp(Tensor input, Number min=None, Number max=None)"
+  const Parameter* parameters;
+  int count;
+  int positional;
+};
+
+// Where a function is found: `torch.` itself, or a module of it.
+struct Spec {
+  const char* name;       // "clamp"
+  const char* qualified;  // "nn.functional.relu", for messages
+  const Overload* overloads;
+  int count;
+};
+
+inline constexpr int max_arguments = 24;
+
+class Arguments {
+ public:
+  // Fits the call to the first overload that accepts it; `self` (or nullptr) is its first argument.
+  // Python's rules, and torch's: a list argument that comes first may be given as varargs; `axis`
+  // stands for `dim`, `keepdims` for `keepdim`, `x`/`self` for `input`, `x2` for `other`.
+  // Returns -1 when a TypeError is set or a __torch_function__ gave the answer (see result()).
+  int parse(const Spec& spec, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+  PyObject* result() { return result_; }
+
+  bool given(int i) const { return slots_[i] != nullptr && slots_[i] != Py_None; }
+  PyObject* object(int i) const { return slots_[i]; }
+  // Typed readers; call them only where the overload says so. A number passed for a Tensor is wrapped.
+  Tensor tensor(int i) const;
+  Tensor tensor_or_none(int i) const;              // undefined for None
+  TensorList tensors(int i) const;
+  std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None
+  Scalar scalar(int i) const;
+  std::optional<Scalar> scalar_or_none(int i) const;
+  int64_t integer(int i) const;
+  std::optional<int64_t> integer_or_none(int i) const;
+  double real(int i) const;
+  std::optional<double> real_or_none(int i) const;
+  bool boolean(int i) const;
+  std::optional<bool> boolean_or_none(int i) const;
+  Dims integers(int i) const;                      // expanded to the parameter's length
+  std::optional<Dims> integers_or_none(int i) const;
+  std::vector<double> reals(int i) const;
+  std::optional<std::vector<double>> reals_or_none(int i) const;
+  std::string text(int i) const;
+  std::optional<std::string> text_or_none(int i) const;
+  std::optional<rl::DType> dtype_or_none(int i) const;
+  std::optional<rl::Device> device_or_none(int i) const;
+  std::optional<MemoryFormat> memory_format_or_none(int i) const;
+  rl::Generator* generator_or_none(int i) const;
+
+ private:
+  PyObject* slots_[max_arguments];
+  const Overload* overload_ = nullptr;
+  PyObject* result_ = nullptr;
+  PyObject* varargs_ = nullptr;
+};
+
+}  // namespace rl::bind
