@@ -21,7 +21,8 @@ namespace rl::bind {
 
 enum class Kind : uint8_t {
   Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, BoolList, String, DType, Device, Layout,
-  MemoryFormat, Generator, Object, OptionalTensorList, Number  // Number: Scalar without complex
+  MemoryFormat, Generator, Object, OptionalTensorList,
+  TensorOrNumber  // a Python number is wrapped into a 0-d tensor that yields in type promotion
 };
 
 struct Parameter {
