@@ -1,0 +1,30 @@
+// Matrix products of 2-D views, and of batches of them.
+//
+// Operands may have any strides; row-major, transposed row-major and their slices are read in place,
+// anything else is copied first. All dtypes but bool; all views share one dtype. 16-bit floats
+// accumulate in float, integers wrap. The result does not depend on the number of threads.
+#pragma once
+#include "core/view.h"
+
+namespace rl::kernels {
+
+// out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so NaNs
+// there do not spread. Integer dtypes use the real parts, converted to the dtype.
+struct GemmScale {
+  complex128 alpha = 1, beta = 0;
+};
+
+// (n, k) x (k, m) -> (n, m). `bias` (m) is added to every row, and needs beta = 0.
+void gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {},
+          const View* bias = nullptr);
+
+// (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0 repeats one matrix.
+void batched_gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {});
+
+// (n, k) x (k) -> (n).
+void matvec(const View& a, const View& x, const View& out, const GemmScale& scale = {});
+
+// (k) x (k) -> (); nothing is conjugated.
+void dot(const View& a, const View& b, const View& out);
+
+}  // namespace rl::kernels

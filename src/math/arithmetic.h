@@ -1,0 +1,244 @@
+// Scalar arithmetic for kernels: signs, rounding, comparisons, selection, integer division, bits.
+//
+// The rule of src/math: these headers are included in files that are compiled once per instruction
+// set (kernels/isa.h), where an out-of-line copy of an inline function would be merged by the linker
+// with one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
+// compiler builtins and C library functions, never std:: function templates.
+// Bodies are branch-free where they are common, so that gcc vectorises the loops around them; none
+// relies on fused multiply-add being present or absent.
+//
+// Overloads of elementary functions are non-templates for float, double, complex64 and complex128:
+// so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
+// an integer (which the caller promotes first) does not compile.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "core/number.h"
+
+#define RL_INLINE [[gnu::always_inline]] inline
+
+namespace rl::math {
+
+template <class To, class From> RL_INLINE To bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(To));
+  return to;
+}
+template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
+template <class T> inline constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
+template <class T> inline constexpr bool is_float_v = std::is_floating_point_v<T>;
+// The unsigned integer in which arithmetic on the integer T wraps around.
+template <class T> using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
+
+// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
+template <class T> RL_INLINE T polynomial(T, T last) { return last; }
+template <class T, class... Rest> RL_INLINE T polynomial(T x, T c0, Rest... rest) {
+  return polynomial(x, static_cast<T>(rest)...) * x + c0;
+}
+
+template <class T> RL_INLINE T where(bool condition, T a, T b) { return condition ? a : b; }
+
+// ---- classification ----
+template <class T> RL_INLINE bool isnan(T x) {
+  if constexpr (is_complex_v<T>) return isnan(x.real()) || isnan(x.imag());
+  else if constexpr (is_float_v<T>) return x != x;
+  else return false;
+}
+template <class T> RL_INLINE T magnitude(T x) {  // |x| of a float or double, by its bits
+  if constexpr (sizeof(T) == 4) return __builtin_fabsf(x);
+  else return __builtin_fabs(x);
+}
+template <class T> RL_INLINE bool isinf(T x) {
+  if constexpr (is_complex_v<T>) return isinf(x.real()) || isinf(x.imag());
+  else if constexpr (is_float_v<T>) return magnitude(x) == infinity<T>;
+  else return false;
+}
+template <class T> RL_INLINE bool isfinite(T x) {
+  if constexpr (is_complex_v<T>) return isfinite(x.real()) && isfinite(x.imag());
+  else if constexpr (is_float_v<T>) return magnitude(x) < infinity<T>;
+  else return true;
+}
+template <class T> RL_INLINE bool isposinf(T x) {
+  if constexpr (is_float_v<T>) return x == infinity<T>;
+  else return false;
+}
+template <class T> RL_INLINE bool isneginf(T x) {
+  if constexpr (is_float_v<T>) return x == -infinity<T>;
+  else return false;
+}
+template <class T> RL_INLINE bool signbit(T x) {
+  if constexpr (std::is_same_v<T, float>) return bit_cast<int32_t>(x) < 0;
+  else if constexpr (std::is_same_v<T, double>) return bit_cast<int64_t>(x) < 0;
+  else return x < T(0);
+}
+
+// ---- signs ----
+template <class T> RL_INLINE T neg(T x) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(-static_cast<wrapping_t<T>>(x));
+  else return -x;
+}
+template <> RL_INLINE bool neg(bool x) { return x; }
+template <class T> RL_INLINE real_t<T> abs(T x) {
+  if constexpr (is_float_v<T>) return magnitude(x);
+  else if constexpr (std::is_unsigned_v<T>) return x;
+  else return x < 0 ? neg(x) : x;
+}
+template <class T> RL_INLINE T sign(T x) {  // 0 for NaN
+  if constexpr (std::is_unsigned_v<T>) return static_cast<T>(x != 0);
+  else return static_cast<T>((x > T(0)) - (x < T(0)));
+}
+RL_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+RL_INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
+template <class T> RL_INLINE T conj(T x) { return x; }
+template <class T> RL_INLINE T real(T x) { return x; }
+template <class T> RL_INLINE T imag(T) { return T(0); }
+template <class T> RL_INLINE T square(T x) {
+  if constexpr (std::is_same_v<T, bool>) return x;
+  else if constexpr (std::is_integral_v<T>) {
+    auto w = static_cast<wrapping_t<T>>(x);
+    return static_cast<T>(w * w);
+  } else return x * x;
+}
+template <class T> RL_INLINE T reciprocal(T x) { return T(1) / x; }
+
+// ---- rounding ----
+#define RL_ROUNDING(name, builtin)                       \
+  template <class T> RL_INLINE T name(T x) {             \
+    if constexpr (std::is_same_v<T, float>) return builtin##f(x); \
+    else if constexpr (std::is_same_v<T, double>) return builtin(x); \
+    else return x;                                       \
+  }
+RL_ROUNDING(floor, __builtin_floor)
+RL_ROUNDING(ceil, __builtin_ceil)
+RL_ROUNDING(trunc, __builtin_trunc)
+RL_ROUNDING(round, __builtin_rint)  // half to even: the rounding mode of a process is the default
+#undef RL_ROUNDING
+template <class T> RL_INLINE T frac(T x) { return x - trunc(x); }
+
+RL_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+RL_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+RL_INLINE float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+RL_INLINE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+
+// ---- order ----
+// maximum and minimum hand a NaN on; fmax and fmin prefer the number.
+template <class T> RL_INLINE T maximum(T a, T b) { return (a > b) | isnan(a) ? a : b; }
+template <class T> RL_INLINE T minimum(T a, T b) { return (a < b) | isnan(a) ? a : b; }
+template <class T> RL_INLINE T fmax(T a, T b) { return (a > b) | isnan(b) ? a : b; }
+template <class T> RL_INLINE T fmin(T a, T b) { return (a < b) | isnan(b) ? a : b; }
+template <class T> RL_INLINE T clamp(T x, T low, T high) {
+  return minimum(maximum(x, low), high);
+}
+template <class T> RL_INLINE T heaviside(T x, T at_zero) {
+  return x == T(0) ? at_zero : static_cast<T>(x > T(0));
+}
+template <class T> RL_INLINE T nan_to_num(T x, T nan, T posinf, T neginf) {
+  if constexpr (!is_float_v<T>) return x;
+  else return isnan(x) ? nan : isposinf(x) ? posinf : isneginf(x) ? neginf : x;
+}
+
+// ---- neighbours ----
+template <class T, class Bits> RL_INLINE T next_toward(T x, T y) {
+  if (isnan(x) || isnan(y)) return x + y;
+  if (x == y) return y;
+  if (x == T(0)) return copysign(bit_cast<T>(Bits(1)), y);
+  return bit_cast<T>(bit_cast<Bits>(x) + ((x < y) == (x > T(0)) ? 1 : -1));
+}
+RL_INLINE float nextafter(float x, float y) { return next_toward<float, int32_t>(x, y); }
+RL_INLINE double nextafter(double x, double y) { return next_toward<double, int64_t>(x, y); }
+
+// ---- division ----
+RL_INLINE float c_fmod(float a, float b) { return __builtin_fmodf(a, b); }
+RL_INLINE double c_fmod(double a, double b) { return __builtin_fmod(a, b); }
+
+// Integer divisions never trap: minimum / -1 wraps around, and x / 0, which callers refuse, is 0.
+template <class T> RL_INLINE T trunc_divide(T a, T b) {
+  if constexpr (is_float_v<T>) return trunc(a / b);
+  else if constexpr (std::is_unsigned_v<T>) return b == 0 ? T(0) : static_cast<T>(a / b);
+  else return b == -1 ? neg(a) : b == 0 ? T(0) : static_cast<T>(a / b);
+}
+// The remainder of truncated division: it has the sign of the dividend.
+template <class T> RL_INLINE T fmod(T a, T b) {
+  if constexpr (is_float_v<T>) return c_fmod(a, b);
+  else if constexpr (std::is_unsigned_v<T>) return b == 0 ? T(0) : static_cast<T>(a % b);
+  else return b == -1 || b == 0 ? T(0) : static_cast<T>(a % b);
+}
+// The remainder of floored division: it has the sign of the divisor.
+template <class T> RL_INLINE T remainder(T a, T b) {
+  T r = fmod(a, b);
+  if constexpr (!std::is_unsigned_v<T>)
+    if (r != T(0) && (r < T(0)) != (b < T(0))) r = static_cast<T>(r + b);
+  return r;
+}
+// floor(a / b), consistent with remainder: a == b * floor_divide(a, b) + remainder(a, b).
+template <class T> RL_INLINE T floor_divide(T a, T b) {
+  if constexpr (std::is_unsigned_v<T>) {
+    return trunc_divide(a, b);
+  } else if constexpr (std::is_integral_v<T>) {
+    T q = trunc_divide(a, b), r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
+  } else {
+    if (b == T(0)) return a / b;
+    T r = c_fmod(a, b), q = (a - r) / b;
+    if (r != T(0) && (r < T(0)) != (b < T(0))) q -= T(1);
+    if (q == T(0)) return copysign(T(0), a / b);
+    T whole = floor(q);  // q is an integer but for rounding
+    return q - whole > T(0.5) ? whole + T(1) : whole;
+  }
+}
+
+// ---- integers ----
+template <class T> RL_INLINE T gcd(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else {
+    using U = wrapping_t<T>;
+    U x = a < T(0) ? U(0) - static_cast<U>(a) : static_cast<U>(a);
+    U y = b < T(0) ? U(0) - static_cast<U>(b) : static_cast<U>(b);
+    while (y != 0) {
+      U r = x % y;
+      x = y;
+      y = r;
+    }
+    return static_cast<T>(x);
+  }
+}
+template <class T> RL_INLINE T lcm(T a, T b) {
+  T g = gcd(a, b);
+  if (g == T(0)) return T(0);
+  using U = wrapping_t<T>;
+  return abs(static_cast<T>(static_cast<U>(trunc_divide(a, g)) * static_cast<U>(b)));
+}
+// base to an integer power; a negative exponent leaves an integer only for bases 1 and -1, else 0.
+template <class T> RL_INLINE T integer_pow(T base, T exponent) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return base || !exponent;
+  } else {
+    using U = wrapping_t<T>;
+    if (exponent < T(0)) {
+      if (base == T(1)) return T(1);
+      if (base == T(-1)) return (exponent & 1) ? T(-1) : T(1);
+      return T(0);
+    }
+    U result = 1, factor = static_cast<U>(base);
+    for (U left = static_cast<U>(exponent); left != 0; left >>= 1, factor *= factor)
+      if (left & 1) result *= factor;
+    return static_cast<T>(result);
+  }
+}
+// Shifts by a negative count or by the width and more leave what infinitely many steps would.
+template <class T> RL_INLINE T shift_left(T a, T count) {
+  constexpr int width = 8 * sizeof(T);
+  if (count < T(0) || count >= T(width)) return T(0);
+  return static_cast<T>(static_cast<wrapping_t<T>>(a) << count);
+}
+template <class T> RL_INLINE T shift_right(T a, T count) {
+  constexpr int width = 8 * sizeof(T);
+  if (count < T(0) || count >= T(width)) return static_cast<T>(std::is_signed_v<T> ? a >> (width - 1) : 0);
+  return static_cast<T>(a >> count);
+}
+
+}  // namespace rl::math
