@@ -4,14 +4,15 @@
 // anything else is copied first. All dtypes but bool; all views share one dtype. 16-bit floats
 // accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
+#include "core/scalar.h"
 #include "core/view.h"
 
 namespace rl::kernels {
 
 // out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so NaNs
-// there do not spread. Integer dtypes use the real parts, converted to the dtype.
+// there do not spread.
 struct GemmScale {
-  complex128 alpha = 1, beta = 0;
+  Scalar alpha = 1, beta = 0;
 };
 
 // (n, k) x (k, m) -> (n, m). `bias` (m) is added to every row, and needs beta = 0.

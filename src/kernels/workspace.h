@@ -1,0 +1,58 @@
+// Scratch memory of kernels, and row-major copies of views in it.
+#pragma once
+#include "core/allocator.h"
+#include "core/view.h"
+
+namespace rl::kernels {
+
+// Uninitialised memory, 64-byte aligned, freed at the end of the scope.
+class Workspace {
+ public:
+  explicit Workspace(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(allocate(bytes_)) {}
+  ~Workspace() {
+    if (data_) deallocate(data_, bytes_);
+  }
+  Workspace(Workspace&& other) noexcept : bytes_(other.bytes_), data_(other.data_) { other.data_ = nullptr; }
+  Workspace& operator=(Workspace&&) = delete;
+  template <class T> T* as() const { return static_cast<T*>(data_); }
+  void* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+template <class T> class Buffer {
+ public:
+  explicit Buffer(int64_t n) : memory_(n * static_cast<int64_t>(sizeof(T))) {}
+  T* data() const { return memory_.as<T>(); }
+  T& operator[](int64_t i) const { return data()[i]; }
+
+ private:
+  Workspace memory_;
+};
+
+// Copies between two views of one shape. The dtypes are the same, or one is the compute dtype of the
+// other (float32 for the 16-bit floats).
+void copy_strided(const View& from, const View& to);
+
+// A row-major temporary of a shape.
+class RowMajor {
+ public:
+  RowMajor(IntSpan sizes, DType dtype);
+  static RowMajor copy_of(const View& from, DType dtype) {
+    RowMajor copy(from.shape(), dtype);
+    copy_strided(from, copy.view());
+    return copy;
+  }
+  View view() const { return {memory_.data(), sizes_.data(), strides_.data(), sizes_.size(), numel_, dtype_}; }
+  template <class T> T* ptr() const { return memory_.as<T>(); }
+
+ private:
+  Dims sizes_, strides_;
+  int64_t numel_;
+  DType dtype_;
+  Workspace memory_;
+};
+
+}  // namespace rl::kernels
