@@ -51,7 +51,8 @@ void index_put(const View& self, const View* indices, int64_t count, const View&
 // value: an element of self's dtype.
 void masked_fill(const View& self, const View& mask, const void* value);
 int64_t count_true(const View& mask);
-void masked_select(const View& input, const View& mask, const View& out);  // out: 1-D, count_true(mask)
+// out: 1-D, of count_true(mask) elements.
+void masked_select(const View& input, const View& mask, const View& out);
 // The i-th true place gets src's i-th element in row-major order; RuntimeError if src is too short.
 void masked_scatter(const View& self, const View& mask, const View& src);
 

@@ -1,0 +1,118 @@
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+#include "kernels/cpu/strip.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+template <class From, class To>
+void loop(const void* in, void* out, int64_t n) {
+  const From* x = static_cast<const From*>(in);
+  To* y = static_cast<To*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
+}
+
+template <class From>
+void from_real(DType to, const void* in, void* out, int64_t n) {
+  switch (to) {
+    case DType::Bool: return loop<From, bool>(in, out, n);
+    case DType::UInt8: return loop<From, uint8_t>(in, out, n);
+    case DType::Int8: return loop<From, int8_t>(in, out, n);
+    case DType::Int16: return loop<From, int16_t>(in, out, n);
+    case DType::Int32: return loop<From, int32_t>(in, out, n);
+    case DType::Int64: return loop<From, int64_t>(in, out, n);
+    case DType::Float32: return loop<From, float>(in, out, n);
+    case DType::Float64: return loop<From, double>(in, out, n);
+    default: return;
+  }
+}
+
+void half_to_float(const void* in, void* out, int64_t n) {
+  const half* x = static_cast<const half*>(in);
+  float* y = static_cast<float*>(out);
+  int64_t i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+#endif
+  for (; i < n; ++i) y[i] = half::decode(x[i].bits);
+}
+
+void float_to_half(const void* in, void* out, int64_t n) {
+  const float* x = static_cast<const float*>(in);
+  half* y = static_cast<half*>(out);
+  int64_t i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < n; ++i) y[i].bits = half::encode(x[i]);
+}
+
+// Complex elements as pairs of reals.
+template <class Real>
+void real_parts(const void* in, void* out, int64_t n) {
+  const Real* x = static_cast<const Real*>(in);
+  Real* y = static_cast<Real*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[2 * i];
+}
+template <class Real>
+void with_zero_imaginary(const void* in, void* out, int64_t n) {
+  const Real* x = static_cast<const Real*>(in);
+  Real* y = static_cast<Real*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    y[2 * i] = x[i];
+    y[2 * i + 1] = 0;
+  }
+}
+template <class Real>
+void nonzero_pairs(const void* in, void* out, int64_t n) {
+  const Real* x = static_cast<const Real*>(in);
+  bool* y = static_cast<bool*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[2 * i] != 0 || x[2 * i + 1] != 0;
+}
+
+void from_float(DType to, const void* in, void* out, int64_t n) {
+  if (to == DType::Float16) return float_to_half(in, out, n);
+  if (to == DType::BFloat16) return loop<float, bfloat16>(in, out, n);
+  if (to == DType::Complex64) return with_zero_imaginary<float>(in, out, n);
+  from_real<float>(to, in, out, n);
+}
+void from_double(DType to, const void* in, void* out, int64_t n) {
+  if (to == DType::Complex128) return with_zero_imaginary<double>(in, out, n);
+  from_real<double>(to, in, out, n);
+}
+void from_complex64(DType to, const void* in, void* out, int64_t n) {
+  if (to == DType::Bool) return nonzero_pairs<float>(in, out, n);
+  if (to == DType::Complex128) return loop<float, double>(in, out, 2 * n);
+  real_parts<float>(in, out, n);
+}
+void from_complex128(DType to, const void* in, void* out, int64_t n) {
+  if (to == DType::Bool) return nonzero_pairs<double>(in, out, n);
+  if (to == DType::Complex64) return loop<double, float>(in, out, 2 * n);
+  real_parts<double>(in, out, n);
+}
+
+}  // namespace
+
+void convert_direct(DType from, DType to, const void* in, void* out, int64_t n) {
+  switch (from) {
+    case DType::Bool: return from_real<uint8_t>(to, in, out, n);  // a bool is a byte, 0 or 1
+    case DType::UInt8: return from_real<uint8_t>(to, in, out, n);
+    case DType::Int8: return from_real<int8_t>(to, in, out, n);
+    case DType::Int16: return from_real<int16_t>(to, in, out, n);
+    case DType::Int32: return from_real<int32_t>(to, in, out, n);
+    case DType::Int64: return from_real<int64_t>(to, in, out, n);
+    case DType::Float16: return half_to_float(in, out, n);
+    case DType::BFloat16: return loop<bfloat16, float>(in, out, n);
+    case DType::Float32: return from_float(to, in, out, n);
+    case DType::Float64: return from_double(to, in, out, n);
+    case DType::Complex64: return from_complex64(to, in, out, n);
+    case DType::Complex128: return from_complex128(to, in, out, n);
+  }
+}
+
+}  // namespace rl::kernels::RL_ISA

@@ -1,0 +1,86 @@
+#include "kernels/cpu/strip.h"
+
+#include <algorithm>
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t piece = 1024;
+constexpr int64_t widest = 16;  // bytes of a complex128
+
+template <class T>
+void copy_typed(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T value;
+    std::memcpy(&value, from + i * from_stride, sizeof(T));
+    std::memcpy(to + i * to_stride, &value, sizeof(T));
+  }
+}
+
+// The dtype to pass through on the way, or `to` where one step suffices.
+DType stepping_stone(DType from, DType to) {
+  if (is_reduced(from) && to != DType::Float32) return DType::Float32;
+  if (is_complex(from) && !is_complex(to) && to != DType::Bool && to != to_real(from))
+    return to_real(from);
+  if (is_complex(to) && !is_complex(from) && from != to_real(to)) return to_real(to);
+  if (is_reduced(to) && from != DType::Float32) return DType::Float32;
+  return to;
+}
+
+}  // namespace
+
+void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n) {
+  if (from == to) {
+    std::memcpy(out, in, static_cast<size_t>(n * itemsize(to)));
+    return;
+  }
+  DType stone = stepping_stone(from, to);
+  if (stone == to) return convert_direct(from, to, in, out, n);
+  alignas(64) char between[piece * widest];
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = std::min(piece, n - i);
+    convert_contiguous(from, stone, static_cast<const char*>(in) + i * itemsize(from), between, m);
+    convert_contiguous(stone, to, between, static_cast<char*>(out) + i * itemsize(to), m);
+  }
+}
+
+void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                  int64_t n) {
+  if (from_stride == size && to_stride == size) {
+    std::memcpy(to, from, static_cast<size_t>(n * size));
+    return;
+  }
+  switch (size) {
+    case 1: return copy_typed<uint8_t>(from, from_stride, to, to_stride, n);
+    case 2: return copy_typed<uint16_t>(from, from_stride, to, to_stride, n);
+    case 4: return copy_typed<uint32_t>(from, from_stride, to, to_stride, n);
+    case 8: return copy_typed<uint64_t>(from, from_stride, to, to_stride, n);
+    default: return copy_typed<complex128>(from, from_stride, to, to_stride, n);
+  }
+}
+
+void load_strip(DType from, const char* in, int64_t stride, DType to, void* strip, int64_t n) {
+  int64_t size = itemsize(from);
+  if (from == to) return copy_strided(size, in, stride, static_cast<char*>(strip), size, n);
+  if (stride == size) return convert_contiguous(from, to, in, strip, n);
+  alignas(64) char gathered[piece * widest];
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = std::min(piece, n - i);
+    copy_strided(size, in + i * stride, stride, gathered, size, m);
+    convert_contiguous(from, to, gathered, static_cast<char*>(strip) + i * itemsize(to), m);
+  }
+}
+
+void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n) {
+  int64_t size = itemsize(to);
+  if (from == to) return copy_strided(size, static_cast<const char*>(strip), size, out, stride, n);
+  if (stride == size) return convert_contiguous(from, to, strip, out, n);
+  alignas(64) char converted[piece * widest];
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = std::min(piece, n - i);
+    convert_contiguous(from, to, static_cast<const char*>(strip) + i * itemsize(from), converted, m);
+    copy_strided(size, converted, size, out + i * stride, stride, m);
+  }
+}
+
+}  // namespace rl::kernels

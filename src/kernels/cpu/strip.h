@@ -1,0 +1,23 @@
+// Strips: short contiguous pieces, the form in which typed loops see data of any stride and dtype.
+// Loops are then written for a few compute types, not for every dtype, stride and pair of them.
+#pragma once
+#include "core/view.h"
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+// The conversions that have a loop of their own; convert_contiguous has the rest.
+RL_ISA_KERNEL(convert_direct, (DType from, DType to, const void* in, void* out, int64_t n))
+
+void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n);
+
+// n elements of `size` bytes, stepping by byte strides.
+void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                  int64_t n);
+
+// Element i of `strip`, contiguous and of dtype `to`, from in + i * stride.
+void load_strip(DType from, const char* in, int64_t stride, DType to, void* strip, int64_t n);
+// Out + i * stride, of dtype `to`, from element i of the strip.
+void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n);
+
+}  // namespace rl::kernels
