@@ -1,4 +1,4 @@
-"""Draws the autograd graph behind a tensor: what backward will walk, from the tensor to the leaves."""
+"""Draws the autograd graph behind a tensor: what backward walks, from the tensor to the leaves."""
 
 from html import escape
 
@@ -47,8 +47,8 @@ def graph_picture(tensor, names=None):
         )
 
     lines = []
-    for node, following in ((node, following) for node in nodes for following in followers(node)):
-        (x1, y1), (x2, y2) = place[node], place[following]
+    edges = [(place[node], place[following]) for node in nodes for following in followers(node)]
+    for (x1, y1), (x2, y2) in edges:
         lines.append(
             f'<line x1="{x1 + BOX_WIDTH / 2}" y1="{y1 + BOX_HEIGHT}" '
             f'x2="{x2 + BOX_WIDTH / 2}" y2="{y2}" stroke="#888"/>'
@@ -61,7 +61,8 @@ def graph_picture(tensor, names=None):
         lines.append(
             f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="5" '
             f'fill="{fill}" stroke="#666"/>'
-            f'<text x="{x + BOX_WIDTH / 2}" y="{y + 18}" text-anchor="middle">{escape(label)}</text>'
+            f'<text x="{x + BOX_WIDTH / 2}" y="{y + 18}" text-anchor="middle">'
+            f"{escape(label)}</text>"
         )
     total_width = max(x for x, _ in place.values()) + BOX_WIDTH + GAP_X
     total_height = max(y for _, y in place.values()) + BOX_HEIGHT + GAP_Y
