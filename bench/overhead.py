@@ -32,18 +32,21 @@ def step():
 
 def plain(name, statement, target, setup=VECTORS, numpy=None, numpy_setup=NUMPY_VECTORS):
     """A row without gradients; `numpy` is its statement there, if it has one."""
-    return Row(name, statement, NO_GRAD + setup, target=target, numpy=numpy and (numpy, numpy_setup))
+    numpy = (numpy, numpy_setup) if numpy else None
+    return Row(name, statement, NO_GRAD + setup, target=target, numpy=numpy)
 
 
 ROWS = [
     plain("a + b", "a + b", 15, numpy="a + b"),
     Row("a * b, grad recorded", "a * b",
         GRAD + "a = T.ones(4, requires_grad=True); b = T.ones(4)", target=15),
-    Row("chain of 100 ops, forward + backward, per op", "chain()", GRAD + CHAIN, per=100, target=15),
+    Row("chain of 100 ops, forward + backward, per op", "chain()",
+        GRAD + CHAIN, per=100, target=15),
     plain("a[1:3]", "a[1:3]", 8, numpy="a[1:3]"),
     plain("a.view(2, 2)", "a.view(2, 2)", 8, numpy="a.reshape(2, 2)"),
     plain("a.sum()", "a.sum()", 8, numpy="a.sum()"),
-    plain("8x8 @ 8x8", "m @ m", 8, "m = T.ones(8, 8)", "m @ m", "m = T.ones((8, 8), dtype='float32')"),
+    plain("8x8 @ 8x8", "m @ m", 8, "m = T.ones(8, 8)",
+          numpy="m @ m", numpy_setup="m = T.ones((8, 8), dtype='float32')"),
     plain("a.relu()", "a.relu()", 8),
     plain("a.add_(b)", "a.add_(b)", 8, numpy="T.add(a, b, out=a)"),
     plain("a + 1.0", "a + 1.0", 8, numpy="a + 1.0"),
