@@ -1,42 +1,49 @@
-# make quickstart   build, then train a network on handwritten digits (examples/quickstart.py)
-# make test         build, then run the tests
-# make help         the rest
-# Needs git, make, g++ and Python >= 3.10 with venv; the rest comes from PyPI into .venv.
+# `make help` lists what there is. Needs git, make, g++ and Python >= 3.10 with venv; the rest comes
+# from PyPI into .venv (and, for the comparisons with torch alone, .venv-torch).
 
 PYTHON ?= python3
-# How many compilers run at once.
 JOBS ?= $(shell nproc)
-# e.g. make build CMAKE_ARGS=-DRUSHLIGHT_ISA_ONLY=avx512
 CMAKE_ARGS ?=
-# e.g. make test ARGS='-k conv -x'
 ARGS ?=
 
-VENV := .venv
-VENV_TORCH := .venv-torch
-PIP := -m pip install --quiet --disable-pip-version-check
-WITH_PACKAGE := PYTHONPATH=python
-# A tool that pip installed is found in the environment; else the machine's own.
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV)/bin/python \
-	-DRUSHLIGHT_WERROR=ON $(CMAKE_ARGS)
+VENV := $(CURDIR)/.venv
+VENV_TORCH := $(CURDIR)/.venv-torch
+PY := $(VENV)/bin/python
+PY_TORCH := $(VENV_TORCH)/bin/python
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help build test test-torch bench bench-full lint loc sanitize wheel docs quickstart clean
+# cmake, ninja and ruff are the machine's own, or those that pip put into .venv.
+export PATH := $(VENV)/bin:$(PATH)
+IN_PLACE := PYTHONPATH=python
+CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
+	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON $(CMAKE_ARGS)
+
+.PHONY: help quickstart build test test-torch bench bench-full lint sanitize wheel docs loc clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make quickstart   build, train a network on handwritten digits, write runs/quickstart/'
-	@echo 'make build        build in place: then PYTHONPATH=python works'
-	@echo 'make test         the tests, without torch          ARGS="-k conv -x"'
-	@echo 'make test-torch   the comparisons with torch 2.13   (installs it in .venv-torch)'
-	@echo 'make lint         ruff, clang-format where there is one, and a build with -Werror'
-	@echo 'make bench        speed and memory beside torch;    bench-full adds the long rows'
-	@echo 'make sanitize     the tests under ASan and UBSan'
-	@echo 'make wheel docs loc clean'
+	@echo 'make build        build in place: from then on PYTHONPATH=python is enough'
+	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
+	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
+	@echo 'make lint         ruff, and a build in which warnings are errors'
+	@echo 'make bench        time and memory beside torch and NumPy; bench-full takes longer'
+	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
+	@echo 'make docs         build/docs/: a page per public module'
+	@echo 'make loc          hand-written lines by area'
+	@echo 'For a quick build: make build CMAKE_ARGS=-DRUSHLIGHT_ISA_ONLY=avx2'
 
 $(VENV)/ready: pyproject.toml tools/requirements.py
-	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python tools/requirements.py test examples lint > $(VENV)/requirements.txt
-	$(VENV)/bin/python $(PIP) -r $(VENV)/requirements.txt
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) tools/requirements.py build test examples lint > $(VENV)/requirements.txt
+	$(PY) $(PIP_INSTALL) -r $(VENV)/requirements.txt
+	touch $@
+
+$(VENV_TORCH)/ready: pyproject.toml tools/requirements.py
+	test -x $(PY_TORCH) || $(PYTHON) -m venv $(VENV_TORCH)
+	$(PY) tools/requirements.py test bench > $(VENV_TORCH)/requirements.txt
+	$(PY_TORCH) $(PIP_INSTALL) -r $(VENV_TORCH)/requirements.txt
 	touch $@
 
 build: $(VENV)/ready
@@ -44,8 +51,53 @@ build: $(VENV)/ready
 	cmake --build build/dev -j $(JOBS)
 	cmake --install build/dev --prefix python
 
-test: build
-	$(WITH_PACKAGE) $(VENV)/bin/python -m pytest $(ARGS)
-
 quickstart: build
-	$(WITH_PACKAGE) $(VENV)/bin/python examples/quickstart.py
+	$(IN_PLACE) $(PY) examples/quickstart.py
+
+# The last lines repeat the kernel tests on the lesser instruction sets; pytest's 5 is "no test
+# selected", which is right when ARGS selects none of them.
+test: build
+	$(IN_PLACE) $(PY) -m pytest $(ARGS)
+	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(ARGS) || test $$? = 5
+	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
+
+test-torch: build $(VENV_TORCH)/ready
+	$(IN_PLACE) $(PY_TORCH) -m pytest --torch-only $(ARGS)
+
+bench bench-full: build $(VENV_TORCH)/ready
+	$(IN_PLACE) $(PY_TORCH) -m bench $(if $(filter bench-full,$@),--full) $(ARGS)
+
+lint: build
+	ruff check .
+
+# Python and its allocator are not built with the sanitizers: they are preloaded, and what Python
+# itself never frees is named in tools/lsan.supp.
+sanitize: $(VENV)/ready
+	$(CONFIGURE) -B build/sanitize -DRUSHLIGHT_SANITIZE=ON
+	cmake --build build/sanitize -j $(JOBS)
+	rm -rf build/sanitize/python
+	cmake --install build/sanitize --prefix build/sanitize/python
+	cmake --install build/sanitize --prefix build/sanitize/python --component python
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
+	LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0 \
+	UBSAN_OPTIONS=print_stacktrace=1 \
+	PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/python $(PY) -m pytest $(ARGS)
+
+wheel: $(VENV)/ready
+	rm -rf dist build/wheel-test
+	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist \
+		--config-settings=cmake.define.Python_INCLUDE_DIR=$$($(PY) tools/python_headers.py) .
+	$(PYTHON) -m venv build/wheel-test
+	build/wheel-test/bin/python $(PIP_INSTALL) dist/rushlight-*.whl
+	cd build && wheel-test/bin/python ../tools/check_install.py
+	ls -l dist
+
+docs: build
+	$(IN_PLACE) $(PY) docs/build.py build/docs
+
+loc:
+	@$(PYTHON) tools/count_lines.py
+
+clean:
+	rm -rf build dist python/rushlight/_C*.so python/rushlight/lib

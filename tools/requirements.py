@@ -1,9 +1,9 @@
-"""Prints what pip must install to build rushlight here, with the extras named as arguments.
+"""Prints what pip must install, for the purposes named as arguments.
 
-    python tools/requirements.py test examples | pip install -r /dev/stdin
+    python tools/requirements.py build test > requirements.txt
 
-pyproject.toml is the one list: its build requirements, the extras, and cmake and ninja where the
-machine has none.
+`build` is pyproject.toml's build requirements, and cmake and ninja where the machine lacks them;
+any other purpose is one of its extras. So pyproject.toml stays the one list.
 """
 
 import shutil
@@ -15,15 +15,17 @@ try:
 except ModuleNotFoundError:  # Python 3.10: the copy that pip carries
     from pip._vendor import tomli as tomllib
 
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
-def requirements(extras):
-    table = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    yield from table["build-system"]["requires"]
-    for extra in extras:
-        yield from table["project"]["optional-dependencies"][extra]
-    for tool in ("cmake", "ninja"):
-        if not shutil.which(tool):
-            yield tool
+
+def requirements(purposes):
+    table = tomllib.loads(PYPROJECT.read_text())
+    for purpose in purposes:
+        if purpose == "build":
+            yield from table["build-system"]["requires"]
+            yield from (tool for tool in ("cmake", "ninja") if not shutil.which(tool))
+        else:
+            yield from table["project"]["optional-dependencies"][purpose]
 
 
 print("\n".join(dict.fromkeys(requirements(sys.argv[1:]))))

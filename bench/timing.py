@@ -1,0 +1,56 @@
+"""Timing one statement in several libraries, in one process and on one thread.
+
+The clock is the thread's CPU time, so that a busy machine lengthens the run and not the figures; of
+the repetitions, which take turns between the libraries, the least counts.
+"""
+
+import time
+import timeit
+
+REPETITION_SECONDS = 0.01
+
+
+class Row:
+    """One line of a table: a statement, timed in each library that can run it.
+
+    Args:
+        name: what the table calls it.
+        statement: the code to time; `T` stands for the library.
+        setup: code that runs once before.
+        per: how many operations the statement holds; figures are per operation.
+        target: the ratio torch / rushlight that the project promises, if it promises one.
+        numpy: statement and setup for NumPy, where it has the operation.
+    """
+
+    def __init__(self, name, statement, setup="", per=1, target=None, numpy=None):
+        self.name, self.statement, self.setup = name, statement, setup
+        self.per, self.target, self.numpy = per, target, numpy
+
+    def timer(self, library):
+        statement, setup = self.statement, self.setup
+        if library.__name__ == "numpy":
+            if self.numpy is None:
+                return None
+            statement, setup = self.numpy
+        return timeit.Timer(statement, setup, timer=time.thread_time, globals={"T": library})
+
+
+def repetitions_of(timer):
+    """How often a statement must run to fill one repetition; the calls before that warm it up."""
+    count = 1
+    while (seconds := timer.timeit(count)) < REPETITION_SECONDS:
+        count = max(2 * count, int(count * REPETITION_SECONDS / max(seconds, 1e-6)))
+    return count
+
+
+def time_row(row, libraries, repetitions):
+    """Nanoseconds per operation, by library name."""
+    timers = {name: row.timer(library) for name, library in libraries.items()}
+    timers = {name: timer for name, timer in timers.items() if timer}
+    counts = {name: repetitions_of(timer) for name, timer in timers.items()}
+    best = dict.fromkeys(timers, float("inf"))
+    for _ in range(repetitions):
+        for name, timer in timers.items():
+            seconds = timer.timeit(counts[name]) / counts[name]
+            best[name] = min(best[name], seconds * 1e9 / row.per)
+    return best

@@ -1,0 +1,103 @@
+"""Trains a small convolutional network to read handwritten digits, and shows what it learned.
+
+Run by `make quickstart`. Writes runs/quickstart/: curves.png, confusion.png, misread.png, graph.svg
+(the autograd graph) and model.safetensors.
+"""
+
+from pathlib import Path
+
+import rushlight as rl
+from graph_picture import graph_picture
+from pictures import plot_confusion, plot_curves, plot_misread
+from rushlight import nn
+from rushlight.utils.data import DataLoader, TensorDataset, random_split
+from safetensors.numpy import load_file, save_file
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
+EPOCHS = 20
+
+
+class LeNet(nn.Module):
+    """LeNet-5 (LeCun et al., 1998) at the size of 8x8 images, with ReLU and dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(
+            nn.Flatten(), nn.Dropout(0.3), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    def forward(self, images):
+        return self.classifier(self.features(images))
+
+
+def load_data():
+    """1,797 scanned digits from scikit-learn: 1,437 to learn from and 360 to test on."""
+    digits = load_digits()
+    images = rl.from_numpy(digits.images).float().unsqueeze(1) / 16
+    dataset = TensorDataset(images, rl.from_numpy(digits.target).long())
+    return random_split(dataset, [1437, 360], generator=rl.Generator().manual_seed(0))
+
+
+def train_epoch(model, loader, optimizer):
+    model.train()
+    total = 0.0
+    for images, labels in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(labels)
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.85
+    return total / len(loader.dataset)
+
+
+def predict(model, images):
+    model.eval()
+    with rl.no_grad():
+        return model(images).argmax(dim=1)
+
+
+def accuracy(model, images, labels):
+    return (predict(model, images) == labels).float().mean().item()
+
+
+def main(folder=Path("runs/quickstart")):
+    folder.mkdir(parents=True, exist_ok=True)
+    rl.manual_seed(0)
+    training, test = load_data()
+    images, labels = test[:]
+    loader = DataLoader(training, batch_size=32, shuffle=True)
+    model = LeNet()
+    optimizer = rl.optim.Adam(model.parameters(), lr=2e-3)
+
+    losses, accuracies = [], []
+    for _ in (progress := tqdm(range(EPOCHS), desc="training", unit="epoch")):
+        losses.append(train_epoch(model, loader, optimizer))
+        accuracies.append(accuracy(model, images, labels))
+        progress.set_postfix(loss=f"{losses[-1]:.4f}", accuracy=f"{accuracies[-1]:.1%}")
+
+    predicted = predict(model, images)
+    plot_curves(losses, accuracies, folder / "curves.png")
+    plot_confusion(predicted, labels, folder / "confusion.png")
+    plot_misread(images, predicted, labels, folder / "misread.png")
+    loss = nn.functional.cross_entropy(model(images), labels)
+    graph = graph_picture(loss, dict(model.named_parameters()))
+    (folder / "graph.svg").write_text(graph)
+
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    save_file(weights, folder / "model.safetensors")
+    saved = load_file(folder / "model.safetensors")
+    reloaded = LeNet()
+    reloaded.load_state_dict({name: rl.from_numpy(array) for name, array in saved.items()})
+    assert accuracy(reloaded, images, labels) == accuracies[-1]
+    print(f"test accuracy {accuracies[-1]:.1%}; pictures and weights in {folder}/")
+    return accuracies[-1]
+
+
+if __name__ == "__main__":
+    main()

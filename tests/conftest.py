@@ -1,0 +1,84 @@
+"""What every test gets: a fixed seed, a check for leaks, and the choice of instruction set.
+
+    pytest --isa avx2      the tests marked `kernels` alone, on that instruction set
+"""
+
+import gc
+import importlib.util
+import os
+import random
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+CPU_FLAG = {"sse42": "sse4_2", "avx2": "avx2", "avx512": "avx512vl"}
+
+# Files whose oracle is torch: collected where it is installed (`make test-torch`).
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["*_torch.py"]
+
+hypothesis.settings.register_profile(
+    "rushlight", deadline=None, derandomize=True, database=None, max_examples=50
+)
+hypothesis.settings.load_profile("rushlight")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--isa", choices=list(CPU_FLAG), help="run the kernel tests on this one")
+    parser.addoption(
+        "--torch-only", action="store_true", help="run the comparisons with torch alone"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "kernels: repeated on each instruction set of the CPU")
+    config.addinivalue_line("markers", "keeps_tensors(why): leaves tensors alive, on purpose")
+    isa = config.getoption("--isa")
+    if isa:
+        if CPU_FLAG[isa] not in Path("/proc/cpuinfo").read_text().split():
+            pytest.exit(f"this CPU has no {isa}", returncode=0)
+        os.environ["RUSHLIGHT_ISA"] = isa  # read when rushlight is imported, which is later
+
+
+def pytest_report_header(config):
+    isa = config.getoption("--isa")
+    return f"rushlight: instruction set {isa or 'the best that the CPU has'}"
+
+
+def pytest_collection_modifyitems(config, items):
+    def wanted(item):
+        if config.getoption("--isa") and not item.get_closest_marker("kernels"):
+            return False
+        return not config.getoption("--torch-only") or item.path.stem.endswith("_torch")
+
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = [item for item in items if wanted(item)]
+
+
+def live():
+    from rushlight import _C
+
+    return {"tensors": _C._live_tensors(), "graph nodes": _C._live_nodes()}
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(request):
+    """Fails a test after which more tensors or graph nodes live than before."""
+    before = live()
+    yield
+    if request.node.get_closest_marker("keeps_tensors"):
+        return
+    if any(now > then for now, then in zip(live().values(), before.values(), strict=True)):
+        gc.collect()  # exceptions that pytest caught hold their frames in cycles
+    leaked = {what: now - before[what] for what, now in live().items() if now > before[what]}
+    assert not leaked, f"leaked: {leaked}"
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    import numpy as np
+    import rushlight
+
+    random.seed(0)
+    np.random.seed(0)
+    rushlight.manual_seed(0)

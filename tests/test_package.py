@@ -1,0 +1,75 @@
+"""What installing and importing rushlight costs, and what the package holds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rushlight
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
+PACKAGE = Path(rushlight.__file__).parent
+MEGABYTE = 1_000_000
+
+
+def run(program):
+    """Standard output of `program` in a fresh interpreter."""
+    return subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_import_is_light():
+    loaded = run(
+        "import sys; before = set(sys.modules)\n"
+        "import rushlight; print(*sorted(set(sys.modules) - before))"
+    ).split()
+    assert not {"numpy", "scipy", "inspect", "dataclasses", "multiprocessing"} & set(loaded)
+    assert len(loaded) <= 60, loaded
+
+
+def test_import_time_is_reported(record_property):
+    clock = "time.perf_counter()"
+    program = f"import time; start = {clock}; import rushlight; print({clock} - start)"
+    seconds = min(float(run(program)) for _ in range(5))
+    record_property("import seconds", seconds)
+    print(f"import rushlight: {seconds * 1000:.1f} ms")
+    assert seconds < 1.5, "ten times the target of 0.15 s: not a busy machine"
+
+
+def test_it_works_without_numpy():
+    run(
+        "import sys; sys.modules['numpy'] = None\n"
+        "import rushlight as rl\n"
+        "x = rl.tensor([1.0, 2.0], requires_grad=True)\n"
+        "(x * x).sum().backward()\n"
+        "assert x.grad.tolist() == [2.0, 4.0]"
+    )
+
+
+def test_version_is_the_one_in_pyproject():
+    pyproject = Path(__file__).parent.parent / "pyproject.toml"
+    assert rushlight.__version__ == tomllib.loads(pyproject.read_text())["project"]["version"]
+
+
+def test_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="instrumented code is big")
+def test_installed_size():
+    files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    assert sum(p.stat().st_size for p in files) <= 90 * MEGABYTE
+
+
+@pytest.mark.parametrize("library", ["libdnnl.so.3", "libgomp.so.1", "libscipy_openblas.so"])
+def test_libraries_are_the_bundled_ones(library):
+    """Not copies that happen to lie elsewhere on the machine."""
+    maps = run("import rushlight; print(open('/proc/self/maps').read())")
+    loaded = {line.split()[-1] for line in maps.splitlines() if library in line}
+    assert loaded == {str((PACKAGE / "lib" / library).resolve())}
