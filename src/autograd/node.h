@@ -65,6 +65,11 @@ class Node : public NodeBase {
   void destroy() override;
 
   bool wants(size_t i) const { return static_cast<bool>(edges[i].node); }
+  bool wants_any(size_t from, size_t count) const {
+    for (size_t i = from; i < from + count; ++i)
+      if (wants(i)) return true;
+    return false;
+  }
   void set_inputs(std::initializer_list<const Tensor*> inputs);
   void add_input(const Tensor& input);
   NodeHooks& hooks();

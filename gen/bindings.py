@@ -1,0 +1,160 @@
+"""The Python functions and methods of the table: parameter tables, calls, docstrings."""
+from collections import defaultdict
+
+
+def groups_of(tables):
+    """Python functions: (set of target names sharing rows) grouped by their overloads, under the first row's table."""
+    targets = defaultdict(list)
+    for ops in tables.values():
+        for op in ops:
+            for target in op.python_names:
+                targets[target].append((op, False))
+            if op.row.inplace:
+                for target in op.python_names:
+                    targets[target + "_"].append((op, True))
+    groups = defaultdict(list)
+    for target, members in targets.items():
+        groups[tuple((op.full_name, op.table, inplace) for op, inplace in members)].append(target)
+    found = []
+    for names in groups.values():
+        members = targets[names[0]]
+        found.append((members[0][0].table, names, members))
+    return found
+
+
+def _identifier(target):
+    return target.replace(".", "_")
+
+
+def _parameter_rows(op, with_out):
+    rows = []
+    for p in op.signature.parameters:
+        rows.append((p.name, p.cxx.kind, p.optional, p.default is not None, p.keyword_only, p.length))
+    if with_out:
+        many = op.signature.returns == "tuple"
+        rows.append(("out", "TensorList" if many else "Tensor", True, True, True, -1))
+    return rows
+
+
+def _text(op, target, with_out):
+    """The signature as Python shows it."""
+    parts, star = [], False
+    for p in op.signature.parameters:
+        if p.keyword_only and not star:
+            parts.append("*")
+            star = True
+        parts.append(p.name if p.default is None else f"{p.name}={p.default}")
+    if with_out:
+        parts += ([] if star else ["*"]) + ["out=None"]
+    return f"{target.rpartition('.')[2]}({', '.join(parts)})"
+
+
+def _call(op, inplace, out_index, returns_type):
+    s = op.signature
+    args = ", ".join(_read(p, i) for i, p in enumerate(s.parameters))
+    name = f"ops::{op.name}_" if inplace else f"ops::{op.cxx_name}"
+    call = f"{name}({args})"
+    if s.returns == "None":
+        return f"{call}; Py_RETURN_NONE;"
+    if s.returns == "tuple":
+        names = ", ".join(f"values[{i}]" for i in range(len(s.outputs)))
+        text = f"auto values = {call}; "
+        if out_index is not None:
+            text += f'if (a.given({out_index})) write_out("{op.name}", a.tensors({out_index}), values); '
+        return text + f"return wrap_named({returns_type}, {{{names}}});"
+    if out_index is not None:
+        text = f'if (a.given({out_index})) return wrap(write_out("{op.name}", a.tensor({out_index}), {call})); '
+        return text + f"return wrap({call});"
+    return f"return wrap({call});"
+
+
+def _read(p, i):
+    value = f"a.{p.cxx.reader}({i})"
+    default = p.cxx_default
+    if default is None or default in ("std::nullopt", "Tensor()", "nullptr", "LayoutArgument()") or p.optional and default == "std::nullopt":
+        return value
+    return f"(a.object({i}) ? {value} : {p.cxx.value}({default}))"
+
+
+def write_bindings(table, tables):
+    lines = [f"// Made by gen/bindings.py from ops/{table}.py.", '#include "bind/generated.h"', "", "namespace rl::bind {",
+             "namespace {", ""]
+    register = []
+    for owner, names, members in groups_of(tables):
+        if owner != table:
+            continue
+        lines += [_group(names, members), ""]
+        for target in names:
+            register.append(_registration(names, target, members))
+    lines += ["}  // namespace", "", f"void register_{table}(Registry& registry) {{", *register, "}", "",
+              "}  // namespace rl::bind", ""]
+    return "\n".join(lines)
+
+
+def _group(names, members):
+    key = _identifier(names[0])
+    lines, overloads, cases = [], [], []
+    for i, (op, inplace) in enumerate(members):
+        with_out = op.row.out and not inplace
+        rows = _parameter_rows(op, with_out)
+        entries = ", ".join(f'{{"{n}", Kind::{k}, {str(none).lower()}, {str(d).lower()}, {str(kw).lower()}, {length}}}'
+                            for n, k, none, d, kw, length in rows)
+        parameters = f"{key}_parameters_{i}" if rows else "nullptr"
+        if rows:
+            lines.append(f"const Parameter {parameters}[] = {{{entries}}};")
+        positional = sum(not r[4] for r in rows)
+        overloads.append(f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, {len(rows)}, {positional}}}')
+        returns_type = "nullptr"
+        if op.signature.returns == "tuple":
+            returns_type = f"{key}_fields_{i}_type()"
+            fields = ", ".join(f'"{o}"' for o in op.signature.outputs)
+            lines += [f"PyTypeObject* {returns_type} {{", f"  static const char* const names[] = {{{fields}}};",
+                      f'  static PyTypeObject* type = make_return_type("{op.name}", names, {len(op.signature.outputs)});',
+                      "  return type;", "}"]
+        cases.append(f"      case {i}: {{ {_call(op, inplace, len(rows) - 1 if with_out else None, returns_type)} }}")
+    bare = names[0].rpartition(".")[2]
+    qualified = names[0].removeprefix("torch.").removeprefix("Tensor.")
+    lines.append(f"const Overload {key}_overloads[] = {{{', '.join(overloads)}}};")
+    lines.append(f'const Spec {key}_spec = {{"{bare}", "{qualified}", {key}_overloads, {len(members)}}};')
+    lines += [f"PyObject* {key}_call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+              "  return guarded([&]() -> PyObject* {", "    Arguments a;",
+              f"    switch (a.parse({key}_spec, self, args, count, names)) {{", *cases,
+              "      default: return a.result();", "    }", "  });", "}"]
+    if any(not n.startswith("Tensor.") for n in names):
+        lines += [f"PyObject* {key}_function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+                  f"  return {key}_call(nullptr, args, count, names);", "}"]
+    return "\n".join(lines)
+
+
+def _registration(names, target, members):
+    key = _identifier(names[0])
+    module, _, name = target.rpartition(".")
+    op = members[0][0]
+    text = _text(op, target, op.row.out and not members[0][1])
+    if module == "Tensor":
+        first = op.signature.parameters[0].name if op.signature.parameters else ""
+        text = text.replace(f"({first}", "($self", 1)
+        doc = _escape(f"{text}\n--\n\n{_doc(op, members)}")
+        return f'  registry.method("{name}", {key}_call, "{doc}");'
+    doc = _escape(f"{text}\n--\n\n{_doc(op, members)}")
+    module = "" if module == "torch" else module
+    return f'  registry.function("{module}", "{name}", {key}_function, "{doc}");'
+
+
+def _doc(op, members):
+    doc = op.row.doc
+    if len(members) > 1:
+        doc += "\n\nOverloads:\n" + "\n".join("    " + _text(m, op.name, m.row.out) for m, _ in members)
+    return doc
+
+
+def _escape(text):
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write_register_all(table_names):
+    lines = ["// Made by gen/bindings.py.", '#include "bind/registry.h"', "", "namespace rl::bind {", ""]
+    lines += [f"void register_{t}(Registry& registry);" for t in table_names]
+    lines += ["", "void register_all(Registry& registry) {", *(f"  register_{t}(registry);" for t in table_names), "}", "",
+              "}  // namespace rl::bind", ""]
+    return "\n".join(lines)

@@ -1,0 +1,325 @@
+"""The C++ functions of the table: declarations, forward with recording, in-place variants, graph nodes."""
+from gen.formula import META
+from gen.loops import loops_of
+from gen.signature import cxx_variable
+
+_META_EXPRESSION = {"sizes": "{0}.sizes()", "dtype": "{0}.dtype()", "numel": "{0}.numel()", "options": "options({0})",
+                    "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})"}
+
+
+def write_header(tables):
+    lines = ["// Made by gen/cxx.py: every op of the table, differentiable.", "#pragma once", "#include <array>",
+             "#include <limits>", "#include <optional>", "#include <string>", "",
+             '#include "core/memory_format.h"', '#include "tensor/tensor.h"', "",
+             "namespace rl {", "class Generator;", "struct LayoutArgument {};", "namespace ops {", ""]
+    for ops in tables.values():
+        for op in ops:
+            s = op.signature
+            lines.append(f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters(defaults=True)});")
+            if op.row.inplace:
+                lines.append(f"const Tensor& {op.name}_({s.cxx_parameters(defaults=True)});")
+    lines += ["", "}  // namespace ops", "}  // namespace rl", ""]
+    return "\n".join(lines)
+
+
+def write_impl_header(tables):
+    lines = ["// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and view.", "#pragma once",
+             '#include "ops.h"', "", "namespace rl::impl {", ""]
+    for ops in tables.values():
+        lines += [f"{op.signature.cxx_result} {impl_name(op)}({op.signature.cxx_parameters(defaults=True)});"
+                  for op in ops if op.row.kind in ("kernel", "view") and op.row.impl is None]
+    return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
+
+
+def impl_name(op):
+    return op.row.impl or op.cxx_name
+
+
+def write_ops(table, ops, signatures):
+    """Definitions for one table file; `signatures` maps C++ names to signatures for the formulas."""
+    lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"', ""]
+    loops = loops_of(ops)
+    if loops:
+        lines += ["namespace rl::kernels {", *(loop.declaration() for loop in loops), "}  // namespace rl::kernels", ""]
+    lines += ["namespace rl::ops {", "using namespace rl::grad;", "namespace {", ""]
+    for op in ops:
+        if op.gradients:
+            lines += [_node(op, signatures), ""]
+        if op.row.kind == "view" and op.row.replay:
+            lines += [_view_rule(op), ""]
+    lines += ["}  // namespace", ""]
+    for op in ops:
+        text = _forward(op, signatures)
+        if text:
+            lines += [text, ""]
+        if op.row.inplace:
+            lines += [_inplace(op), ""]
+    return "\n".join(lines + ["}  // namespace rl::ops", ""])
+
+
+# ---- nodes
+
+def _node(op, signatures):
+    s = op.signature
+    fields, unpack, release = [], [], []
+    for p in op.saved_inputs:
+        _saved_field(p.name, p.is_tensor_list, fields, unpack, release)
+    for o in op.saved_outputs:
+        _saved_field(o, s.returns == "list[Tensor]", fields, unpack, release)
+    for p in op.saved_values:
+        fields.append(f"{p.cxx.value} {cxx_variable(p.name)};")
+    for function, name in sorted(op.meta):
+        fields.append(f"{META[function]} {name}_{function};" if _is_single(op, name)
+                      else f"std::vector<{META[function]}> {name}_{function};")
+    for p in _differentiable_lists(op):
+        fields.append(f"size_t {p.name}_count = 0;")
+    lines = [f"struct {op.node} final : Node {{",
+             f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{op.name}", outputs) {{}}']
+    lines += [f"  {f}" for f in fields]
+    lines.append("  void apply(Gradients& g, Gradients& r) override {")
+    if release:
+        lines.append("    check_unreleased();")
+    lines += [f"    {line}" for line in _gradient_variables(op)]
+    lines += [f"    {line}" for line in unpack]
+    lines += [f"    {line}" for line in _results(op, signatures)]
+    lines.append("  }")
+    if release:
+        lines += ["  void release_saved() override {", *(f"    {line}" for line in release), "    released = true;", "  }"]
+    return "\n".join(lines + ["};"])
+
+
+def _is_single(op, name):
+    p = op.signature.parameter(name)
+    return not (p and p.is_tensor_list) and not (p is None and op.signature.returns == "list[Tensor]")
+
+
+def _differentiable_lists(op):
+    return [g.parameter for g in op.gradients if g.parameter.is_tensor_list]
+
+
+def _saved_field(name, is_list, fields, unpack, release):
+    if is_list:
+        fields.append(f"std::vector<SavedTensor> saved_{name};")
+        unpack.append(f"const TensorList {cxx_variable(name)} = unpack_all(saved_{name}, *this);")
+        release.append(f"for (SavedTensor& t : saved_{name}) t.release();")
+    else:
+        fields.append(f"SavedTensor saved_{name};")
+        unpack.append(f"const Tensor {cxx_variable(name)} = saved_{name}.unpack(*this);")
+        release.append(f"saved_{name}.release();")
+
+
+def _gradient_variables(op):
+    s = op.signature
+    if s.returns == "list[Tensor]":
+        return ["const TensorList grads = materialize_all(g, outputs);"]
+    if s.returns == "tuple":
+        named = [o for o in s.outputs if f"grad_{o}" in op.used]
+        lines = [f"const Tensor grad_{o} = materialize(g[{s.outputs.index(o)}], outputs[{s.outputs.index(o)}]);" for o in named]
+        if "grad" in op.used or not named:
+            lines = ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"] + lines
+        return lines
+    return ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"]
+
+
+def _results(op, signatures):
+    lines, offset = [], "0"
+    wanted = set().union(*(g.formula.wants for g in op.gradients))
+    for i, g in enumerate(op.gradients):
+        if g.parameter.name in wanted:
+            lines.append(f"const bool wants_{g.parameter.name} = wants({i});")
+    lists = 0
+    for i, g in enumerate(op.gradients):
+        at = str(i - lists) if offset == "0" else f"{offset} + {i - lists}"
+        composed = g.formula.tensor(signatures)
+        if g.parameter.is_tensor_list:
+            lines.append(f"if (wants_any({at}, {g.parameter.name}_count)) "
+                         f"put_all(r, {at}, {composed});")
+            offset = f"{g.parameter.name}_count" if offset == "0" else f"{offset} + {g.parameter.name}_count"
+            lists += 1
+        elif g.loop:
+            numbers = "nullptr"
+            lines.append(f"if (wants({at})) {{")
+            if g.numbers:
+                lines.append(f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(n)})' for n in g.numbers)}}};")
+                numbers = "numbers"
+            operands = ", ".join(cxx_variable(o) for o in g.operands)
+            lines += [f"  r[{at}] = grad_enabled() ? {composed}",
+                      f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, Tensor(), {operands});", "}"]
+        else:
+            lines.append(f"if (wants({at})) r[{at}] = {composed};")
+    return lines
+
+
+def _view_rule(op):
+    s = op.signature
+    rest = s.parameters[1:]
+    fields = "".join(f"  {p.cxx.value} {cxx_variable(p.name)};\n" for p in rest)
+    args = "".join(f", {cxx_variable(p.name)}" for p in rest)
+    init = ", ".join(f"{cxx_variable(p.name)}({cxx_variable(p.name)})" for p in rest)
+    params = ", ".join(f"{p.cxx.argument} {cxx_variable(p.name)}" for p in rest)
+    constructor = f"  explicit {op.node}Rule({params}) : {init} {{}}\n" if rest else ""
+    return (f"struct {op.node}Rule final : ViewRule {{\n{fields}{constructor}"
+            f"  Tensor replay(const Tensor& base) const override {{ return {op.cxx_name}(base{args}); }}\n}};")
+
+
+# ---- forward
+
+def _records(op):
+    return f"records({', '.join(cxx_variable(g.parameter.name) for g in op.gradients)})"
+
+
+def _compute(op, out="Tensor()"):
+    """The expression that computes without recording."""
+    s = op.signature
+    if op.row.kind != "elementwise":
+        return f"impl::{impl_name(op)}({s.cxx_arguments()})"
+    numbers = "numbers" if op.number_parameters else "nullptr"
+    operands = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
+    return f"elementwise(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, {out}, {operands})"
+
+
+def _numbers(op):
+    if op.row.kind != "elementwise" or not op.number_parameters:
+        return []
+    return [f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(p.name)})' for p in op.number_parameters)}}};"]
+
+
+def _link(op):
+    """Edges and saved inputs, before anything is computed."""
+    lines = []
+    for g in op.gradients:
+        if g.parameter.is_tensor_list:
+            lines.append(f"node->{g.parameter.name}_count = {g.parameter.name}.size();")
+            lines.append(f"for (const Tensor& t : {g.parameter.name}) node->add_input(t);")
+        else:
+            lines.append(f"node->add_input({cxx_variable(g.parameter.name)});")
+    for p in op.saved_values:
+        lines.append(f"node->{cxx_variable(p.name)} = {cxx_variable(p.name)};")
+    for function, name in sorted(op.meta):
+        if op.signature.parameter(name) is not None:
+            value = _META_EXPRESSION[function]
+            if _is_single(op, name):
+                p = op.signature.parameter(name)
+                guard = f"if ({cxx_variable(name)}.defined()) " if p.optional else ""
+                lines.append(f"{guard}node->{name}_{function} = {value.format(cxx_variable(name))};")
+            else:
+                lines.append(f"for (const Tensor& t : {name}) node->{name}_{function}.push_back({value.format('t')});")
+    return lines
+
+
+def _needed_for(op, name):
+    """The condition under which backward uses `name`: some input whose formula names it wants a gradient."""
+    users = [i for i, g in enumerate(op.gradients) if name in g.formula.used]
+    if len(users) == len(op.gradients) or _differentiable_lists(op):
+        return ""
+    return "if (" + " || ".join(f"node->wants({i})" for i in users) + ") "
+
+
+def _save_inputs(op, clone=()):
+    lines = []
+    for p in op.saved_inputs:
+        v, needed = cxx_variable(p.name), _needed_for(op, p.name)
+        if p.is_tensor_list:
+            lines.append(f"{needed}save_all(node->saved_{p.name}, {v});")
+        elif p.name in clone:
+            lines.append(f"{needed}node->saved_{p.name}.save(clone_unrecorded({v}));")
+        else:
+            guard = f"if ({v}.defined()) " if p.optional else ""
+            lines.append(f"{needed}{guard}node->saved_{p.name}.save({v});")
+    return lines
+
+
+def _save_outputs(op):
+    s, lines = op.signature, []
+    for o in op.saved_outputs:
+        if s.returns == "tuple":
+            lines.append(f"node->saved_{o}.save(result[{s.outputs.index(o)}], true);")
+        elif s.returns == "list[Tensor]":
+            lines.append(f"save_all(node->saved_{o}, result, true);")
+        else:
+            lines.append(f"{_needed_for(op, o)}node->saved_{o}.save(result, true);")
+    for function, name in sorted(op.meta):
+        if s.parameter(name) is None:
+            source = f"result[{s.outputs.index(name)}]" if s.returns == "tuple" else "result"
+            if s.returns == "list[Tensor]":
+                lines.append(f"for (const Tensor& t : result) node->{name}_{function}.push_back({_META_EXPRESSION[function].format('t')});")
+            else:
+                lines.append(f"node->{name}_{function} = {_META_EXPRESSION[function].format(source)};")
+    return lines
+
+
+def _wrap_view(op, text):
+    if op.row.kind != "view":
+        return text
+    rule = ""
+    if op.row.replay:
+        args = ", ".join(cxx_variable(p.name) for p in op.signature.parameters[1:])
+        rule = f", make_ref<{op.node}Rule>({args})"
+    first = cxx_variable(op.signature.parameters[0].name)
+    function = "make_views" if op.signature.returns == "list[Tensor]" else "make_view"
+    return f"{function}({first}, {text}{rule})"
+
+
+def _forward(op, signatures):
+    s, row = op.signature, op.row
+    head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
+    if row.kind == "composite":
+        return f"{head}\n  return {_body(op, signatures)};\n}}" if row.body else None
+    lines = [head, *_numbers(op)]
+    compute = _wrap_view(op, _compute(op))
+    if op.gradients:
+        lines.append(f"  if (!{_records(op)}) return {compute};")
+        outputs = ""
+        if s.returns == "list[Tensor]":
+            outputs = "0"
+        lines.append(f"  auto node = make_ref<{op.node}>({outputs});")
+        lines += [f"  {line}" for line in _link(op) + _save_inputs(op)]
+        lines.append(f"  {s.cxx_result} result = unrecorded([&] {{ return {compute}; }});" if row.kind != "elementwise"
+                     else f"  {s.cxx_result} result = {compute};")
+        lines.append("  set_history(result, node);" if s.returns == "Tensor" else "  set_history_all(result, node);")
+        lines += [f"  {line}" for line in _save_outputs(op)]
+        lines.append("  return result;")
+    elif op.no_gradient and s.returns in ("Tensor", "tuple", "list[Tensor]") and any(
+            p.is_tensor or p.is_tensor_list for p in s.parameters):
+        tensors = ", ".join(cxx_variable(p.name) for p in s.parameters if p.is_tensor or p.is_tensor_list)
+        lines.append(f"  if (!records({tensors})) return {compute};")
+        lines.append(f"  return without_gradient(unrecorded([&] {{ return {compute}; }}), \"{op.name}\", \"{op.no_gradient}\");")
+    else:
+        lines.append(f"  return {compute};" if s.returns != "None" else f"  {compute};")
+    return "\n".join(lines + ["}"])
+
+
+def _body(op, signatures):
+    from gen.formula import Formula
+    names = {}
+    for p in op.signature.parameters:
+        names[p.name] = "tensor" if p.is_tensor else "list" if p.is_tensor_list else "value"
+    return Formula(op.row, "body", op.row.body, names).tensor(signatures)
+
+
+def _inplace(op):
+    s, row = op.signature, op.row
+    self_name = cxx_variable(s.parameters[0].name)
+    lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
+    if row.kind == "composite":
+        lines += [f"  return copy_({self_name}, {op.cxx_name}({s.cxx_arguments()}));", "}"]
+        return "\n".join(lines)
+    lines += _numbers(op)
+    lines.append(f'  check_in_place({self_name}, "{op.name}_");')
+    if op.gradients:
+        lines.append(f"  Ref<{op.node}> node;")
+        lines.append(f"  if ({_records(op)}) {{")
+        lines.append(f"    node = make_ref<{op.node}>();")
+        lines += [f"    {line}" for line in _link(op) + _save_inputs(op, clone={s.parameters[0].name})]
+        lines.append("  }")
+    if row.kind == "elementwise":
+        lines.append(f"  {_compute(op, self_name)};")
+    else:
+        lines.append(f"  write_in_place({self_name}, unrecorded([&] {{ return {_compute(op)}; }}), \"{op.name}_\");")
+    lines.append(f'  bump_version({self_name}, "{op.name}_");')
+    if op.gradients:
+        lines.append("  if (node) {")
+        lines.append(f"    rebase_history({self_name}, node);")
+        lines += [f"    {line.replace('result', self_name)}" for line in _save_outputs(op)]
+        lines.append("  }")
+    return "\n".join(lines + [f"  return {self_name};", "}"])

@@ -1,0 +1,184 @@
+"""Formulas: one Python expression, written out as scalar C++ (a loop body) or as differentiable tensor ops."""
+import ast
+
+from gen.signature import TableError, cxx_variable
+
+_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_COMPARE = {ast.Gt: (">", "gt"), ast.GtE: (">=", "ge"), ast.Lt: ("<", "lt"), ast.LtE: ("<=", "le"),
+            ast.Eq: ("==", "eq"), ast.NotEq: ("!=", "ne")}
+_BITWISE = {ast.BitAnd: ("&", "bitwise_and"), ast.BitOr: ("|", "bitwise_or"), ast.BitXor: ("^", "bitwise_xor")}
+# Facts about an input that a formula may ask for without keeping its elements.
+META = {"sizes": "Dims", "dtype": "DType", "numel": "int64_t", "options": "TensorOptions", "strides": "Dims",
+        "offset": "int64_t", "meta_of": "OutputMeta"}
+
+
+class Formula:
+    """A parsed expression; names are checked against what the row offers."""
+
+    def __init__(self, row, column, text, names):
+        self.row, self.column, self.text = row, column, text
+        try:
+            self.tree = ast.parse(text, mode="eval").body
+        except SyntaxError as error:
+            raise TableError(row, column, error.msg, error.offset) from None
+        self.names = names          # name -> "tensor", "list" or "value"
+        self.used = set()           # names whose value is used
+        self.meta = set()           # (function, name) of META facts
+        self.wants = set()
+        self.operations = 0
+        self._collect(self.tree)
+
+    def fail(self, node, message):
+        raise TableError(self.row, self.column, message, getattr(node, "col_offset", 0) + 1)
+
+    def _collect(self, node):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Name):
+                self.fail(node, "only plain function calls are understood")
+            name = node.func.id
+            arg = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else None
+            if name in META and arg in self.names and self.names[arg] in ("tensor", "list"):
+                self.meta.add((name, arg))
+                return
+            if name == "wants":
+                self.wants.add(arg)
+                return
+            if name not in ("conj", "scale"):
+                self.operations += 1
+            for a in node.args:
+                self._collect(a)
+            if node.keywords:
+                self.fail(node, "keyword arguments are not understood: pass them by position")
+            return
+        if isinstance(node, ast.Name):
+            if node.id in ("inf", "nan", "pi"):
+                return
+            if node.id not in self.names:
+                self.fail(node, f"unknown name '{node.id}'; known here: {', '.join(sorted(self.names))}")
+            self.used.add(node.id)
+            return
+        if isinstance(node, (ast.BinOp, ast.Compare, ast.BoolOp)):
+            self.operations += 1
+        for child in ast.iter_child_nodes(node):
+            self._collect(child)
+
+    # ---- scalar C++
+
+    def scalar(self):
+        return self._scalar(self.tree)
+
+    def _scalar(self, n):
+        s = self._scalar
+        if isinstance(n, ast.Constant):
+            if isinstance(n.value, bool):
+                return "true" if n.value else "false"
+            return f"T({n.value!r})"
+        if isinstance(n, ast.Name):
+            special = {"inf": "std::numeric_limits<real_t<T>>::infinity()",
+                       "nan": "std::numeric_limits<real_t<T>>::quiet_NaN()", "pi": "T(3.14159265358979323846)"}
+            return special.get(n.id) or cxx_variable(n.id)
+        if isinstance(n, ast.BinOp):
+            for table in (_BINARY, {k: v[0] for k, v in _BITWISE.items()}):
+                if type(n.op) in table:
+                    return f"({s(n.left)} {table[type(n.op)]} {s(n.right)})"
+            if isinstance(n.op, ast.Pow):
+                return f"pow({s(n.left)}, {s(n.right)})"
+        if isinstance(n, ast.UnaryOp):
+            if isinstance(n.op, ast.USub):
+                return f"(-{s(n.operand)})"
+            if isinstance(n.op, ast.Not):
+                return f"(!{s(n.operand)})"
+            if isinstance(n.op, ast.Invert):
+                return f"(~{s(n.operand)})"
+        if isinstance(n, ast.Compare) and len(n.ops) == 1:
+            return f"({s(n.left)} {_COMPARE[type(n.ops[0])][0]} {s(n.comparators[0])})"
+        if isinstance(n, ast.BoolOp):
+            sign = " & " if isinstance(n.op, ast.And) else " | "
+            return "(" + sign.join(s(v) for v in n.values) + ")"
+        if isinstance(n, ast.Call):
+            return f"{n.func.id}({', '.join(s(a) for a in n.args)})"
+        self.fail(n, f"a kernel formula cannot hold {type(n).__name__}; use where(c, a, b) for a choice")
+
+    # ---- tensor C++
+
+    def tensor(self, table):
+        """An expression of ops; `table` maps C++ names to signatures, so that numbers are wrapped where needed."""
+        self._table = table
+        return self._tensor(self.tree)[0]
+
+    def _tensor(self, n):
+        """Returns (C++ text, is a tensor)."""
+        t = self._tensor
+        if isinstance(n, ast.Constant):
+            if isinstance(n.value, bool):
+                return ("true" if n.value else "false"), False
+            if n.value is None:
+                return "std::nullopt", False
+            if isinstance(n.value, str):
+                return f'"{n.value}"', False
+            return (f"int64_t({n.value})" if isinstance(n.value, int) else repr(n.value)), False
+        if isinstance(n, ast.Name):
+            special = {"inf": "std::numeric_limits<double>::infinity()",
+                       "nan": "std::numeric_limits<double>::quiet_NaN()", "pi": "3.14159265358979323846"}
+            if n.id in special:
+                return special[n.id], False
+            return cxx_variable(n.id), self.names[n.id] != "value"
+        if isinstance(n, ast.BinOp):
+            a, b = t(n.left), t(n.right)
+            if type(n.op) in _BINARY:
+                return f"({a[0]} {_BINARY[type(n.op)]} {b[0]})", a[1] or b[1]
+            if type(n.op) in _BITWISE:
+                return self._call(n, _BITWISE[type(n.op)][1], [a, b])
+            if isinstance(n.op, ast.Pow):
+                return self._call(n, "pow", [a, b])
+        if isinstance(n, ast.UnaryOp):
+            a = t(n.operand)
+            if isinstance(n.op, ast.USub):
+                return (f"neg({a[0]})" if a[1] else f"(-{a[0]})"), a[1]
+            if isinstance(n.op, ast.Not):
+                return self._call(n, "logical_not", [a]) if a[1] else (f"(!{a[0]})", False)
+        if isinstance(n, ast.Compare) and len(n.ops) == 1:
+            a, b = t(n.left), t(n.comparators[0])
+            sign, name = _COMPARE[type(n.ops[0])]
+            if not a[1] and not b[1]:
+                return f"({a[0]} {sign} {b[0]})", False
+            return self._call(n, name, [a, b])
+        if isinstance(n, ast.BoolOp):
+            parts = [t(v) for v in n.values]
+            is_and = isinstance(n.op, ast.And)
+            if not any(p[1] for p in parts):
+                return "(" + (" && " if is_and else " || ").join(p[0] for p in parts) + ")", False
+            out = parts[0]
+            for p in parts[1:]:
+                out = self._call(n, "logical_and" if is_and else "logical_or", [out, p])
+            return out
+        if isinstance(n, ast.IfExp):
+            c, a, b = t(n.test), t(n.body), t(n.orelse)
+            return f"({c[0]} ? {a[0]} : {b[0]})", a[1] or b[1]
+        if isinstance(n, (ast.List, ast.Tuple)):
+            parts = [t(v) for v in n.elts]
+            kind = "TensorList" if any(p[1] for p in parts) else "Dims"
+            return f"{kind}{{{', '.join(p[0] for p in parts)}}}", kind == "TensorList"
+        if isinstance(n, ast.Subscript):
+            return f"{t(n.value)[0]}[{ast.unparse(n.slice)}]", True
+        if isinstance(n, ast.Call):
+            name = n.func.id
+            arg = n.args[0].id if n.args and isinstance(n.args[0], ast.Name) else None
+            if (name, arg) in self.meta:
+                return f"{arg}_{name}", False
+            if name == "wants":
+                return f"wants_{arg}", False
+            args = [t(a) for a in n.args]
+            if name == "conj" and not args[0][1]:
+                return f"conj({args[0][0]})", False
+            return self._call(n, name, args)
+        self.fail(n, f"a gradient formula cannot hold {type(n).__name__}")
+
+    def _call(self, node, name, args):
+        signatures = [s for s in self._table.get(name, ()) if len(s.parameters) >= len(args)]
+        texts = [a[0] for a in args]
+        for i, (text, is_tensor) in enumerate(args):
+            if not is_tensor and signatures and all(s.parameters[i].is_tensor for s in signatures):
+                texts[i] = "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
+        cxx = signatures[0].cxx_name if signatures else name
+        return f"{cxx}({', '.join(texts)})", True

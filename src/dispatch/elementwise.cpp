@@ -1,0 +1,124 @@
+#include "dispatch/elementwise.h"
+
+#include "kernels/copy.h"
+
+namespace rl {
+namespace {
+
+using kernels::Loop;
+using kernels::LoopResult;
+
+constexpr LoopResult loop_result(LoopType type) {
+  return type == LoopType::Bool ? LoopResult::Bool : type == LoopType::Real ? LoopResult::Real : LoopResult::Same;
+}
+
+DType common_dtype(LoopType type, const Tensor* const* inputs, int count) {
+  const TensorImpl* first = inputs[0]->impl();
+  DType t = first->dtype;
+  bool mixed = first->wrapped_number;
+  for (int k = 1; k < count; ++k) mixed = mixed || inputs[k]->dtype() != t || inputs[k]->impl()->wrapped_number;
+  if (mixed) {
+    Promotion promotion;
+    for (int k = 0; k < count; ++k) promotion.add(*inputs[k]);
+    t = promotion.result();
+  }
+  return type == LoopType::Float && is_integral_or_bool(t) ? default_dtype() : t;
+}
+
+Dims common_sizes(const char* op, const Tensor* const* inputs, int count) {
+  Dims sizes = inputs[0]->sizes();
+  for (int k = 1; k < count; ++k)
+    if (inputs[k]->sizes() != sizes) sizes = broadcast_sizes(sizes, inputs[k]->sizes(), op);
+  return sizes;
+}
+
+// The result keeps the layout of the first input that has its shape.
+Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inputs, int count) {
+  Device device = inputs[0]->device();
+  for (int k = 1; k < count; ++k)
+    if (inputs[k]->is_meta()) device = inputs[k]->device();
+  for (int k = 0; k < count; ++k)
+    if (inputs[k]->sizes() == sizes) {
+      if (inputs[k]->is_contiguous()) break;
+      return empty_strided(sizes, dense_strides_like(sizes, inputs[k]->strides()), {dtype, device});
+    }
+  return empty(sizes, {dtype, device});
+}
+
+// Strides of `t` when read as `sizes`: 0 where it is broadcast.
+void broadcast_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
+  int64_t shift = sizes.size() - t.dim();
+  strides.resize(sizes.size());
+  for (int64_t d = 0; d < sizes.size(); ++d)
+    strides[d] = d < shift || (t.sizes()[d - shift] == 1 && sizes[d] != 1) ? 0 : t.strides()[d - shift];
+}
+
+// Element for element the same layout everywhere: one contiguous run.
+bool one_run(const Tensor& out, const Tensor* const* inputs, int count, DType compute, DType returned) {
+  if (out.dtype() != returned || !out.is_contiguous()) return false;
+  for (int k = 0; k < count; ++k)
+    if (inputs[k]->dtype() != compute || inputs[k]->sizes() != out.sizes() || !inputs[k]->is_contiguous()) return false;
+  return true;
+}
+
+constexpr int64_t serial_limit = 16384;
+
+}  // namespace
+
+Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count, const Scalar* numbers,
+                       const Tensor& given) {
+  DType common = common_dtype(type, inputs, count);
+  DType compute = compute_dtype(common);
+  LoopResult result = loop_result(type);
+  DType returned = kernels::loop_result_dtype(result, common);
+  Tensor out = given;
+  if (!out.defined()) {
+    bool equal = true;
+    for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
+    out = equal && inputs[0]->is_contiguous() && !inputs[0]->is_meta() && (count == 1 || !inputs[1]->is_meta())
+              ? empty(inputs[0]->sizes(), {returned, inputs[0]->device()})
+              : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count), returned, inputs, count);
+  } else {
+    Dims sizes = common_sizes(loop.name, inputs, count);
+    check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name, ": output with shape ", out.sizes(),
+          " doesn't match the broadcast shape ", sizes);
+    check(can_cast(returned, out.dtype()), loop.name, ": result type ", returned,
+          " can't be cast to the desired output type ", out.dtype());
+  }
+  kernels::StripFunction function = kernels::find_strip(loop, compute);
+  if (out.is_meta()) return out;
+
+  if (out.numel() <= serial_limit && one_run(out, inputs, count, compute, kernels::loop_result_dtype(result, compute))) {
+    bool clear = true;
+    if (given.defined())
+      for (int k = 0; k < count; ++k) clear = clear && memory_overlap(given, *inputs[k]) != Overlap::Partial;
+    if (clear) {
+      void* operands[kernels::max_loop_inputs + 1] = {out.impl()->data};
+      for (int k = 0; k < count; ++k) operands[k + 1] = inputs[k]->impl()->data;
+      function(out.numel(), operands, numbers);
+      return out;
+    }
+  }
+
+  Dims strides[kernels::max_loop_inputs];
+  View views[kernels::max_loop_inputs];
+  Tensor kept[kernels::max_loop_inputs];
+  for (int k = 0; k < count; ++k) {
+    kept[k] = *inputs[k];
+    if (given.defined() && memory_overlap(given, kept[k]) != Overlap::None) {
+      broadcast_strides(kept[k], out.sizes(), strides[k]);
+      bool same = memory_overlap(given, kept[k]) == Overlap::Same;
+      if (!same) {  // read everything before anything is written, as NumPy does
+        Tensor copy = empty_like(kept[k]);
+        kernels::copy(kept[k].view(), copy.view());
+        kept[k] = copy;
+      }
+    }
+    broadcast_strides(kept[k], out.sizes(), strides[k]);
+    views[k] = {kept[k].impl()->data, out.sizes().data(), strides[k].data(), out.dim(), out.numel(), kept[k].dtype()};
+  }
+  kernels::run_loop(loop, compute, result, out.view(), views, count, numbers);
+  return out;
+}
+
+}  // namespace rl

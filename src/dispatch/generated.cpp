@@ -1,0 +1,73 @@
+#include "dispatch/generated.h"
+
+#include "kernels/copy.h"
+
+namespace rl {
+namespace {
+
+struct NotDifferentiable final : Node {
+  NotDifferentiable(const char* op, const char* reason) : Node(op), reason(reason) {}
+  void apply(Gradients&, Gradients&) override {
+    fail(ErrorKind::Runtime, "derivative for ", op, " is not implemented: ", reason);
+  }
+  const char* reason;
+};
+
+}  // namespace
+
+Tensor clone_unrecorded(const Tensor& t) {
+  Tensor copy = empty_like(t);
+  if (!t.is_meta()) kernels::copy(t.view(), copy.view());
+  return copy;
+}
+
+Tensor materialize(const Tensor& grad, const OutputMeta& like) {
+  return grad.defined() ? grad : ops::zeros(like.sizes, like.dtype, {}, like.device);
+}
+
+TensorList materialize_all(const Gradients& grads, const SmallVector<OutputMeta, 1>& like) {
+  TensorList all;
+  for (size_t i = 0; i < grads.size(); ++i) all.push_back(materialize(grads[i], like[i]));
+  return all;
+}
+
+TensorList unpack_all(const std::vector<SavedTensor>& saved, const Node& owner) {
+  TensorList all;
+  for (const SavedTensor& s : saved) all.push_back(s.defined() ? s.unpack(owner) : Tensor());
+  return all;
+}
+
+void save_all(std::vector<SavedTensor>& saved, const TensorList& tensors, bool is_output) {
+  saved.resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined()) saved[i].save(tensors[i], is_output);
+}
+
+void put_all(Gradients& results, size_t from, const TensorList& grads) {
+  for (size_t i = 0; i < grads.size(); ++i) results[from + i] = grads[i];
+}
+
+TensorList make_views(const Tensor& of, TensorList views) {
+  for (Tensor& v : views) v = make_view(of, std::move(v));
+  return views;
+}
+
+Tensor without_gradient(Tensor result, const char* op, const char* reason) {
+  if (is_differentiable(result.dtype())) set_history(result, make_ref<NotDifferentiable>(op, reason));
+  return result;
+}
+
+TensorList without_gradient(TensorList results, const char* op, const char* reason) {
+  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
+  return results;
+}
+
+void write_in_place(const Tensor& target, const Tensor& result, const char* op) {
+  check(result.sizes() == target.sizes(), op, ": the result has shape ", result.sizes(), ", the tensor to change has ",
+        target.sizes());
+  check(can_cast(result.dtype(), target.dtype()), op, ": result type ", result.dtype(),
+        " can't be cast to the desired output type ", target.dtype());
+  if (!target.is_meta()) kernels::copy(result.view(), target.view());
+}
+
+}  // namespace rl

@@ -1,0 +1,49 @@
+// What the generated op files stand on.
+#pragma once
+#include "autograd/inplace.h"
+#include "autograd/node.h"
+#include "autograd/saved_tensor.h"
+#include "dispatch/elementwise.h"
+#include "dispatch/grad.h"
+#include "dispatch/operators.h"
+#include "impl.h"
+#include "ops.h"
+
+namespace rl {
+
+inline OutputMeta meta_of(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
+
+// Runs f with recording off; the caller has recorded the op as a whole.
+template <class F> auto unrecorded(F&& f) {
+  NoGradGuard guard;
+  return f();
+}
+Tensor clone_unrecorded(const Tensor& t);
+
+// An undefined gradient as zeros.
+Tensor materialize(const Tensor& grad, const OutputMeta& like);
+TensorList materialize_all(const Gradients& grads, const SmallVector<OutputMeta, 1>& like);
+
+TensorList unpack_all(const std::vector<SavedTensor>& saved, const Node& owner);
+void save_all(std::vector<SavedTensor>& saved, const TensorList& tensors, bool is_output = false);
+void put_all(Gradients& results, size_t from, const TensorList& grads);
+
+template <class List> void set_history_all(const List& outputs, const Ref<Node>& node) {
+  uint32_t nr = 0;
+  for (const Tensor& t : outputs) set_history(t, node, nr++);
+}
+TensorList make_views(const Tensor& of, TensorList views);
+
+// Gives the result a node that refuses to run backward and says why.
+Tensor without_gradient(Tensor result, const char* op, const char* reason);
+TensorList without_gradient(TensorList results, const char* op, const char* reason);
+template <size_t N>
+std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char* op, const char* reason) {
+  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
+  return results;
+}
+
+// Copies a result into `target`, whose shape and dtype must allow it.
+void write_in_place(const Tensor& target, const Tensor& result, const char* op);
+
+}  // namespace rl

@@ -1,0 +1,150 @@
+#include "kernels/elementwise.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/strip.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t strip_length = 1024;
+constexpr int64_t widest = 16;   // bytes of the widest element
+constexpr int64_t short_run = 64;  // innermost runs below this are collected into one strip
+
+// One call of a loop over N operands (the result first), seen by one thread.
+template <int N>
+class LoopRun {
+ public:
+  LoopRun(StripFunction function, const Walk<N>& walk, const DType* stored, const DType* computed, const Scalar* numbers)
+      : function_(function), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
+    for (int k = 0; k < N; ++k) {
+      direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
+      filled_[k] = nullptr;
+    }
+  }
+
+  void range(int64_t begin, int64_t end, char* const* start) {
+    if (walk_.sizes[0] >= short_run || walk_.ndim == 1) {
+      walk_.range(begin, end, start, [&](char* const* p, int64_t n) { long_run(p, n); });
+    } else {
+      walk_.range(begin, end, start, [&](char* const* p, int64_t n) { collect(p, n); });
+      flush();
+    }
+  }
+
+ private:
+  char* buffer(int k) { return buffers_ + k * strip_length * widest; }
+
+  void long_run(char* const* p, int64_t n) {
+    bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
+    int64_t step = all_direct ? n : strip_length;
+    for (int64_t i = 0; i < n; i += step) {
+      int64_t m = std::min(step, n - i);
+      void* operands[N];
+      for (int k = 0; k < N; ++k) {
+        char* at = p[k] + i * walk_.strides[k][0];
+        operands[k] = direct_[k] ? at : buffer(k);
+        if (k > 0 && !direct_[k]) load(k, at, m);
+      }
+      function_(m, operands, numbers_);
+      if (!direct_[0])
+        store_strip(computed_[0], operands[0], stored_[0], p[0] + i * walk_.strides[0][0], walk_.strides[0][0], m);
+    }
+  }
+
+  // A broadcast element fills its buffer once for as long as it is the same one.
+  void load(int k, const char* at, int64_t n) {
+    if (walk_.strides[k][0] == 0) {
+      if (filled_[k] == at && filled_count_[k] >= n) return;
+      filled_[k] = at;
+      filled_count_[k] = n;
+    }
+    load_strip(stored_[k], at, walk_.strides[k][0], computed_[k], buffer(k), n);
+  }
+
+  void collect(char* const* p, int64_t n) {
+    if (count_ + n > strip_length) flush();
+    for (int k = 1; k < N; ++k)
+      load_strip(stored_[k], p[k], walk_.strides[k][0], computed_[k], buffer(k) + count_ * itemsize(computed_[k]), n);
+    runs_[run_count_++] = {p[0], n};
+    count_ += n;
+  }
+
+  void flush() {
+    if (count_ == 0) return;
+    void* operands[N];
+    for (int k = 0; k < N; ++k) operands[k] = buffer(k);
+    function_(count_, operands, numbers_);
+    const char* from = buffer(0);
+    for (int i = 0; i < run_count_; ++i) {
+      store_strip(computed_[0], from, stored_[0], runs_[i].to, walk_.strides[0][0], runs_[i].n);
+      from += runs_[i].n * itemsize(computed_[0]);
+    }
+    count_ = 0;
+    run_count_ = 0;
+  }
+
+  struct Run {
+    char* to;
+    int64_t n;
+  };
+  StripFunction function_;
+  const Walk<N>& walk_;
+  const DType* stored_;
+  const DType* computed_;
+  const Scalar* numbers_;
+  bool direct_[N];
+  const char* filled_[N];
+  int64_t filled_count_[N];
+  int64_t count_ = 0;
+  int run_count_ = 0;
+  Run runs_[strip_length];
+  alignas(64) char buffers_[N * strip_length * widest];
+};
+
+template <int N>
+void run(StripFunction function, const View& out, const View* inputs, const DType* computed, const Scalar* numbers) {
+  const View* views[N] = {&out};
+  DType stored[N] = {out.dtype};
+  for (int k = 1; k < N; ++k) {
+    views[k] = &inputs[k - 1];
+    stored[k] = inputs[k - 1].dtype;
+  }
+  Walk<N> walk(views, true);
+  parallel_for(0, walk.numel, default_grain, [&](int64_t begin, int64_t end) {
+    LoopRun<N>(function, walk, stored, computed, numbers).range(begin, end, walk.base);
+  });
+}
+
+}  // namespace
+
+StripFunction find_strip(const Loop& loop, DType compute) {
+  StripFunction found = compute == DType::Float32   ? loop.floats[isa_index][0]
+                        : compute == DType::Float64 ? loop.floats[isa_index][1]
+                                                    : loop.others[static_cast<int>(compute)];
+  if (__builtin_expect(!found, 0))
+    fail(ErrorKind::NotImplemented, '"', loop.name, "\" not implemented for dtype ", compute);
+  return found;
+}
+
+void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, const View* inputs, int count,
+              const Scalar* numbers) {
+  StripFunction function = find_strip(loop, compute);
+  if (out.numel == 0) return;
+  DType computed[max_loop_inputs + 1];
+  computed[0] = loop_result_dtype(result, compute);
+  for (int k = 1; k <= count; ++k) computed[k] = compute;
+  switch (count) {
+    case 0: return run<1>(function, out, inputs, computed, numbers);
+    case 1: return run<2>(function, out, inputs, computed, numbers);
+    case 2: return run<3>(function, out, inputs, computed, numbers);
+    case 3: return run<4>(function, out, inputs, computed, numbers);
+    case 4: return run<5>(function, out, inputs, computed, numbers);
+    case 5: return run<6>(function, out, inputs, computed, numbers);
+    case 6: return run<7>(function, out, inputs, computed, numbers);
+    default: return run<8>(function, out, inputs, computed, numbers);
+  }
+}
+
+}  // namespace rl::kernels
