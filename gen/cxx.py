@@ -1,10 +1,7 @@
 """The C++ functions of the table: declarations, forward with recording, in-place variants, graph nodes."""
-from gen.formula import META
+from gen.formula import META, META_EXPRESSION, Formula
 from gen.loops import loops_of
 from gen.signature import cxx_variable
-
-_META_EXPRESSION = {"sizes": "{0}.sizes()", "dtype": "{0}.dtype()", "numel": "{0}.numel()", "options": "options({0})",
-                    "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})"}
 
 
 def write_header(tables):
@@ -197,7 +194,7 @@ def _link(op):
         lines.append(f"node->{cxx_variable(p.name)} = {cxx_variable(p.name)};")
     for function, name in sorted(op.meta):
         if op.signature.parameter(name) is not None:
-            value = _META_EXPRESSION[function]
+            value = META_EXPRESSION[function]
             if _is_single(op, name):
                 p = op.signature.parameter(name)
                 guard = f"if ({cxx_variable(name)}.defined()) " if p.optional else ""
@@ -242,9 +239,9 @@ def _save_outputs(op):
         if s.parameter(name) is None:
             source = f"result[{s.outputs.index(name)}]" if s.returns == "tuple" else "result"
             if s.returns == "list[Tensor]":
-                lines.append(f"for (const Tensor& t : result) node->{name}_{function}.push_back({_META_EXPRESSION[function].format('t')});")
+                lines.append(f"for (const Tensor& t : result) node->{name}_{function}.push_back({META_EXPRESSION[function].format('t')});")
             else:
-                lines.append(f"node->{name}_{function} = {_META_EXPRESSION[function].format(source)};")
+                lines.append(f"node->{name}_{function} = {META_EXPRESSION[function].format(source)};")
     return lines
 
 
@@ -290,11 +287,10 @@ def _forward(op, signatures):
 
 
 def _body(op, signatures):
-    from gen.formula import Formula
     names = {}
     for p in op.signature.parameters:
         names[p.name] = "tensor" if p.is_tensor else "list" if p.is_tensor_list else "value"
-    return Formula(op.row, "body", op.row.body, names).tensor(signatures)
+    return Formula(op.row, "body", op.row.body, names, saves=False).tensor(signatures)
 
 
 def _inplace(op):

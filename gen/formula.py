@@ -10,17 +10,20 @@ _BITWISE = {ast.BitAnd: ("&", "bitwise_and"), ast.BitOr: ("|", "bitwise_or"), as
 # Facts about an input that a formula may ask for without keeping its elements.
 META = {"sizes": "Dims", "dtype": "DType", "numel": "int64_t", "options": "TensorOptions", "strides": "Dims",
         "offset": "int64_t", "meta_of": "OutputMeta"}
+META_EXPRESSION = {"sizes": "{0}.sizes()", "dtype": "{0}.dtype()", "numel": "{0}.numel()", "options": "options({0})",
+                   "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})"}
 
 
 class Formula:
     """A parsed expression; names are checked against what the row offers."""
 
-    def __init__(self, row, column, text, names):
+    def __init__(self, row, column, text, names, saves=True):
         self.row, self.column, self.text = row, column, text
         try:
             self.tree = ast.parse(text, mode="eval").body
         except SyntaxError as error:
             raise TableError(row, column, error.msg, error.offset) from None
+        self.saves = saves          # facts about inputs come from what the node saved
         self.names = names          # name -> "tensor", "list" or "value"
         self.used = set()           # names whose value is used
         self.meta = set()           # (function, name) of META facts
@@ -134,7 +137,7 @@ class Formula:
         if isinstance(n, ast.UnaryOp):
             a = t(n.operand)
             if isinstance(n.op, ast.USub):
-                return (f"neg({a[0]})" if a[1] else f"(-{a[0]})"), a[1]
+                return (f"ops::neg({a[0]})" if a[1] else f"(-{a[0]})"), a[1]
             if isinstance(n.op, ast.Not):
                 return self._call(n, "logical_not", [a]) if a[1] else (f"(!{a[0]})", False)
         if isinstance(n, ast.Compare) and len(n.ops) == 1:
@@ -165,7 +168,8 @@ class Formula:
             name = n.func.id
             arg = n.args[0].id if n.args and isinstance(n.args[0], ast.Name) else None
             if (name, arg) in self.meta:
-                return f"{arg}_{name}", False
+                text = f"{arg}_{name}" if self.saves else META_EXPRESSION[name].format(cxx_variable(arg))
+                return text, False
             if name == "wants":
                 return f"wants_{arg}", False
             args = [t(a) for a in n.args]
@@ -180,5 +184,5 @@ class Formula:
         for i, (text, is_tensor) in enumerate(args):
             if not is_tensor and signatures and all(s.parameters[i].is_tensor for s in signatures):
                 texts[i] = "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
-        cxx = signatures[0].cxx_name if signatures else name
+        cxx = f"ops::{signatures[0].cxx_name}" if signatures else name
         return f"{cxx}({', '.join(texts)})", True

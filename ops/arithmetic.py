@@ -38,3 +38,5 @@ for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
 for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", "^")):
     elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", dtypes=INTEGRAL | BOOL,
                 inplace=True, doc=f"input {_sign} other, bit by bit.", grad="integers have no gradient")
+elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)", "where(condition, input, other)",
+            names=(), doc="Where condition holds input, else other.", grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"})

@@ -39,3 +39,10 @@ kernel("cat(tensors: list[Tensor], dim: int = 0)", names=("torch.cat", "torch.co
        doc="Joins tensors along a dim.", grad={"tensors": "cat_backward(grad, meta_of(tensors), dim)"})
 kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out=True,
        doc="Joins tensors along a new dim.", grad={"tensors": "unbind(grad, dim)"})
+
+view("view_as_real(input: Tensor)", replay=True, doc="Real and imaginary parts as a last dim of size 2.",
+     names=("torch.view_as_real",), grad={"input": "view_as_complex(contiguous(grad))"})
+view("view_as_complex(input: Tensor)", replay=True, doc="A last dim of size 2 as complex numbers.",
+     names=("torch.view_as_complex",), grad={"input": "view_as_real(contiguous(grad))"})
+composite("real(input: Tensor)", doc="The real part; real tensors are returned as they are.", names=("torch.real",))
+composite("imag(input: Tensor)", "select(view_as_real(input), -1, 1)", doc="The imaginary part, a view.", names=("torch.imag",))

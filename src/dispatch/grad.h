@@ -1,5 +1,7 @@
 // Functions that gradient formulas use and that are no ops of their own. All are differentiable.
 #pragma once
+#include <optional>
+
 #include "autograd/node.h"
 #include "core/scalar.h"
 #include "tensor/tensor.h"
@@ -12,6 +14,21 @@ Tensor sum_to(const Tensor& grad, IntSpan sizes);
 // Puts back dims that a reduction dropped (dims empty: all) and broadcasts to `sizes`.
 Tensor expand_reduced(const Tensor& t, IntSpan dims, bool keepdim, IntSpan sizes);
 Tensor unsqueeze_all(const Tensor& t, IntSpan dims, int64_t ndim);
+Dims dims_or_all(const std::optional<Dims>& dims);
+Tensor zeros_of(const Tensor& like, IntSpan sizes);
+Tensor values_at(const Tensor& t, const TensorList& indices);
+
+// Views: zeros with grad where the view looks.
+Tensor permute_backward(const Tensor& grad, const Dims& dims);
+Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index);
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step);
+Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2);
+Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides, int64_t base_offset,
+                           IntSpan sizes, IntSpan strides, std::optional<int64_t> offset);
+Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
+TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
+
 Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 
 }  // namespace rl::grad

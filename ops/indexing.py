@@ -1,0 +1,18 @@
+"""Reading and writing at computed places."""
+from ops.schema import composite, kernel
+
+kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1)", inplace=True, out=True,
+       doc="input with alpha * source added to the slices that index names.",
+       grad={"input": "grad", "source": "scale(index_select(grad, dim, index), conj(alpha))"})
+kernel("index_select(input: Tensor, dim: int, index: Tensor)", out=True,
+       doc="The slices of a dim that index names.",
+       grad={"input": "index_add(zeros_of(grad, sizes(input)), dim, index, grad)"})
+kernel("index(input: Tensor, indices: list[Tensor | None])", names=(),
+       doc="Advanced indexing: one int64 tensor (or None for a whole dim) for each dim.",
+       grad={"input": "index_put(zeros_of(grad, sizes(input)), indices, grad, True)"})
+kernel("index_put(input: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False)", inplace=True,
+       doc="input with values written (or added) at the places that indices name.",
+       grad={"input": "grad if accumulate else index_put(grad, indices, zeros_like(values_at(grad, indices)), False)",
+             "values": "index(grad, indices)"})
+kernel("nonzero(input: Tensor)", names=(), doc="The places of elements that are not zero, a row each.",
+       grad="positions have no gradient")

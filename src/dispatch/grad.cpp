@@ -1,0 +1,84 @@
+#include "dispatch/grad.h"
+
+#include "dispatch/generated.h"
+
+namespace rl::grad {
+
+using namespace ops;
+
+Tensor scale(const Tensor& grad, const Scalar& factor) { return factor.equals(1) ? grad : grad * factor; }
+
+Tensor sum_to(const Tensor& grad, IntSpan sizes) {
+  if (IntSpan(grad.sizes()) == sizes) return grad;
+  int64_t added = grad.dim() - sizes.size();
+  Dims reduced;
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (d < added || (sizes[d - added] == 1 && grad.sizes()[d] != 1)) reduced.push_back(d);
+  Tensor t = reduced.empty() ? grad : sum(grad, reduced, true);
+  return added ? view(t, Dims(sizes)) : t;
+}
+
+Tensor unsqueeze_all(const Tensor& t, IntSpan dims, int64_t ndim) {
+  bool reduced[max_dims] = {};
+  for (int64_t d : dims) reduced[wrap_dim(d, ndim, "unsqueeze")] = true;
+  Dims sizes;
+  for (int64_t d = 0, next = 0; d < ndim; ++d) sizes.push_back(reduced[d] ? 1 : t.sizes()[next++]);
+  return view(t, sizes);
+}
+
+Dims dims_or_all(const std::optional<Dims>& dims) { return dims.value_or(Dims()); }
+
+Tensor expand_reduced(const Tensor& t, IntSpan dims, bool keepdim, IntSpan sizes) {
+  bool whole = keepdim || dims.empty() || sizes.size() == 0;
+  return expand(whole ? t : unsqueeze_all(t, dims, sizes.size()), Dims(sizes));
+}
+
+Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out) {
+  if (!input.is_complex()) return zeros_like(grad);
+  // d(z/|z|): the part of grad across the direction of z, over |z|; 0 at z = 0, where out is 0.
+  Tensor size = abs(input);
+  Tensor across = (grad - out * ops::real(grad * conj(out))) / size;
+  return where(eq(size, wrap_number(Scalar(0))), zeros_like(across), across);
+}
+
+Tensor permute_backward(const Tensor& grad, const Dims& dims) {
+  Dims inverse(dims.size());
+  for (int64_t i = 0; i < dims.size(); ++i) inverse[wrap_dim(dims[i], dims.size(), "permute")] = i;
+  return permute(grad, inverse);
+}
+
+namespace {
+// Gradient of a view: zeros, with grad written where the view looks.
+template <class Look> Tensor scatter_view(const Tensor& grad, IntSpan sizes, Look&& look) {
+  Tensor full = ops::zeros(Dims(sizes), grad.dtype(), {}, grad.device());
+  copy_(look(full), grad);
+  return full;
+}
+}  // namespace
+
+Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
+  return scatter_view(grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
+}
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                      int64_t step) {
+  return scatter_view(grad, sizes, [&](const Tensor& t) { return slice(t, dim, start, end, step); });
+}
+Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+  return scatter_view(grad, sizes, [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+}
+
+TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim) {
+  TensorList grads;
+  int64_t ndim = 1, at = 0;
+  for (const OutputMeta& m : inputs) ndim = std::max(ndim, m.sizes.size());
+  int64_t d = wrap_dim(dim, ndim, "cat");
+  for (const OutputMeta& m : inputs) {
+    bool skipped = m.sizes.size() == 1 && m.sizes[0] == 0;
+    int64_t n = skipped ? 0 : m.sizes[d];
+    grads.push_back(skipped ? Tensor() : slice(grad, d, at, at + n, 1));
+    at += n;
+  }
+  return grads;
+}
+
+}  // namespace rl::grad

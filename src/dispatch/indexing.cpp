@@ -1,0 +1,209 @@
+// Reading and writing at computed places.
+#include "dispatch/generated.h"
+#include "kernels/copy.h"
+#include "kernels/index.h"
+
+namespace rl {
+namespace impl {
+namespace {
+
+// Index tensors as the kernels want them: bool masks become their positions, negative dims stay for the kernel.
+TensorList expand_masks(const Tensor& input, const TensorList& indices) {
+  TensorList out;
+  for (const Tensor& index : indices) {
+    if (!index.defined() || (index.dtype() != DType::Bool && index.dtype() != DType::UInt8)) {
+      check_index(!index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+                  "index: tensors used as indices must be long, int, byte or bool tensors, got ", index.defined() ? index.dtype() : DType::Int64);
+      out.push_back(index);
+      continue;
+    }
+    int64_t at = static_cast<int64_t>(out.size());
+    check_index(at + index.dim() <= input.dim(), "index: too many indices for tensor of dimension ", input.dim());
+    for (int64_t d = 0; d < index.dim(); ++d)
+      check_index(index.sizes()[d] == input.sizes()[at + d], "index: The shape of the mask ", index.sizes(), " at index ", d,
+                  " does not match the shape of the indexed tensor ", input.sizes(), " at index ", at + d);
+    Tensor places = ops::nonzero(index);
+    for (Tensor& column : unbind(places, 1)) out.push_back(column);
+  }
+  check_index(static_cast<int64_t>(out.size()) <= input.dim(), "index: too many indices for tensor of dimension ", input.dim(),
+              " (got ", out.size(), ")");
+  return out;
+}
+
+// The input with its indexed dims in front, and the broadcast indices.
+struct Indexed {
+  Tensor input;          // a view
+  TensorList indices;    // broadcast to one shape, int64
+  Dims index_sizes;
+  int64_t first = 0;     // where the index dims go in the result
+};
+
+Indexed arrange(const Tensor& input, const TensorList& given) {
+  TensorList indices = expand_masks(input, given);
+  Indexed r;
+  Dims order, rest;
+  bool adjacent = true, seen = false, ended = false;
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
+    if (!indexed) {
+      ended = ended || seen;
+      rest.push_back(d);
+      continue;
+    }
+    if (!seen) r.first = static_cast<int64_t>(rest.size());
+    if (ended) adjacent = false;
+    seen = true;
+    order.push_back(d);
+    r.index_sizes = broadcast_sizes(r.index_sizes, indices[d].sizes(), "index: indices");
+    r.indices.push_back(indices[d].dtype() == DType::Int64 ? indices[d] : to_dtype(indices[d], DType::Int64));
+  }
+  if (!adjacent) r.first = 0;
+  for (Tensor& index : r.indices) index = expand(index, r.index_sizes, false);
+  for (int64_t d : rest) order.push_back(d);
+  r.input = permute(input, order);
+  return r;
+}
+
+// Index dims lead in the kernels; the user sees them at `first`.
+Tensor to_front(const Tensor& t, int64_t first, int64_t count) {
+  Dims order;
+  for (int64_t i = 0; i < count; ++i) order.push_back(first + i);
+  for (int64_t i = 0; i < t.dim(); ++i)
+    if (i < first || i >= first + count) order.push_back(i);
+  return permute(t, order);
+}
+Dims result_sizes(const Indexed& r) {
+  Dims sizes;
+  int64_t used = static_cast<int64_t>(r.indices.size());
+  for (int64_t d = used; d < used + r.first; ++d) sizes.push_back(r.input.sizes()[d]);
+  for (int64_t n : r.index_sizes) sizes.push_back(n);
+  for (int64_t d = used + r.first; d < r.input.dim(); ++d) sizes.push_back(r.input.sizes()[d]);
+  return sizes;
+}
+std::vector<View> views(const TensorList& list) {
+  std::vector<View> out;
+  for (const Tensor& t : list) out.push_back(t.view());
+  return out;
+}
+int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(dim, t.dim(), op); }
+
+}  // namespace
+
+Tensor index(const Tensor& input, const TensorList& indices) {
+  Indexed r = arrange(input, indices);
+  if (r.indices.empty()) return clone(input);
+  Tensor out = rl::empty(result_sizes(r), options(input));
+  if (out.is_meta()) return out;
+  std::vector<View> list = views(r.indices);
+  kernels::index(r.input.view(), list.data(), static_cast<int64_t>(list.size()), to_front(out, r.first, r.index_sizes.size()).view());
+  return out;
+}
+
+Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values, bool accumulate) {
+  Tensor out = clone(input);
+  check(values.dtype() == input.dtype() || values.dim() == 0, "index_put: Index put requires the source and destination dtypes match, got ",
+        input.dtype(), " for the destination and ", values.dtype(), " for the source.");
+  Indexed r = arrange(out, indices);
+  Tensor source = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
+  source = expand(source, result_sizes(r), false);
+  if (out.is_meta()) return out;
+  if (r.indices.empty()) {
+    if (accumulate) return ops::add(out, source);
+    kernels::copy(source.view(), out.view());
+    return out;
+  }
+  std::vector<View> list = views(r.indices);
+  kernels::index_put(r.input.view(), list.data(), static_cast<int64_t>(list.size()),
+                     to_front(source, r.first, r.index_sizes.size()).view(), accumulate);
+  return out;
+}
+
+Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
+  int64_t d = dim_of(input, dim, "index_select");
+  check_index(index.dim() <= 1, "index_select: Index is supposed to be a vector, got shape ", index.sizes());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, "index_select: Expected dtype int32 or int64 for index, got ", index.dtype());
+  Dims sizes = input.sizes();
+  if (input.dim()) sizes[d] = index.numel();
+  Tensor out = rl::empty(sizes, options(input));
+  if (!out.is_meta()) kernels::index_select(input.view(), d, index.view(), out.view());
+  return out;
+}
+
+Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  int64_t d = dim_of(input, dim, "index_add");
+  check_index(index.dim() <= 1, "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, "index_add: Expected dtype int32/int64 for index but got: ", index.dtype());
+  check(source.dtype() == input.dtype(), "index_add: self (", input.dtype(), ") and source (", source.dtype(), ") must have the same dtype");
+  Dims expected = input.sizes();
+  if (input.dim()) expected[d] = index.numel();
+  check(source.sizes() == expected || (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
+        "index_add: source has shape ", source.sizes(), ", expected ", expected);
+  Tensor out = clone(input);
+  Tensor added = grad::scale(source, alpha);
+  if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
+  return out;
+}
+
+Tensor nonzero(const Tensor& input) {
+  check(!input.is_meta(), "nonzero: the shape of the result depends on the data, which meta tensors lack");
+  Tensor mask = input.dtype() == DType::Bool ? input : ops::ne(input, wrap_number(Scalar(0)));
+  Tensor out = rl::empty(Dims{kernels::count_true(mask.view()), input.dim()}, {DType::Int64, input.device()});
+  kernels::nonzero(input.view(), out.view());
+  return out;
+}
+
+}  // namespace impl
+
+namespace grad {
+
+Tensor zeros_of(const Tensor& like, IntSpan sizes) { return ops::zeros(Dims(sizes), like.dtype(), {}, like.device()); }
+Tensor values_at(const Tensor& t, const TensorList& indices) {
+  return unrecorded([&] { return impl::index(t, indices); });
+}
+
+// Elements of a view that may lie on top of each other are added up, place by place.
+Tensor add_at_places(const Tensor& flat, const Tensor& places, const Tensor& grad) {
+  return ops::index_add(flat, 0, ops::reshape(places, Dims{-1}), ops::reshape(grad, Dims{-1}));
+}
+
+namespace {
+int64_t extent(IntSpan sizes, IntSpan strides, int64_t offset) {
+  int64_t last = offset;
+  for (int64_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+}  // namespace
+
+Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides, int64_t base_offset,
+                           IntSpan sizes, IntSpan strides, std::optional<int64_t> view_offset) {
+  // The smallest stretch of storage that both look at, as a vector.
+  int64_t offset = view_offset.value_or(base_offset), first = std::min(offset, base_offset);
+  int64_t length = std::max(extent(base.sizes, base_strides, base_offset - first), extent(sizes, strides, offset - first));
+  Tensor flat = ops::zeros(Dims{length}, grad.dtype(), {}, grad.device());
+  if (is_dense(sizes, strides) && !has_internal_overlap(sizes, strides)) {
+    ops::copy_(ops::as_strided(flat, Dims(sizes), Dims(strides), offset - first), grad);
+  } else {
+    Tensor places = ops::arange(Scalar(length));
+    flat = add_at_places(flat, impl::as_strided(places, Dims(sizes), Dims(strides), offset - first), grad);
+  }
+  if (has_internal_overlap(base.sizes, base_strides)) {  // each reader of a shared place gets its share
+    Tensor places = impl::as_strided(ops::arange(Scalar(length)), base.sizes, base_strides, base_offset - first);
+    Tensor ones = ops::ones(base.sizes, grad.dtype());
+    Tensor readers = add_at_places(ops::zeros(Dims{length}, grad.dtype()), places, ones);
+    flat = flat / ops::add(readers, wrap_number(Scalar(0)));
+  }
+  return ops::as_strided(flat, base.sizes, base_strides, base_offset - first);
+}
+
+Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
+  Tensor places = ops::arange(Scalar(product(sizes)));
+  places = impl::unfold(impl::view(places, Dims(sizes)), dimension, size, step);
+  Tensor flat = ops::zeros(Dims{product(sizes)}, grad.dtype(), {}, grad.device());
+  return ops::view(add_at_places(flat, places, grad), Dims(sizes));
+}
+
+}  // namespace grad
+}  // namespace rl

@@ -1,0 +1,5 @@
+#pragma once
+namespace rl {
+// Call once before anything is differentiated.
+void install_ops();
+}  // namespace rl
