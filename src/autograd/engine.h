@@ -6,9 +6,14 @@ namespace rl {
 
 // Gradients of the roots, weighted by `grads`, either accumulated into the leaves (inputs empty) or
 // into `inputs` alone, or (accumulate false) returned for `inputs`; undefined where unreached.
-// Works without the GIL; python hooks take it themselves.
+// An input that is no leaf accumulates through its retain_grad, which the caller has switched on.
+// Works without the GIL; python hooks take it themselves. A deeply nested call runs on a thread of
+// its own, so an exception must carry all that it tells.
 TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
                         bool create_graph, const std::vector<Edge>& inputs, bool accumulate);
+
+// Nobody else can see this tensor or its bytes: they may be changed or kept.
+bool is_exclusive(const Tensor& t);
 
 // What the engine needs of the ops; dispatch/ installs them.
 struct EngineOps {

@@ -4,15 +4,16 @@
 
 namespace rl {
 
-// Makes `view` a differentiable view of `of` (or of `of`'s base).
+// Makes `view` a differentiable view of `of` (or of `of`'s base). `rule` replays it on `of`.
 Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule = nullptr);
 
 // Before an in-place op: leaves that require grad, expanded memory, read-only memory, views that
-// cannot be recorded: RuntimeError naming the op.
-void check_in_place(const Tensor& t, const char* op);
+// cannot be recorded: RuntimeError naming the op. `recorded`: another input of the op needs a gradient.
+void check_in_place(const Tensor& t, const char* op, bool recorded = false);
 // After the bytes changed: bumps the version and leaves a note where saved bytes changed.
 void bump_version(const Tensor& t, const char* op);
-// After check_in_place and the op: makes `node` the producer of `t`; on a view it rewrites the base's history.
+// After check_in_place, the op and bump_version: makes `node` the producer of `t`; on a view it
+// rewrites the base's history. The first edge of `node` must be that of `t` before the op.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr = 0);
 
 // What a view of another geometry needs of the ops; dispatch/ installs them.

@@ -4,9 +4,12 @@
 
 namespace rl {
 
+class RetainGrad;
+
 struct AutogradMeta : MetaBase {
   Tensor grad;
-  std::atomic<Node*> accumulator{nullptr};  // weak: the node owns the tensor
+  std::atomic<Node*> accumulator{nullptr};  // weak: the node owns the tensor; also its own lock
+  std::shared_ptr<RetainGrad> retained;     // retain_grad of a non-leaf
   std::vector<std::shared_ptr<TensorHook>> hooks;             // of a leaf
   std::vector<std::shared_ptr<TensorHook>> after_accumulate;  // register_post_accumulate_grad_hook
   void* python_hooks = nullptr;  // owned dict of the Python hooks of this tensor
@@ -19,8 +22,24 @@ Tensor grad_of(const Tensor& t);
 void set_grad(const Tensor& t, Tensor grad);
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
 void retain_grad(const Tensor& t);
+// After the producer of `t` changed from `from` to its present one.
+void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr);
 
-// Drops what a leaf accumulates into; the node for `t` if it is a leaf that requires grad.
+// Where the gradients of a leaf end: adds them to its `grad`.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(Tensor leaf);
+  void apply(Gradients& grads, Gradients& results) override;
+  std::string name() const override { return "AccumulateGrad"; }
+  bool is_accumulator() const override { return true; }
+
+  Tensor variable;
+
+ protected:
+  ~AccumulateGrad() override;
+};
+
+// The one node that accumulates into the leaf `t`.
 Ref<Node> accumulator(const Tensor& t);
 
 }  // namespace rl

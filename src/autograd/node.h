@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "core/allocator.h"
 #include "core/small_vector.h"
 #include "core/trace.h"
 #include "tensor/tensor.h"
@@ -49,22 +50,36 @@ struct NodeHooks {
   std::vector<std::shared_ptr<NodeHook>> after;   // register_hook
 };
 
+// What a backward pass keeps for each node it will visit.
+struct NodeState {
+  int32_t dependencies = 0;  // gradients still to come
+  int32_t capture = -1;      // the first request for a gradient that arrives here
+  bool visited = false;
+  bool needed = false;       // gradients must be brought here
+  bool leads = false;        // and apply must run: someone below is needed
+  Gradients buffers;         // the sum of what has come, one per output
+};
+
 class Node : public NodeBase {
  public:
   explicit Node(const char* op, size_t outputs = 1);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
+  static void* operator new(size_t bytes) { return allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { deallocate(p, bytes); }
 
-  // grads: one per output. results: sized to the number of edges by the engine.
+  // grads: one per output. results: sized to the number of edges by the engine. Not called when no
+  // gradient is defined, unless runs_without_gradient().
   virtual void apply(Gradients& grads, Gradients& results) = 0;
+  virtual bool runs_without_gradient() const { return false; }
   // Drops saved tensors: backward has consumed them.
   virtual void release_saved() {}
   virtual std::string name() const;            // "AddBackward0"
   virtual bool is_accumulator() const { return false; }
-  // Visits saved tensors by name, for `grad_fn._saved_*` and the collector.
   void destroy() override;
 
-  bool wants(size_t i) const { return static_cast<bool>(edges[i].node); }
+  // Is the gradient of input `i` of use? False too where the running backward does not need it.
+  bool wants(size_t i) const { return edges[i].node && !(i < 32 && skipped >> i & 1); }
   bool wants_any(size_t from, size_t count) const {
     for (size_t i = from; i < from + count; ++i)
       if (wants(i)) return true;
@@ -86,27 +101,56 @@ class Node : public NodeBase {
   void* metadata = nullptr;       // owned Python dict, belongs to bind/
   bool released = false;
 
-  // Engine state, valid while `task` runs this node.
-  std::atomic<GraphTask*> task{nullptr};
-  int32_t dependencies = 0;
-  bool needed = false;
-  Gradients buffers;
+  uint32_t skipped = 0;           // bit i: the running apply need not compute result i
+  std::atomic<const void*> runner{nullptr};  // see RunLock
+  std::atomic<GraphTask*> task{nullptr};      // the backward pass that `state` belongs to
+  NodeState state;
 
  protected:
   ~Node() override;
+
+ private:
+  Node* next_dying_ = nullptr;
+};
+
+// Held while a node's apply runs or its saved tensors are read or released: threads may run backward
+// through one graph at the same time. The thread that has it may take it again.
+class RunLock {
+ public:
+  explicit RunLock(Node& node) : node_(&node) {
+    const void *self = thread_state().runs_for, *holder = nullptr;
+    if (node.runner.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
+    if (holder == self) node_ = nullptr;
+    else wait(self);
+  }
+  ~RunLock() {
+    if (node_) node_->runner.store(nullptr, std::memory_order_release);
+  }
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  void wait(const void* self);
+  Node* node_;
 };
 
 extern void (*release_node_metadata)(void* dict);  // installed by bind/
 int64_t live_nodes();
 
-// Any of these needs a gradient and recording is on?
-inline bool records(const Tensor& t);
-
 // The edge at which a gradient of `t` arrives: its grad_fn (regenerated for a stale view) or its accumulator.
 Edge gradient_edge(const Tensor& t);
-Node* grad_fn(const Tensor& t);       // nullptr for a leaf; up to date for views
-bool requires_grad(const Tensor& t);  // also of a view whose base has come to require it
+Node* view_grad_fn(TensorImpl* view);
+inline Node* grad_fn(const Tensor& t) {  // nullptr for a leaf; up to date for views
+  TensorImpl* impl = t.impl();
+  return impl->base ? view_grad_fn(impl) : static_cast<Node*>(impl->grad_fn.get());
+}
+inline bool requires_grad(const Tensor& t) {  // also of a view whose base has come to require it
+  const TensorImpl* impl = t.impl();
+  if (impl->requires_grad || impl->grad_fn) return true;
+  return impl->base && is_differentiable(impl->dtype) && (impl->base->requires_grad || impl->base->grad_fn);
+}
 
+// Any of these needs a gradient and recording is on?
 inline bool records(const Tensor& t) { return grad_enabled() && t.defined() && requires_grad(t); }
 template <class... Rest>
 inline bool records(const Tensor& t, const Rest&... rest) { return grad_enabled() && (records(t) || records(rest...)); }

@@ -8,6 +8,7 @@ namespace rl {
 struct PackedTensor {
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
+  Edge history;  // of the tensor that was packed
 };
 extern std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t);  // when the mode has SavedHooks
 
@@ -16,6 +17,7 @@ class SavedTensor {
   SavedTensor() = default;
   // `is_output`: an output of the node that keeps it. Kept without its grad_fn: no reference cycle.
   SavedTensor(const Tensor& t, bool is_output = false) { save(t, is_output); }
+  // An in-place op saves its output after bump_version.
   void save(const Tensor& t, bool is_output = false);
   // The tensor as it was; RuntimeError if it was changed since or released.
   Tensor unpack(const Node& owner) const;

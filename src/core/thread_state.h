@@ -32,6 +32,11 @@ struct ThreadState {
   FreeList small[small_class_count];
   FreeList tensors;
   FreeList storages;
+  uint64_t next_sequence = 0;    // of graph nodes
+  void* dying_nodes = nullptr;   // graph nodes to delete once the current one is gone
+  bool deleting_node = false;
+  uint32_t backward_depth = 0;   // backward passes that this thread is inside of
+  const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
 };
 
 extern thread_local ThreadState* thread_state_pointer __attribute__((tls_model("initial-exec")));

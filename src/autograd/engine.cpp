@@ -1,0 +1,360 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <unordered_map>
+
+#include "autograd/meta.h"
+
+namespace rl {
+
+EngineOps engine_ops;
+
+bool is_exclusive(const Tensor& t) {
+  const TensorImpl* impl = t.impl();
+  const Storage* storage = impl->storage.get();
+  if (impl->refs.load(std::memory_order_acquire) != 1 || !storage->owned) return false;
+  int32_t owners = 1;
+  if (impl->base) {
+    if (impl->base->refs.load(std::memory_order_acquire) != 1) return false;
+    owners = 2;
+  }
+  return storage->refs.load(std::memory_order_acquire) == owners &&
+         !has_internal_overlap(impl->sizes, impl->strides);
+}
+
+namespace {
+
+// Reduces, casts or refuses a gradient so that it fits the tensor it belongs to.
+void conform(Tensor& grad, const OutputMeta& want, const Node& from, size_t index) {
+  const TensorImpl* impl = grad.impl();
+  if (__builtin_expect(impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device, 1))
+    return;
+  auto refuse = [&](const auto&... conflict) {
+    fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ", index, " - ",
+         conflict...);
+  };
+  if (impl->device != want.device) refuse("expected device ", want.device, " but got ", impl->device);
+  if (impl->sizes != want.sizes) {
+    int64_t extra = grad.dim() - want.sizes.size();
+    bool fits = extra >= 0;
+    for (int64_t d = 0; fits && d < want.sizes.size(); ++d)
+      fits = want.sizes[d] == 1 || want.sizes[d] == grad.sizes()[d + extra];
+    if (!fits) refuse("got ", grad.sizes(), " but expected shape compatible with ", want.sizes);
+    grad = engine_ops.sum_to(grad, want.sizes);
+  }
+  if (grad.dtype() != want.dtype) grad = engine_ops.cast(grad, want.dtype);
+}
+
+void replace(Tensor& grad, Tensor by, const Node& node) {
+  if (!by.defined()) return;
+  check(grad.defined(), "a hook of ", node.name(), " can't replace a None gradient with a non-None value");
+  check(by.dtype() == grad.dtype() && by.device() == grad.device(), "a hook of ", node.name(),
+        " has changed the type of value (was ", grad.dtype(), " on ", grad.device(), ", got ", by.dtype(), " on ",
+        by.device(), ")");
+  check(by.sizes() == grad.sizes(), "a hook of ", node.name(), " has changed the size of value (was ", grad.sizes(),
+        ", got ", by.sizes(), ")");
+  grad = std::move(by);
+}
+
+// Lists of hooks are copied before they run: a hook may add or remove hooks.
+void run_tensor_hooks(Node& node, Gradients& grads) {
+  if (node.is_accumulator()) {
+    std::vector<std::shared_ptr<TensorHook>> hooks = meta(static_cast<AccumulateGrad&>(node).variable).hooks;
+    for (const auto& hook : hooks) replace(grads[0], hook->call(grads[0]), node);
+  }
+  if (!node.hook_lists) return;
+  for (auto list : {&NodeHooks::tensor, &NodeHooks::retain}) {
+    std::vector<NodeHooks::OnOutput> hooks = node.hook_lists.get()->*list;
+    for (const auto& [nr, hook] : hooks) replace(grads[nr], hook->call(grads[nr]), node);
+  }
+}
+
+void run_node_hooks(const Node& node, const std::vector<std::shared_ptr<NodeHook>>& list, Gradients& changed,
+                    const Gradients& grad_outputs) {
+  std::vector<std::shared_ptr<NodeHook>> hooks = list;
+  for (const auto& hook : hooks) {
+    size_t count = changed.size();
+    hook->call(changed, grad_outputs);
+    check(changed.size() == count, "a hook of ", node.name(), " has changed the number of gradients from ", count,
+          " to ", changed.size());
+  }
+}
+
+std::string recorded_at(const Node& node) {
+  std::string line = describe(node.where);
+  return line.empty() ? "" : std::string(" It belongs to ") + node.op + " on " + line + ".";
+}
+
+bool any_defined(const Gradients& grads) {
+  return std::any_of(grads.begin(), grads.end(), [](const Tensor& t) { return t.defined(); });
+}
+
+bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence; }
+
+}  // namespace
+
+// One backward pass. Its state of a node lies in the node itself, unless another pass (a nested one,
+// or one of another thread) was there first: then in a table of its own.
+struct GraphTask {
+ public:
+  GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate)
+      : keep_graph_(keep_graph), create_graph_(create_graph), restricted_(!inputs.empty()) {
+    claimed_.reserve(256);
+    for (const Edge& input : inputs) request(input, accumulate);
+  }
+
+  ~GraphTask() {
+    if (left_ == claimed_.size()) return;
+    for (Node* node : claimed_)  // not reached, for want of need or after an exception
+      if (node->task.load(std::memory_order_relaxed) == this) clear(*node);
+  }
+  GraphTask(const GraphTask&) = delete;
+  GraphTask& operator=(const GraphTask&) = delete;
+
+  TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
+    for (const Edge& root : roots) discover(root.node.get());
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Tensor grad = grads[i];
+      if (grad.defined()) conform(grad, roots[i].node->outputs[roots[i].nr], *roots[i].node, roots[i].nr);
+      deliver(roots[i], std::move(grad));
+    }
+    while (!ready_.empty()) {
+      Node* node = ready_.front();
+      std::pop_heap(ready_.begin(), ready_.end(), runs_later);
+      ready_.pop_back();
+      visit(*node);
+    }
+    TensorList captured;
+    for (Capture& c : captures_) captured.push_back(std::move(c.grad));
+    return captured;
+  }
+
+ private:
+  struct Capture {
+    uint32_t nr;
+    int32_t next;  // another request at the same node, or -1
+    Tensor grad;
+  };
+  struct Frame {
+    Node* node;
+    NodeState* state;
+    size_t next_edge;
+  };
+
+  NodeState& state(Node* node) {
+    return node->task.load(std::memory_order_relaxed) == this ? node->state : elsewhere_.find(node)->second;
+  }
+
+  // The state of `node`, from now on kept by this task.
+  NodeState& claim(Node* node) {
+    if (node->task.load(std::memory_order_relaxed) == this) return node->state;
+    if (!elsewhere_.empty()) {
+      auto found = elsewhere_.find(node);
+      if (found != elsewhere_.end()) return found->second;
+    }
+    GraphTask* nobody = nullptr;
+    bool mine = node->task.compare_exchange_strong(nobody, this, std::memory_order_acquire);
+    NodeState& s = mine ? node->state : elsewhere_[node];
+    if (mine) claimed_.push_back(node);
+    s.needed = s.leads = !restricted_;
+    return s;
+  }
+
+  void clear(Node& node) {
+    node.state = NodeState();
+    node.task.store(nullptr, std::memory_order_release);
+  }
+
+  void request(const Edge& input, bool accumulate) {
+    Capture capture{input.nr, -1, {}};
+    if (input) {
+      NodeState& s = claim(input.node.get());
+      s.needed = true;
+      if (accumulate) {
+        s.leads = s.leads || input.node->is_accumulator();
+      } else {
+        capture.next = s.capture;
+        s.capture = static_cast<int32_t>(captures_.size());
+      }
+    }
+    if (!accumulate) captures_.push_back(std::move(capture));
+  }
+
+  // Counts how many gradients each node below `root` waits for, and marks those that lead to inputs.
+  void discover(Node* root) {
+    NodeState& s = claim(root);
+    ++s.dependencies;
+    if (s.visited) return;
+    s.visited = true;
+    path_.push_back({root, &s, 0});
+    while (!path_.empty()) {
+      Frame& top = path_.back();
+      if (top.next_edge == top.node->edges.size()) {
+        NodeState& done = *top.state;
+        path_.pop_back();
+        done.needed = done.needed || done.leads;
+        if (!path_.empty() && done.needed) path_.back().state->leads = true;
+        continue;
+      }
+      Node* child = top.node->edges[top.next_edge++].node.get();
+      if (!child) continue;
+      NodeState& below = claim(child);
+      ++below.dependencies;
+      if (below.visited) {
+        if (below.needed) top.state->leads = true;
+        continue;
+      }
+      below.visited = true;
+      path_.push_back({child, &below, 0});
+    }
+  }
+
+  // Adds a gradient to what has come to an output; after the last one the node is ready.
+  void deliver(const Edge& to, Tensor grad) {
+    NodeState& s = state(to.node.get());
+    if (!s.needed) return;
+    if (grad.defined()) {
+      if (s.buffers.empty()) s.buffers.resize(to.node->outputs.size());
+      Tensor& sum = s.buffers[to.nr];
+      if (!sum.defined()) sum = std::move(grad);
+      else add(sum, std::move(grad));
+    }
+    if (--s.dependencies > 0) return;
+    ready_.push_back(to.node.get());
+    std::push_heap(ready_.begin(), ready_.end(), runs_later);
+  }
+
+  void add(Tensor& sum, Tensor grad) {
+    if (!create_graph_ && !is_exclusive(sum) && is_exclusive(grad)) std::swap(sum, grad);
+    if (!create_graph_ && is_exclusive(sum)) engine_ops.add_in_place(sum, grad);
+    else sum = engine_ops.add(sum, grad);
+  }
+
+  void visit(Node& node) {
+    NodeState& s = state(&node);
+    Gradients grads = std::move(s.buffers);
+    int32_t capture = s.capture;
+    bool leads = s.leads;
+    if (&s == &node.state) {
+      clear(node);
+      ++left_;
+    }
+    grads.resize(node.outputs.size());
+    if (node.hook_lists || node.is_accumulator()) run_tensor_hooks(node, grads);
+    for (; capture >= 0; capture = captures_[capture].next) captures_[capture].grad = grads[captures_[capture].nr];
+    if (!leads) return;
+    if (node.hook_lists) run_node_hooks(node, node.hook_lists->before, grads, grads);
+    Gradients results(node.edges.size());
+    apply(node, grads, results);
+    if (node.hook_lists) run_node_hooks(node, node.hook_lists->after, results, grads);
+    check(results.size() == node.edges.size(), "Function ", node.name(), " returned ", results.size(),
+          " gradients, expected ", node.edges.size());
+    grads.clear();  // so that a gradient passed on unchanged has one owner
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Edge& edge = node.edges[i];
+      if (!edge) continue;
+      if (results[i].defined()) conform(results[i], edge.node->outputs[edge.nr], node, i);
+      deliver(edge, std::move(results[i]));
+    }
+  }
+
+  void apply(Node& node, Gradients& grads, Gradients& results) {
+    bool runs = any_defined(grads) || node.runs_without_gradient();
+    uint32_t skipped = 0;
+    if (restricted_)
+      for (size_t i = 0; i < node.edges.size() && i < 32; ++i)
+        if (node.edges[i] && !state(node.edges[i].node.get()).needed) skipped |= uint32_t(1) << i;
+    bool anomaly = mode() & Anomaly;
+    RunLock lock(node);
+    if (runs) {
+      node.skipped = skipped;
+      if (anomaly) apply_watched(node, grads, results);
+      else node.apply(grads, results);
+    }
+    if (!keep_graph_) {
+      node.release_saved();
+      node.released = true;
+    }
+  }
+
+  static void apply_watched(Node& node, Gradients& grads, Gradients& results) {
+    try {
+      node.apply(grads, results);
+    } catch (const Error& error) {
+      throw Error(error.kind(), error.what() + recorded_at(node));
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].defined() && is_differentiable(results[i].dtype()) && engine_ops.has_nan(results[i]))
+        fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i, "th output.",
+             recorded_at(node));
+  }
+
+  bool keep_graph_, create_graph_, restricted_;
+  size_t left_ = 0;               // claimed nodes that have been visited
+  std::vector<Node*> claimed_;
+  std::unordered_map<Node*, NodeState> elsewhere_;
+  std::vector<Capture> captures_;
+  std::vector<Frame> path_;
+  std::vector<Node*> ready_;      // heap, latest first
+};
+
+namespace {
+
+constexpr uint32_t stack_depth = 48;   // nested passes on one stack
+constexpr uint32_t max_depth = 20000;  // and in all
+
+struct DepthGuard {
+  uint32_t& depth = thread_state().backward_depth;
+  DepthGuard() { ++depth; }
+  ~DepthGuard() { --depth; }
+};
+
+template <class F>
+TensorList on_new_stack(F&& f) {
+  ThreadState& caller = thread_state();
+  TensorList result;
+  std::exception_ptr error;
+  std::thread worker([&] {
+    ThreadState& own = thread_state();
+    own.mode = caller.mode;
+    own.inplace_policy = caller.inplace_policy;
+    own.next_sequence = caller.next_sequence;
+    own.backward_depth = caller.backward_depth + 1;
+    own.runs_for = caller.runs_for;
+    try {
+      result = f();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    caller.next_sequence = own.next_sequence;
+  });
+  worker.join();
+  if (error) std::rethrow_exception(error);
+  return result;
+}
+
+}  // namespace
+
+TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph, bool create_graph,
+                        const std::vector<Edge>& inputs, bool accumulate) {
+  check(roots.size() == grads.size(), "backward: ", roots.size(), " tensors but ", grads.size(), " gradients");
+  uint32_t nested = thread_state().backward_depth;
+  check(nested < max_depth, "backward: ", nested, " backward passes run inside of each other");
+  if (nested % stack_depth == stack_depth - 1)
+    return on_new_stack([&] { return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate); });
+  std::vector<Edge> edges;  // these hold the graph while it runs, whatever hooks do to the tensors
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Edge edge = gradient_edge(roots[i]);
+    check(static_cast<bool>(edge), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    edges.push_back(std::move(edge));
+  }
+  DepthGuard depth;
+  GradModeGuard recording(create_graph);
+  ModeGuard inside(InBackward, 0);
+  GraphTask task(keep_graph, create_graph, inputs, accumulate);
+  return task.run(edges, grads);
+}
+
+}  // namespace rl

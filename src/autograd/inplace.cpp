@@ -1,0 +1,240 @@
+#include "autograd/inplace.h"
+
+#include "autograd/engine.h"
+#include "autograd/meta.h"
+
+namespace rl {
+
+ViewOps view_ops;
+
+namespace {
+
+// A window given by geometry, its offset counted from that of the tensor it looks at.
+struct Window {
+  Dims sizes, strides;
+  int64_t offset;
+
+  Window(const TensorImpl* view, const TensorImpl* of)
+      : sizes(view->sizes), strides(view->strides), offset(view->offset - of->offset) {}
+  Tensor on(const Tensor& t) const { return view_ops.as_strided(t, sizes, strides, t.offset() + offset); }
+};
+
+struct WindowRule : ViewRule {
+  Window window;
+  WindowRule(const TensorImpl* view, const TensorImpl* of) : window(view, of) {}
+  Tensor replay(const Tensor& base) const override { return window.on(base); }
+};
+
+struct ChainRule : ViewRule {
+  Ref<ViewRule> first, second;
+  ChainRule(Ref<ViewRule> a, Ref<ViewRule> b) : first(std::move(a)), second(std::move(b)) {}
+  Tensor replay(const Tensor& base) const override { return second->replay(first->replay(base)); }
+};
+
+Ref<ViewRule> window_rule(const TensorImpl* view, const TensorImpl* of) {
+  return make_ref<WindowRule>(view, of);
+}
+
+// Producer of a view whose own was overtaken by an in-place op.
+class AsStrided final : public Node {
+ public:
+  AsStrided(const TensorImpl* view, const TensorImpl* base)
+      : Node("as_strided"), base_{base->sizes, base->dtype, base->device}, base_strides_(base->strides),
+        base_offset_(base->offset), sizes_(view->sizes), strides_(view->strides), offset_(view->offset) {}
+
+  void apply(Gradients& grads, Gradients& results) override {
+    results[0] = view_ops.as_strided_backward(grads[0], base_, base_strides_, base_offset_, sizes_, strides_, offset_);
+  }
+
+ private:
+  OutputMeta base_;
+  Dims base_strides_;
+  int64_t base_offset_;
+  Dims sizes_, strides_;
+  int64_t offset_;
+};
+
+// Producer of a base after an in-place op on a view of it: the gradient of the window goes through
+// the op's node, the rest passes unchanged.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const TensorImpl* view, const TensorImpl* base, Ref<Node> inner)
+      : Node("copy_slices"), base_{base->sizes, base->dtype, base->device}, base_strides_(base->strides),
+        window_(view, base), rule_(view->view_rule), inner_(std::move(inner)) {}
+
+  std::string name() const override { return "CopySlices"; }
+
+  void apply(Gradients& grads, Gradients& results) override {
+    Tensor whole = whole_gradient(grads[0]);
+    Tensor slice = rule_ ? rule_->replay(whole) : window_.on(whole);
+    Gradients inner_grads(1), inner_results(inner_->edges.size());
+    inner_grads[0] = view_ops.clone(slice);
+    {
+      RunLock lock(*inner_);
+      inner_->skipped = skipped;
+      inner_->apply(inner_grads, inner_results);
+    }
+    if (wants(0)) {
+      if (!inner_results[0].defined()) inner_results[0] = engine_ops.zeros({nullptr, 0}, options(slice));
+      view_ops.copy(slice, inner_results[0]);
+      results[0] = std::move(whole);
+    }
+    for (size_t i = 1; i < results.size(); ++i) results[i] = std::move(inner_results[i]);
+  }
+
+  void release_saved() override {
+    RunLock lock(*inner_);
+    inner_->release_saved();
+    inner_->released = true;
+  }
+
+ private:
+  // The gradient of the base in memory laid out like the base, free to be changed.
+  Tensor whole_gradient(Tensor& grad) const {
+    bool free = !grad_enabled() && !hook_lists && is_exclusive(grad) && grad.strides() == base_strides_;
+    if (free) return std::move(grad);
+    Tensor whole = empty_strided(base_.sizes, base_strides_, {base_.dtype, base_.device});
+    view_ops.copy(whole, grad);
+    return whole;
+  }
+
+  OutputMeta base_;
+  Dims base_strides_;
+  Window window_;
+  Ref<ViewRule> rule_;
+  Ref<Node> inner_;
+};
+
+void check_origin(const TensorImpl* t, const char* op) {
+  switch (t->view_origin) {
+    case ViewOrigin::Recorded: return;
+    case ViewOrigin::NoGradMode:
+      fail(ErrorKind::Runtime, "A view was created in no_grad mode and is being modified inplace with grad mode "
+           "enabled (by ", op, "). Make and change the view either both inside no_grad or both outside.");
+    case ViewOrigin::InferenceMode:
+      fail(ErrorKind::Runtime, "A view was created in inference mode and is being modified inplace in normal mode "
+           "(by ", op, "). Make and change the view either both inside inference_mode or both outside.");
+    case ViewOrigin::CustomFunction:
+      fail(ErrorKind::Runtime, "A view was created inside a custom Function (or because an input was returned "
+           "as-is) and is being modified inplace (by ", op, "): this would bypass the Function's backward. Return "
+           "a clone() from its forward.");
+  }
+}
+
+// Rebuilds the producer of a view from that of its base.
+void regenerate(TensorImpl* view) {
+  Tensor base(view->base);
+  Ref<NodeBase> old = view->grad_fn;
+  uint32_t old_nr = view->output_nr;
+  if (view->view_rule) {
+    ModeGuard recording(0, NoGrad | Inference);
+    Tensor replayed = view->view_rule->replay(base);
+    view->grad_fn = replayed.impl()->grad_fn;
+    view->output_nr = replayed.impl()->output_nr;
+    view->view_version = base.version();
+  } else {
+    Ref<Node> node = make_ref<AsStrided>(view, base.impl());
+    node->add_input(base);
+    set_history(Tensor(Ref<TensorImpl>::share(view)), node);
+  }
+  move_retained_grad(view, static_cast<Node*>(old.get()), old_nr);
+}
+
+}  // namespace
+
+Node* view_grad_fn(TensorImpl* view) {
+  const TensorImpl* base = view->base.get();
+  bool stale = view->view_version != view->storage->version.load(std::memory_order_relaxed);
+  if (stale && is_differentiable(view->dtype) && requires_grad(Tensor(view->base))) {
+    if (view->view_origin == ViewOrigin::Recorded) {
+      regenerate(view);
+    } else {
+      // Its values now come from an op that its own history does not know. A base that is still a
+      // leaf was changed unrecorded, which leaves the view the leaf it was.
+      check(!base->grad_fn, "A view was created in ",
+            view->view_origin == ViewOrigin::NoGradMode ? "no_grad mode"
+            : view->view_origin == ViewOrigin::InferenceMode ? "inference mode" : "a custom Function",
+            " and its base or another view of its base has been modified inplace with grad mode enabled: its "
+            "gradient is not defined. Make the view again after the change, in grad mode.");
+      view->view_version = view->storage->version.load(std::memory_order_relaxed);
+    }
+  }
+  return static_cast<Node*>(view->grad_fn.get());
+}
+
+Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule) {
+  const TensorImpl* from = of.impl();
+  TensorImpl* to = view.impl();
+  if (from->inference) return view;
+  if (rule || from->view_rule) {
+    Ref<ViewRule> last = rule ? std::move(rule) : window_rule(to, from);
+    Ref<ViewRule> first = from->view_rule;
+    if (!first && from->base) first = window_rule(from, from->base.get());
+    if (first) last = make_ref<ChainRule>(std::move(first), std::move(last));
+    to->view_rule = std::move(last);
+  }
+  to->base = from->base ? from->base : of.ref();
+  uint32_t now = mode();
+  to->view_origin = now & Inference ? ViewOrigin::InferenceMode
+                    : now & NoGrad  ? ViewOrigin::NoGradMode
+                                    : from->view_origin;
+  to->view_version = view.version();
+  return view;
+}
+
+void check_in_place(const Tensor& t, const char* op, bool recorded) {
+  const TensorImpl* impl = t.impl();
+  check(!impl->inference || (mode() & Inference),
+        "Inplace update to inference tensor outside InferenceMode is not allowed (", op, "): change its clone().");
+  check(!impl->storage->read_only, op, ": the tensor's memory is read-only; change its clone()");
+  check(!has_internal_overlap(impl->sizes, impl->strides),
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        "location (", op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");
+  if (!grad_enabled()) return;
+  bool needs_grad = requires_grad(t);
+  if (!needs_grad && !recorded) return;
+  if (impl->base) {
+    check_origin(impl, op);
+    check(!impl->base->requires_grad || impl->base->grad_fn,
+          "a view of a leaf Variable that requires grad is being used in an in-place operation: ", op,
+          ". Change it inside no_grad(), or work on a clone().");
+  }
+  check(!needs_grad || grad_fn(t),
+        "a leaf Variable that requires grad is being used in an in-place operation: ", op,
+        ". Change it inside no_grad(), or work on a clone().");
+}
+
+void bump_version(const Tensor& t, const char* op) {
+  if (t.impl()->inference) return;
+  Storage* storage = t.storage().get();
+  storage->version.fetch_add(1, std::memory_order_relaxed);
+  if (!storage->saved) return;
+  auto* note = new ChangeNote{op, source_here()};
+  delete __atomic_exchange_n(&storage->last_change, note, __ATOMIC_ACQ_REL);  // threads may both be here
+}
+
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
+  TensorImpl* impl = t.impl();
+  if (!is_differentiable(impl->dtype)) return;
+  if (!impl->base) {
+    Ref<NodeBase> old = impl->grad_fn;
+    uint32_t old_nr = impl->output_nr;
+    set_history(t, node, nr);
+    move_retained_grad(impl, static_cast<Node*>(old.get()), old_nr);
+    return;
+  }
+  check_origin(impl, node->op);
+  check(node->outputs.size() == 1, node->op, ": an op with several outputs cannot change a view in place");
+  TensorImpl* base = impl->base.get();
+  check(impl->view_rule || impl->offset >= base->offset, node->op,
+        ": cannot record an in-place op on a view that reaches in front of its base");
+  node->outputs[0] = {impl->sizes, impl->dtype, impl->device};
+  Ref<Node> slices = make_ref<CopySlices>(impl, base, node);
+  Tensor whole(impl->base);
+  slices->add_input(whole);
+  for (size_t i = 1; i < node->edges.size(); ++i) slices->edges.push_back(node->edges[i]);
+  rebase_history(whole, slices);
+  regenerate(impl);
+}
+
+}  // namespace rl

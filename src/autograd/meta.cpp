@@ -1,0 +1,162 @@
+#include "autograd/meta.h"
+
+#include <mutex>
+
+#include "autograd/engine.h"
+#include "autograd/inplace.h"
+
+namespace rl {
+
+// Keeps the gradient that arrives at a non-leaf. The graph owns it, the tensor may die before.
+class RetainGrad : public TensorHook {
+ public:
+  explicit RetainGrad(AutogradMeta* owner) : owner_(owner) {}
+
+  Tensor call(const Tensor& grad) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (owner_ && grad.defined())
+      owner_->grad = owner_->grad.defined() ? engine_ops.add(owner_->grad, grad) : engine_ops.clone(grad);
+    return {};
+  }
+  void forget_owner() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    owner_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  AutogradMeta* owner_;
+};
+
+AutogradMeta::~AutogradMeta() {
+  if (retained) retained->forget_owner();
+}
+
+AutogradMeta& meta(const Tensor& t) {
+  std::unique_ptr<MetaBase>& slot = t.impl()->meta;
+  if (!slot) {
+    static std::mutex creation;  // a parameter may be met first by several threads
+    std::lock_guard<std::mutex> lock(creation);
+    if (!slot) slot = std::make_unique<AutogradMeta>();
+  }
+  return static_cast<AutogradMeta&>(*slot);
+}
+
+Tensor grad_of(const Tensor& t) {
+  AutogradMeta* m = meta_or_null(t);
+  return m ? m->grad : Tensor();
+}
+
+void set_grad(const Tensor& t, Tensor grad) {
+  if (grad.defined() || t.impl()->meta) meta(t).grad = std::move(grad);
+}
+
+void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
+  check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  if (Node* node = grad_fn(t)) node->hooks().tensor.push_back({t.impl()->output_nr, std::move(hook)});
+  else meta(t).hooks.push_back(std::move(hook));
+}
+
+void retain_grad(const Tensor& t) {
+  check(requires_grad(t), "can't retain_grad on Tensor that has requires_grad=False");
+  Node* node = grad_fn(t);
+  if (!node || t.impl()->retains_grad) return;
+  AutogradMeta& m = meta(t);
+  m.retained = std::make_shared<RetainGrad>(&m);
+  node->hooks().retain.push_back({t.impl()->output_nr, m.retained});
+  t.impl()->retains_grad = true;
+}
+
+void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr) {
+  if (!t->retains_grad || !from) return;
+  std::shared_ptr<RetainGrad>& hook = static_cast<AutogradMeta*>(t->meta.get())->retained;
+  auto& old = from->hooks().retain;
+  for (size_t i = 0; i < old.size(); ++i)
+    if (old[i].hook == hook && old[i].nr == from_nr) {
+      old.erase(old.begin() + static_cast<ptrdiff_t>(i));
+      break;
+    }
+  static_cast<Node*>(t->grad_fn.get())->hooks().retain.push_back({t->output_nr, hook});
+}
+
+namespace {
+
+// Takes the accumulator pointer out for a moment, which locks out everyone else, and puts back
+// `node`. Only so can a reader count up a node that another thread is about to delete.
+class AccumulatorLock {
+ public:
+  explicit AccumulatorLock(std::atomic<Node*>& slot) : slot_(slot) {
+    Node* const taken = reinterpret_cast<Node*>(1);
+    while ((node = slot_.exchange(taken, std::memory_order_acquire)) == taken) {}
+  }
+  ~AccumulatorLock() { slot_.store(node, std::memory_order_release); }
+  AccumulatorLock(const AccumulatorLock&) = delete;
+  AccumulatorLock& operator=(const AccumulatorLock&) = delete;
+
+  Node* node;
+
+ private:
+  std::atomic<Node*>& slot_;
+};
+
+Ref<Node> share_if_alive(Node* node) {
+  int32_t count = node->refs.load(std::memory_order_relaxed);
+  while (count > 0)
+    if (node->refs.compare_exchange_weak(count, count + 1, std::memory_order_relaxed))
+      return Ref<Node>::adopt(node);
+  return nullptr;
+}
+
+// A gradient lies in memory as its dense variable does, so that optimizers meet equal strides.
+bool same_layout(const Tensor& grad, const Tensor& variable) {
+  if (variable.is_contiguous() || !is_dense(variable.sizes(), variable.strides())) return grad.is_contiguous();
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (grad.sizes()[d] > 1 && grad.strides()[d] != variable.strides()[d]) return false;
+  return true;
+}
+
+}  // namespace
+
+Ref<Node> accumulator(const Tensor& t) {
+  AccumulatorLock lock(meta(t).accumulator);
+  if (lock.node)
+    if (Ref<Node> node = share_if_alive(lock.node)) return node;
+  Ref<Node> node = Ref<Node>::adopt(new AccumulateGrad(t));
+  lock.node = node.get();
+  return node;
+}
+
+AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
+  sequence = UINT64_MAX;  // runs as soon as it can: its gradient need not wait in memory
+  outputs[0] = {variable.sizes(), variable.dtype(), variable.device()};
+}
+
+AccumulateGrad::~AccumulateGrad() {
+  AccumulatorLock lock(meta(variable).accumulator);
+  if (lock.node == this) lock.node = nullptr;
+}
+
+void AccumulateGrad::apply(Gradients& grads, Gradients&) {
+  AutogradMeta& m = meta(variable);
+  Tensor& incoming = grads[0];
+  if (grad_enabled()) {
+    m.grad = m.grad.defined() ? engine_ops.add(m.grad, incoming) : engine_ops.clone(incoming);
+  } else if (m.grad.defined()) {
+    engine_ops.add_in_place(m.grad, incoming);
+  } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
+    TensorImpl* impl = incoming.impl();
+    impl->base = nullptr;
+    impl->view_rule = nullptr;
+    impl->grad_fn = nullptr;
+    impl->requires_grad = false;
+    m.grad = incoming;
+  } else {
+    Tensor copy = empty_like(variable);
+    view_ops.copy(copy, incoming);
+    m.grad = std::move(copy);
+  }
+  std::vector<std::shared_ptr<TensorHook>> hooks = m.after_accumulate;  // a hook may remove itself
+  for (const auto& hook : hooks) hook->call(variable);
+}
+
+}  // namespace rl

@@ -1,0 +1,106 @@
+#include "autograd/node.h"
+
+#include <cctype>
+#include <chrono>
+#include <thread>
+
+#include "autograd/meta.h"
+
+namespace rl {
+
+void (*release_node_metadata)(void* dict) = nullptr;
+
+namespace {
+std::atomic<int64_t> live{0};
+}
+
+int64_t live_nodes() { return live.load(); }
+
+Node::Node(const char* op, size_t output_count) : op(op), sequence(++thread_state().next_sequence) {
+  outputs.resize(output_count);
+  where = source_here();
+  live.fetch_add(1, std::memory_order_relaxed);
+}
+
+Node::~Node() {
+  forget(where);
+  if (metadata) release_node_metadata(metadata);
+  live.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A node may be the last owner of the one before it, and so on for a million nodes: whoever dies
+// while another is being deleted waits in a list instead of on the stack.
+void Node::destroy() {
+  ThreadState& thread = thread_state();
+  next_dying_ = static_cast<Node*>(thread.dying_nodes);
+  thread.dying_nodes = this;
+  if (thread.deleting_node) return;
+  thread.deleting_node = true;
+  while (auto* node = static_cast<Node*>(thread.dying_nodes)) {
+    thread.dying_nodes = node->next_dying_;
+    delete node;
+  }
+  thread.deleting_node = false;
+}
+
+void RunLock::wait(const void* self) {
+  const void* nobody = nullptr;
+  for (int tries = 0; !node_->runner.compare_exchange_weak(nobody, self, std::memory_order_acquire); ++tries) {
+    nobody = nullptr;
+    if (tries < 100) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+// "log_softmax" gives "LogSoftmaxBackward0", "max_pool2d" "MaxPool2DBackward0": a letter is a capital
+// where no letter stands before it.
+std::string Node::name() const {
+  std::string text;
+  bool inside = false;
+  for (const char* c = op; *c; ++c) {
+    bool letter = std::isalpha(static_cast<unsigned char>(*c));
+    if (*c != '_') text += static_cast<char>(letter && !inside ? std::toupper(*c) : *c);
+    inside = letter;
+  }
+  return text + "Backward0";
+}
+
+void Node::fail_released() const {
+  std::string line = describe(where);
+  fail(ErrorKind::Runtime,
+       "Trying to backward through the graph a second time (or directly access saved tensors after they "
+       "have already been freed). What ", op, line.empty() ? "" : " on ", line, " saved for ", name(),
+       " was freed by the first backward. Specify retain_graph=True in that one to keep it.");
+}
+
+void Node::set_inputs(std::initializer_list<const Tensor*> inputs) {
+  for (const Tensor* t : inputs) add_input(*t);
+}
+
+void Node::add_input(const Tensor& input) { edges.push_back(gradient_edge(input)); }
+
+NodeHooks& Node::hooks() {
+  if (!hook_lists) hook_lists = std::make_unique<NodeHooks>();
+  return *hook_lists;
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (!t.defined()) return {};
+  if (Node* node = grad_fn(t)) return {Ref<Node>::share(node), t.impl()->output_nr};
+  if (requires_grad(t)) return {accumulator(t), 0};
+  return {};
+}
+
+void set_history(const Tensor& out, const Ref<Node>& node, uint32_t nr) {
+  TensorImpl* impl = out.impl();
+  if (!is_differentiable(impl->dtype)) return;
+  impl->grad_fn = node;
+  impl->output_nr = nr;
+  impl->view_version = out.version();
+  OutputMeta& meta = node->outputs[nr];
+  meta.sizes = impl->sizes;
+  meta.dtype = impl->dtype;
+  meta.device = impl->device;
+}
+
+}  // namespace rl

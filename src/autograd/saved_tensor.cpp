@@ -1,0 +1,96 @@
+#include "autograd/saved_tensor.h"
+
+#include <cstring>
+
+namespace rl {
+
+std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t) = nullptr;
+
+void SavedTensor::save(const Tensor& t, bool is_output) {
+  release();
+  if (!t.defined()) return;
+  const TensorImpl* impl = t.impl();
+  check(!impl->inference,
+        "Inference tensors cannot be saved for backward. Use rushlight.no_grad() where it was made, or its clone().");
+  is_output_ = is_output;
+  output_nr_ = impl->output_nr;
+  if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
+    needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
+    packed_ = pack_saved(alias(t));
+    if (packed_) {
+      if (needs_history_ && !is_output) packed_->history = gradient_edge(t);
+      return;
+    }
+  }
+  tensor_ = is_output ? alias(t) : t;
+  needs_history_ = is_output && is_differentiable(impl->dtype);
+  version_ = t.version();
+  if (!impl->storage->saved) impl->storage->saved = true;
+}
+
+Tensor SavedTensor::unpack(const Node& owner) const {
+  if (__builtin_expect(!tensor_.defined(), 0)) {
+    if (!packed_) {
+      owner.check_unreleased();
+      return {};
+    }
+    Tensor data = packed_->unpack();
+    if (!needs_history_ || !grad_enabled()) return data;
+    data = alias(data);
+    data.impl()->grad_fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&owner)) : packed_->history.node;
+    data.impl()->output_nr = is_output_ ? output_nr_ : packed_->history.nr;
+    return data;
+  }
+  if (__builtin_expect(tensor_.version() != version_, 0)) fail_changed(owner);
+  if (!needs_history_ || !grad_enabled()) return tensor_;
+  Tensor out = alias(tensor_);
+  out.impl()->grad_fn = Ref<Node>::share(const_cast<Node*>(&owner));
+  out.impl()->output_nr = output_nr_;
+  return out;
+}
+
+void SavedTensor::release() {
+  tensor_ = Tensor();
+  packed_.reset();
+}
+
+namespace {
+
+const char* tensor_type_name(DType t) {
+  static const char* const names[dtype_count] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16",
+                                                 "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return names[static_cast<int>(t)];
+}
+
+std::string by_whom(const char* op, SourceLocation where) {
+  std::string line = describe(where);
+  return line.empty() ? op : op + (" (" + line + ")");
+}
+
+// What to write instead of the in-place op.
+std::string advice(const char* op) {
+  std::string name = op;
+  bool has_plain_form = name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_' &&
+                        name != "copy_" && name != "fill_" && name != "zero_";
+  if (!has_plain_form) return "Change a copy made by `x.clone()`";
+  name.pop_back();
+  return "Make a new tensor instead, `x = x." + name + "(...)`, or change a copy made by `x.clone()`";
+}
+
+}  // namespace
+
+void SavedTensor::fail_changed(const Node& owner) const {
+  std::string producer;
+  const Node* node = is_output_ ? &owner : static_cast<Node*>(tensor_.impl()->grad_fn.get());
+  if (node) producer = ", which is output " + std::to_string(is_output_ ? output_nr_ : tensor_.impl()->output_nr) +
+                       " of " + node->name() + ",";
+  const ChangeNote* change = tensor_.storage()->last_change;
+  fail(ErrorKind::Runtime,
+       "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
+       tensor_type_name(tensor_.dtype()), "Tensor ", tensor_.sizes(), "]", producer, " is at version ",
+       tensor_.version(), "; expected version ", version_, " instead. It was saved by ",
+       by_whom(owner.op, owner.where), change ? " and changed by " + by_whom(change->op, change->where) : "", ". ",
+       advice(change ? change->op : ""), "; autograd.graph.allow_mutation_on_saved_tensors() keeps the old values.");
+}
+
+}  // namespace rl
