@@ -1,0 +1,436 @@
+#include "kernels/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "kernels/copy.h"
+#include "kernels/cpu/reduce_tiles.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t tile_elements = 4096;
+constexpr int64_t max_width = 256;       // columns folded side by side
+constexpr int64_t tiles_per_chunk = 16;  // a chunk is what one thread does at a time
+constexpr int64_t widest = 16;           // bytes of the largest element or accumulator
+
+struct Reduction {
+  const char* name;
+  Fold fold;
+  DType load;     // elements become this dtype,
+  DType element;  // and this one after the preparation
+  DType result;   // dtype of a finished value
+  Prepare prepare = Prepare::None;
+  double parameter = 0;
+  // Turns accumulators of n elements each into results, and second results where there are any.
+  // Null if an accumulator is the result.
+  void (*finish)(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
+                 void* results, void* second) = nullptr;
+};
+
+// Joins equal numbers of pushed results two by two, like the carries of a binary counter.
+class Tree {
+ public:
+  Tree(const Tiles& tiles, int64_t width, int64_t pushes)
+      : tiles_(tiles), width_(width), bytes_(width * tiles.accumulator_size) {
+    int64_t levels = 1;
+    while ((int64_t(1) << levels) <= pushes) ++levels;
+    slots_.reset(new char[static_cast<size_t>(levels * bytes_)]);
+  }
+
+  void push(char* accumulators, int64_t n) {
+    int level = 0;
+    for (; pushes_ >> level & 1; ++level) {
+      tiles_.join(slot(level), accumulators, width_, n_[level], n);
+      accumulators = slot(level);
+      n += n_[level];
+    }
+    std::memcpy(slot(level), accumulators, static_cast<size_t>(bytes_));
+    n_[level] = n;
+    ++pushes_;
+  }
+
+  void result(void* accumulators) {
+    char* late = nullptr;
+    int64_t n = 0;
+    for (int level = 0; pushes_ >> level; ++level) {
+      if (!(pushes_ >> level & 1)) continue;
+      if (late) tiles_.join(slot(level), late, width_, n_[level], n);
+      late = slot(level);
+      n += n_[level];
+    }
+    std::memcpy(accumulators, late, static_cast<size_t>(bytes_));
+  }
+
+ private:
+  char* slot(int level) { return slots_.get() + level * bytes_; }
+
+  const Tiles& tiles_;
+  int64_t width_, bytes_, pushes_ = 0;
+  int64_t n_[48];
+  std::unique_ptr<char[]> slots_;
+};
+
+class Reducer {
+ public:
+  Reducer(const Reduction& op, const View& input, const View& out, const View* second)
+      : op_(op), input_(input), out_(out), second_(second), size_(itemsize(input.dtype)) {
+    kept_.base[0] = input.ptr<char>();
+    kept_.base[1] = out.ptr<char>();
+    if (second) kept_.base[2] = second->ptr<char>();
+    for (int64_t d = input.ndim - 1; d >= 0; --d) {
+      int64_t step = input.strides[d] * size_;
+      if (out.sizes[d] == 1)
+        reduced_.add(input.sizes[d], {step});
+      else
+        kept_.add(input.sizes[d], {step, out.strides[d] * itemsize(out.dtype),
+                                   second ? second->strides[d] * itemsize(second->dtype) : 0});
+    }
+    kept_.finish(true);
+    reduced_.finish(true);
+    reduce_tiles(op.fold, op.element, &tiles_);
+    check_implemented(tiles_.accumulator_size != 0, op.name, ": not implemented for dtype ",
+                      input.dtype);
+    int64_t inner = kept_.strides[0][0] < 0 ? -kept_.strides[0][0] : kept_.strides[0][0];
+    columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
+    direct_ = op.prepare == Prepare::None && input.dtype == op.load &&
+              (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
+    if (reduced_.numel == 1) direct_ = op.prepare == Prepare::None && input.dtype == op.load && !columns_;
+  }
+
+  void run() {
+    n_ = reduced_.numel;
+    width_ = columns_ ? std::min(kept_.sizes[0], max_width) : 1;
+    tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
+    int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
+    if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
+    if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
+    parallel_for(0, units(), std::max<int64_t>(1, default_grain / (n_ * width_)),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) char accumulators[max_width * widest];
+                   for (int64_t u = begin; u < end; ++u)
+                     at_unit(u, [&](char* const* p, int64_t width) {
+                       reduce_chunk(p[0], width, 0, n_, accumulators);
+                       store(p, width, accumulators);
+                     });
+                 });
+  }
+
+ private:
+  // Many short contiguous rows: one call folds all of a run.
+  void run_rows() {
+    int64_t step = kept_.strides[0][0];
+    kept_.parallel_runs(std::max<int64_t>(1, default_grain / n_), [&](char* const* start, int64_t m) {
+      alignas(64) char accumulators[max_width * widest];
+      for (int64_t i = 0; i < m; i += max_width) {
+        int64_t count = std::min(max_width, m - i);
+        char* p[3];
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + i * kept_.strides[k][0];
+        tiles_.rows(p[0], n_, step / size_, count, accumulators);
+        store(p, count, accumulators);
+      }
+    });
+  }
+
+  // Long reductions: chunks in parallel, then a tree over each unit's chunks.
+  void run_in_chunks(int64_t chunk_rows) {
+    int64_t chunks = (n_ + chunk_rows - 1) / chunk_rows, bytes = width_ * tiles_.accumulator_size;
+    std::unique_ptr<char[]> partial(new char[static_cast<size_t>(units() * chunks * bytes)]);
+    parallel_for(0, units() * chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        at_unit(i / chunks, [&](char* const* p, int64_t width) {
+          int64_t first = i % chunks * chunk_rows;
+          reduce_chunk(p[0], width, first, std::min(n_, first + chunk_rows), partial.get() + i * bytes);
+        });
+    });
+    alignas(64) char accumulators[max_width * widest];
+    for (int64_t u = 0; u < units(); ++u)
+      at_unit(u, [&](char* const* p, int64_t width) {
+        Tree tree(tiles_, width, chunks);
+        for (int64_t c = 0; c < chunks; ++c)
+          tree.push(partial.get() + (u * chunks + c) * bytes, std::min(chunk_rows, n_ - c * chunk_rows));
+        tree.result(accumulators);
+        store(p, width, accumulators);
+      });
+  }
+
+  int64_t blocks() const { return (kept_.sizes[0] + width_ - 1) / width_; }
+  int64_t units() const { return kept_.numel / kept_.sizes[0] * blocks(); }
+
+  // A unit is up to width_ neighbouring outputs.
+  template <class F>
+  void at_unit(int64_t unit, F&& f) {
+    int64_t begin = unit / blocks() * kept_.sizes[0] + unit % blocks() * width_;
+    int64_t left = kept_.sizes[0] - unit % blocks() * width_;
+    kept_.range(begin, begin + std::min(width_, left), kept_.base, f);
+  }
+
+  void reduce_chunk(char* in, int64_t width, int64_t begin, int64_t end, char* accumulators) {
+    if (end - begin <= tile_rows_) return fold_tile(in, width, begin, end, accumulators);
+    Tree tree(tiles_, width, tiles_per_chunk);
+    alignas(64) char tile[max_width * widest];
+    for (int64_t i = begin; i < end; i += tile_rows_) {
+      int64_t stop = std::min(end, i + tile_rows_);
+      fold_tile(in, width, i, stop, tile);
+      tree.push(tile, stop - i);
+    }
+    tree.result(accumulators);
+  }
+
+  // Elements [begin, end) of the reduced dims, in place where they lie as the typed loops want them.
+  void fold_tile(char* in, int64_t width, int64_t begin, int64_t end, char* accumulators) {
+    int64_t n = end - begin, first = begin % reduced_.sizes[0];
+    if (direct_ && first + n <= reduced_.sizes[0]) {
+      reduced_.range(begin, end, &in, [&](char* const* p, int64_t) {
+        if (!columns_)
+          tiles_.rows(p[0], n, 0, 1, accumulators);
+        else
+          fold_columns(p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
+      });
+      return;
+    }
+    alignas(64) char packed[tile_elements * widest];
+    pack(in, width, begin, end, packed);
+    if (op_.prepare != Prepare::None)
+      reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
+    if (!columns_)
+      tiles_.rows(packed, n, 0, 1, accumulators);
+    else
+      fold_columns(packed, n, width, width, accumulators);
+  }
+
+  void pack(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
+    int64_t across = kept_.strides[0][0], down = reduced_.strides[0][0], size = itemsize(op_.load);
+    reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
+      if (!columns_) load_strip(input_.dtype, p[0], down, op_.load, packed, n);
+      for (int64_t i = 0; columns_ && i < n; ++i)
+        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed + i * width * size, width);
+      packed += n * width * size;
+    });
+  }
+
+  // A narrow dense matrix is folded as a wider one with fewer rows, then across its groups.
+  void fold_columns(const char* x, int64_t n, int64_t row_stride, int64_t width,
+                    char* accumulators) {
+    int64_t groups = std::min(max_width / width, n / 4);
+    if (width >= 32 || row_stride != width || groups < 2)
+      return tiles_.columns(x, n, row_stride, width, accumulators);
+    int64_t bytes = width * tiles_.accumulator_size, rows = n / groups, rest = n % groups;
+    alignas(64) char wide[max_width * widest];
+    tiles_.columns(x, rows, width * groups, width * groups, wide);
+    for (int64_t g = 1; g < groups; ++g)
+      tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
+    std::memcpy(accumulators, wide, static_cast<size_t>(bytes));
+    if (!rest) return;
+    tiles_.columns(x + rows * groups * width * itemsize(op_.element), rest, width, width, wide);
+    tiles_.join(accumulators, wide, width, rows * groups, rest);
+  }
+
+  void store(char* const* p, int64_t width, const void* accumulators) {
+    alignas(64) char results[max_width * widest], second[max_width * widest];
+    if (op_.finish) {
+      op_.finish(op_, accumulators, width, n_, results, second);
+      accumulators = results;
+    }
+    store_strip(op_.result, accumulators, out_.dtype, p[1], kept_.strides[1][0], width);
+    if (second_)
+      store_strip(op_.result, second, second_->dtype, p[2], kept_.strides[2][0], width);
+  }
+
+  const Reduction& op_;
+  const View &input_, &out_;
+  const View* second_;
+  int64_t size_, n_ = 0, width_ = 1, tile_rows_ = 1;
+  Walk<3> kept_;  // input, out, second
+  Walk<1> reduced_;
+  Tiles tiles_;
+  bool columns_, direct_;
+};
+
+// The number of elements behind each output.
+int64_t reduced_size(const char* name, const View& input, const View& out) {
+  check(input.ndim == out.ndim, name, ": sizes ", input.shape(), " and ", out.shape(), " do not match");
+  int64_t n = 1;
+  for (int64_t d = 0; d < input.ndim; ++d) {
+    check(out.sizes[d] == 1 || out.sizes[d] == input.sizes[d], name, ": sizes ", input.shape(),
+          " do not reduce to ", out.shape());
+    if (out.sizes[d] == 1) n *= input.sizes[d];
+  }
+  return n;
+}
+
+void reduce(const Reduction& op, const View& input, const View& out, const Scalar* identity,
+            const View* second = nullptr) {
+  int64_t n = reduced_size(op.name, input, out);
+  if (out.numel == 0) return;
+  if (n == 0) {
+    check(identity != nullptr, op.name, ": the reduced dims of an input of sizes ", input.shape(),
+          " hold no element");
+    fill(out, *identity);
+    if (second) fill(*second, *identity);
+    return;
+  }
+  Reducer(op, input, out, second).run();
+}
+
+DType accumulation_dtype(DType t) { return is_integral_or_bool(t) ? DType::Int64 : compute_dtype(t); }
+
+void fold(const char* name, Fold kind, DType t, const View& input, const View& out,
+          const Scalar* identity, Prepare prepare = Prepare::None) {
+  Reduction op{name, kind, t, t, t, prepare};
+  reduce(op, input, out, identity);
+}
+
+template <class T>
+void take_root(const Reduction& op, const void* accumulators, int64_t width, void* results) {
+  const T* acc = static_cast<const T*>(accumulators);
+  T* y = static_cast<T*>(results);
+  T power = static_cast<T>(1 / op.parameter);
+  for (int64_t j = 0; j < width; ++j) y[j] = op.parameter == 2 ? std::sqrt(acc[j]) : std::pow(acc[j], power);
+}
+void finish_norm(const Reduction& op, const void* accumulators, int64_t width, int64_t, void* results,
+                 void*) {
+  if (op.element == DType::Float64)
+    take_root<double>(op, accumulators, width, results);
+  else
+    take_root<float>(op, accumulators, width, results);
+}
+
+void finish_variance(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
+                     void* results, void* second) {
+  const Moments* acc = static_cast<const Moments*>(accumulators);
+  double divisor = std::max(0.0, static_cast<double>(n) - op.parameter);
+  for (int64_t j = 0; j < width; ++j) {
+    static_cast<double*>(results)[j] = acc[j].squares / divisor;
+    static_cast<double*>(second)[j] = acc[j].mean;
+  }
+}
+void finish_deviation(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
+                      void* results, void* second) {
+  finish_variance(op, accumulators, width, n, results, second);
+  double* y = static_cast<double*>(results);
+  for (int64_t j = 0; j < width; ++j) y[j] = std::sqrt(y[j]);
+}
+
+template <class T>
+void take_log(const void* accumulators, int64_t width, void* results) {
+  const T* acc = static_cast<const T*>(accumulators);  // {maximum, sum} each
+  for (int64_t j = 0; j < width; ++j) {
+    T high = std::isinf(acc[2 * j]) ? T(0) : acc[2 * j];
+    static_cast<T*>(results)[j] = high + std::log(acc[2 * j + 1]);
+  }
+}
+void finish_logsumexp(const Reduction& op, const void* accumulators, int64_t width, int64_t,
+                      void* results, void*) {
+  if (op.element == DType::Float64)
+    take_log<double>(accumulators, width, results);
+  else
+    take_log<float>(accumulators, width, results);
+}
+
+// A complex view as a real one with a last dim of size 2, or a real view with one of size 1.
+struct RealPairs {
+  View view;
+  Dims sizes, strides;
+  explicit RealPairs(const View& z) : view(z), sizes(z.shape()), strides(z.stride()) {
+    int64_t parts = is_complex(z.dtype) ? 2 : 1;
+    for (int64_t& s : strides) s *= parts;
+    sizes.push_back(parts);
+    strides.push_back(1);
+    view.dtype = to_real(z.dtype);
+    view.sizes = sizes.data();
+    view.strides = strides.data();
+    view.ndim = z.ndim + 1;
+    view.numel = z.numel * parts;
+  }
+};
+
+// The variance of a complex variable is that of its real part plus that of its imaginary part.
+void complex_variance(const View& input, double correction, bool root, const View& out,
+                      const View* mean) {
+  std::vector<double> parts(static_cast<size_t>(2 * out.numel)), total(static_cast<size_t>(out.numel));
+  Dims total_strides = contiguous_strides(out.shape());
+  View total_view{total.data(), out.sizes, total_strides.data(), out.ndim, out.numel, DType::Float64};
+  RealPairs pairs(input), total_pairs(total_view);
+  Dims part_sizes(total_pairs.sizes);
+  part_sizes.back() = 2;
+  Dims part_strides = contiguous_strides(part_sizes);
+  View part_view{parts.data(), part_sizes.data(), part_strides.data(), out.ndim + 1, 2 * out.numel,
+                 DType::Float64};
+  if (mean) {
+    RealPairs mean_pairs(*mean);
+    var(pairs.view, correction, false, part_view, &mean_pairs.view);
+  } else {
+    var(pairs.view, correction, false, part_view, nullptr);
+  }
+  sum(part_view, total_pairs.view);
+  if (root)
+    for (double& v : total) v = std::sqrt(v);
+  copy(total_view, out);
+}
+
+const Scalar zero(0), one(1), no(false), yes(true);
+const Scalar minus_infinity(-std::numeric_limits<double>::infinity());
+const Scalar not_a_number(std::numeric_limits<double>::quiet_NaN());
+
+}  // namespace
+
+void sum(const View& input, const View& out) {
+  fold("sum", Fold::Sum, accumulation_dtype(input.dtype), input, out, &zero);
+}
+void nansum(const View& input, const View& out) {
+  Prepare prepare = is_floating(input.dtype) ? Prepare::NanToZero : Prepare::None;
+  fold("nansum", Fold::Sum, accumulation_dtype(input.dtype), input, out, &zero, prepare);
+}
+void prod(const View& input, const View& out) {
+  fold("prod", Fold::Prod, accumulation_dtype(input.dtype), input, out, &one);
+}
+void amax(const View& input, const View& out) {
+  fold("amax", Fold::Max, accumulation_dtype(input.dtype), input, out, nullptr);
+}
+void amin(const View& input, const View& out) {
+  fold("amin", Fold::Min, accumulation_dtype(input.dtype), input, out, nullptr);
+}
+void all(const View& input, const View& out) { fold("all", Fold::Min, DType::Bool, input, out, &yes); }
+void any(const View& input, const View& out) { fold("any", Fold::Max, DType::Bool, input, out, &no); }
+void count_nonzero(const View& input, const View& out) {
+  Reduction op{"count_nonzero", Fold::Count, DType::Bool, DType::Bool, DType::Int64};
+  reduce(op, input, out, &zero);
+}
+
+void norm(const View& input, double p, const View& out) {
+  check_implemented(is_differentiable(input.dtype), "norm: not implemented for dtype ", input.dtype);
+  if (p == 0) return count_nonzero(input, out);
+  DType load = compute_dtype(input.dtype), real = to_real(load);
+  bool extreme = std::isinf(p);
+  Reduction op{"norm", extreme ? p > 0 ? Fold::Max : Fold::Min : Fold::Sum, load, real, real};
+  op.prepare = extreme || p == 1 ? Prepare::Absolute : p == 2 ? Prepare::Square : Prepare::Power;
+  op.parameter = p;
+  op.finish = extreme || p == 1 ? nullptr : finish_norm;
+  reduce(op, input, out, extreme || p < 0 ? nullptr : &zero);
+}
+
+void var(const View& input, double correction, bool root, const View& out, const View* mean) {
+  check_implemented(is_differentiable(input.dtype), "var: not implemented for dtype ", input.dtype);
+  if (is_complex(input.dtype)) return complex_variance(input, correction, root, out, mean);
+  DType element = compute_dtype(input.dtype);
+  Reduction op{"var", Fold::Moments, element, element, DType::Float64};
+  op.parameter = correction;
+  op.finish = root ? finish_deviation : finish_variance;
+  reduce(op, input, out, &not_a_number, mean);
+}
+
+void logsumexp(const View& input, const View& out) {
+  check_implemented(is_floating(input.dtype), "logsumexp: not implemented for dtype ", input.dtype);
+  DType element = compute_dtype(input.dtype);
+  Reduction op{"logsumexp", Fold::LogSumExp, element, element, element};
+  op.finish = finish_logsumexp;
+  reduce(op, input, out, &minus_infinity);
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,36 @@
+// The typed inner loops of reductions: each folds a tile, a few thousand contiguous elements that
+// sit in L1. reduce.cpp cuts any reduction into tiles and joins their results.
+#pragma once
+#include "core/view.h"
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+enum class Fold { Sum, Prod, Max, Min, Count, Moments, LogSumExp };
+
+struct Tiles {
+  int64_t accumulator_size = 0;  // bytes
+  // accumulators[i] = fold of the n >= 1 elements at row i; rows are row_stride elements apart.
+  void (*rows)(const void* x, int64_t n, int64_t row_stride, int64_t count, void* accumulators);
+  // accumulators[j] = fold down column j < width of n >= 1 rows, row_stride elements apart.
+  void (*columns)(const void* x, int64_t n, int64_t row_stride, int64_t width, void* accumulators);
+  // left[j] = join(left[j], right[j]); they stand for n_left and n_right elements each.
+  void (*join)(void* left, const void* right, int64_t width, int64_t n_left, int64_t n_right);
+};
+
+// Count takes bool elements and accumulates int64. Moments accumulates {mean, sum of squared
+// distances from it} in double, LogSumExp {maximum, sum of exp(x - maximum)} in the element type.
+struct Moments {
+  double mean, squares;
+};
+
+// Elements: float32, float64, int64, complex64, complex128 for Sum and Prod; the real ones and bool
+// for Max and Min; floats for Moments and LogSumExp. Anything else leaves accumulator_size 0.
+RL_ISA_KERNEL(reduce_tiles, (Fold fold, DType element, Tiles* tiles))
+
+// Elementwise steps before the fold, in place on a strip in a compute dtype.
+enum class Prepare { None, NanToZero, Absolute, Square, Power };
+// Complex elements become real ones, packed, but for None.
+RL_ISA_KERNEL(reduce_prepare, (Prepare step, DType element, void* strip, int64_t n, double p))
+
+}  // namespace rl::kernels

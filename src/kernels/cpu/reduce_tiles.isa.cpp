@@ -1,0 +1,304 @@
+#include "kernels/cpu/reduce_tiles.h"
+
+#include "kernels/cpu/lanes.h"
+#include "math/math.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// ---- sum, prod, max, min: the accumulator is an element ----
+
+template <class Op, class T, int period>
+void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+  const T* x = static_cast<const T*>(in);
+  T* acc = static_cast<T*>(accumulators);
+  for (int64_t i = 0; i < count; ++i)
+    fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period);
+}
+
+// Four rows at a time: a quarter of the traffic on the accumulators.
+template <class Op, class T, int period>
+void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width, void* accumulators) {
+  T* __restrict acc = static_cast<T*>(accumulators);
+  const T* x = static_cast<const T*>(in);
+  row_stride *= period;
+  width *= period;
+  for (int64_t j = 0; j < width; ++j) acc[j] = x[j];
+  int64_t i = 1;
+  for (; i + 4 <= n; i += 4) {
+    const T *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
+    for (int64_t j = 0; j < width; ++j)
+      acc[j] = Op::apply(acc[j], Op::apply(Op::apply(a[j], b[j]), Op::apply(c[j], d[j])));
+  }
+  for (; i < n; ++i) {
+    const T* row = x + i * row_stride;
+    for (int64_t j = 0; j < width; ++j) acc[j] = Op::apply(acc[j], row[j]);
+  }
+}
+
+template <class Op, class T, int period>
+void fold_join(void* left, const void* right, int64_t width, int64_t, int64_t) {
+  T* __restrict a = static_cast<T*>(left);
+  const T* b = static_cast<const T*>(right);
+  for (int64_t j = 0; j < width * period; ++j) a[j] = Op::apply(a[j], b[j]);
+}
+
+template <class Op, class T, int period = 1>
+Tiles fold_tiles() {
+  return {period * sizeof(T), fold_rows<Op, T, period>, fold_columns<Op, T, period>,
+          fold_join<Op, T, period>};
+}
+
+// Complex products, which have no vector form here.
+template <class T>
+void product_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+  const T* x = static_cast<const T*>(in);
+  for (int64_t i = 0; i < count; ++i, x += row_stride) {
+    T product = x[0];
+    for (int64_t k = 1; k < n; ++k) product *= x[k];
+    static_cast<T*>(accumulators)[i] = product;
+  }
+}
+template <class T>
+Tiles product_tiles() {
+  return {sizeof(T), product_rows<T>, fold_columns<Multiply, T, 1>, fold_join<Multiply, T, 1>};
+}
+
+// ---- count of true elements ----
+
+void count_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+  const uint8_t* x = static_cast<const uint8_t*>(in);
+  for (int64_t i = 0; i < count; ++i, x += row_stride) {
+    int64_t total = 0;
+    for (int64_t k = 0; k < n; ++k) total += x[k];
+    static_cast<int64_t*>(accumulators)[i] = total;
+  }
+}
+void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width, void* accumulators) {
+  int64_t* __restrict acc = static_cast<int64_t*>(accumulators);
+  const uint8_t* x = static_cast<const uint8_t*>(in);
+  for (int64_t j = 0; j < width; ++j) acc[j] = 0;
+  for (int64_t i = 0; i < n; ++i, x += row_stride)
+    for (int64_t j = 0; j < width; ++j) acc[j] += x[j];
+}
+
+// ---- mean and squared distances ----
+
+template <class T>
+void moments_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+  const T* x = static_cast<const T*>(in);
+  for (int64_t i = 0; i < count; ++i, x += row_stride) {
+    T mean = fold<Add>(x, n) / static_cast<T>(n);
+    T squares = fold<Add>(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
+    // what rounding left out of the mean
+    T rest = fold<Add>(x, n, [mean](auto v) { return v - mean; });
+    double shift = static_cast<double>(rest) / static_cast<double>(n);
+    static_cast<Moments*>(accumulators)[i] = {mean + shift, squares - shift * rest};
+  }
+}
+
+template <class T>
+void moments_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
+                     void* accumulators) {
+  constexpr int64_t block = 64;
+  const T* x = static_cast<const T*>(in);
+  Moments* acc = static_cast<Moments*>(accumulators);
+  for (int64_t j0 = 0; j0 < width; j0 += block, x += block, acc += block) {
+    int64_t m = width - j0 < block ? width - j0 : block;
+    T mean[block], squares[block] = {}, rest[block] = {};
+    fold_columns<Add, T, 1>(x, n, row_stride, m, mean);
+    for (int64_t j = 0; j < m; ++j) mean[j] /= static_cast<T>(n);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < m; ++j) {
+        T distance = x[i * row_stride + j] - mean[j];
+        rest[j] += distance;
+        squares[j] += distance * distance;
+      }
+    for (int64_t j = 0; j < m; ++j) {
+      double shift = static_cast<double>(rest[j]) / static_cast<double>(n);
+      acc[j] = {mean[j] + shift, squares[j] - shift * rest[j]};
+    }
+  }
+}
+
+void moments_join(void* left, const void* right, int64_t width, int64_t n_left, int64_t n_right) {
+  Moments* a = static_cast<Moments*>(left);
+  const Moments* b = static_cast<const Moments*>(right);
+  double na = static_cast<double>(n_left), nb = static_cast<double>(n_right), share = nb / (na + nb);
+  for (int64_t j = 0; j < width; ++j) {
+    double distance = b[j].mean - a[j].mean;
+    a[j].mean += distance * share;
+    a[j].squares += b[j].squares + distance * distance * na * share;
+  }
+}
+
+template <class T>
+Tiles moments_tiles() {
+  return {sizeof(Moments), moments_rows<T>, moments_columns<T>, moments_join};
+}
+
+// ---- log of the sum of exponentials ----
+
+template <class T>
+struct Exponentials {
+  T high, sum;
+};
+
+// What exponents are taken relative to: the maximum, unless that is infinite.
+template <class T>
+RL_INLINE T anchor(T high) {
+  return math::isinf(high) ? T(0) : high;
+}
+
+template <class T>
+void exponentials_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
+                       void* accumulators) {
+  constexpr int64_t piece = 512;
+  const T* x = static_cast<const T*>(in);
+  for (int64_t i = 0; i < count; ++i, x += row_stride) {
+    T high = fold<Larger>(x, n), from = anchor(high), sum = 0, e[piece];
+    for (int64_t k = 0; k < n; k += piece) {
+      int64_t m = n - k < piece ? n - k : piece;
+      for (int64_t j = 0; j < m; ++j) e[j] = math::exp(x[k + j] - from);
+      sum += fold<Add>(e, m);
+    }
+    static_cast<Exponentials<T>*>(accumulators)[i] = {high, sum};
+  }
+}
+
+template <class T>
+void exponentials_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
+                          void* accumulators) {
+  constexpr int64_t block = 64;
+  const T* x = static_cast<const T*>(in);
+  Exponentials<T>* acc = static_cast<Exponentials<T>*>(accumulators);
+  for (int64_t j0 = 0; j0 < width; j0 += block, x += block, acc += block) {
+    int64_t m = width - j0 < block ? width - j0 : block;
+    T high[block], from[block], sum[block] = {};
+    fold_columns<Larger, T, 1>(x, n, row_stride, m, high);
+    for (int64_t j = 0; j < m; ++j) from[j] = anchor(high[j]);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < m; ++j) sum[j] += math::exp(x[i * row_stride + j] - from[j]);
+    for (int64_t j = 0; j < m; ++j) acc[j] = {high[j], sum[j]};
+  }
+}
+
+template <class T>
+void exponentials_join(void* left, const void* right, int64_t width, int64_t, int64_t) {
+  Exponentials<T>* a = static_cast<Exponentials<T>*>(left);
+  const Exponentials<T>* b = static_cast<const Exponentials<T>*>(right);
+  for (int64_t j = 0; j < width; ++j) {
+    T high = Larger::apply(a[j].high, b[j].high);
+    T share_a = a[j].high == high ? T(1) : math::exp(a[j].high - high);
+    T share_b = b[j].high == high ? T(1) : math::exp(b[j].high - high);
+    a[j] = {high, a[j].sum * share_a + b[j].sum * share_b};
+  }
+}
+
+template <class T>
+Tiles exponentials_tiles() {
+  return {sizeof(Exponentials<T>), exponentials_rows<T>, exponentials_columns<T>,
+          exponentials_join<T>};
+}
+
+// ---- choice ----
+
+Tiles sum_tiles(DType t) {
+  switch (t) {
+    case DType::Float32: return fold_tiles<Add, float>();
+    case DType::Float64: return fold_tiles<Add, double>();
+    case DType::Int64: return fold_tiles<Add, uint64_t>();  // unsigned, so that it wraps
+    case DType::Complex64: return fold_tiles<Add, float, 2>();
+    case DType::Complex128: return fold_tiles<Add, double, 2>();
+    default: return {};
+  }
+}
+Tiles prod_tiles(DType t) {
+  switch (t) {
+    case DType::Float32: return fold_tiles<Multiply, float>();
+    case DType::Float64: return fold_tiles<Multiply, double>();
+    case DType::Int64: return fold_tiles<Multiply, uint64_t>();
+    case DType::Complex64: return product_tiles<complex64>();
+    case DType::Complex128: return product_tiles<complex128>();
+    default: return {};
+  }
+}
+template <class Op>
+Tiles extreme_tiles(DType t) {
+  switch (t) {
+    case DType::Float32: return fold_tiles<Op, float>();
+    case DType::Float64: return fold_tiles<Op, double>();
+    case DType::Int64: return fold_tiles<Op, int64_t>();
+    case DType::Bool: return fold_tiles<Op, uint8_t>();
+    default: return {};
+  }
+}
+
+}  // namespace
+
+void reduce_tiles(Fold fold, DType t, Tiles* tiles) {
+  bool wide = t == DType::Float64;
+  switch (fold) {
+    case Fold::Sum: *tiles = sum_tiles(t); return;
+    case Fold::Prod: *tiles = prod_tiles(t); return;
+    case Fold::Max: *tiles = extreme_tiles<Larger>(t); return;
+    case Fold::Min: *tiles = extreme_tiles<Smaller>(t); return;
+    case Fold::Count:
+      *tiles = {sizeof(int64_t), count_rows, count_columns, fold_join<Add, int64_t, 1>};
+      return;
+    case Fold::Moments: *tiles = wide ? moments_tiles<double>() : moments_tiles<float>(); return;
+    case Fold::LogSumExp:
+      *tiles = wide ? exponentials_tiles<double>() : exponentials_tiles<float>();
+      return;
+  }
+}
+
+// ---- preparation ----
+
+namespace {
+
+template <class T>
+void prepare_real(Prepare step, T* x, int64_t n, T p) {
+  switch (step) {
+    case Prepare::None: return;
+    case Prepare::NanToZero:
+      for (int64_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] : T(0);
+      return;
+    case Prepare::Absolute:
+      for (int64_t i = 0; i < n; ++i) x[i] = math::magnitude(x[i]);
+      return;
+    case Prepare::Square:
+      for (int64_t i = 0; i < n; ++i) x[i] *= x[i];
+      return;
+    case Prepare::Power:
+      for (int64_t i = 0; i < n; ++i) x[i] = math::pow(math::magnitude(x[i]), p);
+      return;
+  }
+}
+
+// Packs |z|, or |z|^2 for Square, to the front, then goes on as with reals.
+template <class T>
+void prepare_complex(Prepare step, T* x, int64_t n, T p) {
+  if (step == Prepare::None) return;
+  if (step == Prepare::Square) {
+    for (int64_t i = 0; i < n; ++i) x[i] = x[2 * i] * x[2 * i] + x[2 * i + 1] * x[2 * i + 1];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) x[i] = math::hypot(x[2 * i], x[2 * i + 1]);
+  prepare_real(step, x, n, p);
+}
+
+}  // namespace
+
+void reduce_prepare(Prepare step, DType t, void* strip, int64_t n, double p) {
+  float p32 = static_cast<float>(p);
+  switch (t) {
+    case DType::Float32: return prepare_real(step, static_cast<float*>(strip), n, p32);
+    case DType::Float64: return prepare_real(step, static_cast<double*>(strip), n, p);
+    case DType::Complex64: return prepare_complex(step, static_cast<float*>(strip), n, p32);
+    case DType::Complex128: return prepare_complex(step, static_cast<double*>(strip), n, p);
+    default: return;
+  }
+}
+
+}  // namespace rl::kernels::RL_ISA
