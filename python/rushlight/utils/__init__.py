@@ -1,0 +1,15 @@
+"""The `utils` namespace: data loading and trees of containers."""
+
+import importlib
+
+_SUBMODULES = ("_pytree", "data")
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBMODULES])

@@ -1,0 +1,1 @@
+"""Import paths that existing programs use for parts of `utils.data`."""

@@ -1,0 +1,290 @@
+"""The `DataLoader`: batches of a dataset, read ahead by worker processes or threads."""
+
+import math
+import os
+import types
+import warnings
+
+import rushlight
+from rushlight.utils.data.collate import default_collate, default_convert
+from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.iterator import ParallelIterator, SerialIterator
+from rushlight.utils.data.progress import Progress
+from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from rushlight.utils.data.worker import get_worker_info
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+_PREFETCH = 2
+
+
+class _Endless(Sampler):
+    """The sampler of iterable datasets: they take no keys, only the number of samples counts."""
+
+    def __iter__(self):
+        while True:
+            yield None
+
+
+class DataLoader:
+    """Iterates over a dataset in batches.
+
+    Args:
+        dataset: a map-style dataset (`__getitem__`, `__len__`) or an `IterableDataset`.
+        batch_size: samples per batch; None passes samples through one by one.
+        shuffle: visit in a new random order each epoch.
+        sampler: iterable of keys, in place of `shuffle`.
+        batch_sampler: iterable of lists of keys, in place of all of the above and `drop_last`.
+        num_workers: how many workers read ahead; 0 reads in the calling thread.
+        collate_fn: makes a batch of a list of samples, by default `default_collate`.
+        pin_memory: return tensors in page-locked memory, if there is a GPU.
+        drop_last: leave out the last batch if it is short.
+        timeout: seconds to wait for a batch of a worker; 0 waits for ever.
+        worker_init_fn: called in each worker with its number, after seeding.
+        multiprocessing_context: start method ("fork", "spawn", "forkserver") or context.
+        generator: source of the shuffle and of the workers' seeds.
+        prefetch_factor: batches that each worker reads ahead, by default 2.
+        persistent_workers: keep the workers from epoch to epoch.
+        pin_memory_device: accepted for compatibility; the current GPU is used.
+        in_order: yield batches in the sampler's order; False yields them as they are ready.
+        worker_type: "process", or "thread" for workers that start at once and share the dataset
+            with the caller. Threads share the global random generators too: seed one of your own
+            from `get_worker_info().seed` if samples are drawn at random.
+
+    `state_dict()` gives the position after the last batch that was yielded, also in mid-epoch and
+    with workers and their random generators; after `load_state_dict` in a new process, the next
+    epoch is the rest of the saved one. The global generators of the main process are the
+    program's to save, with `get_rng_state`.
+
+    Example:
+        >>> for images, labels in DataLoader(digits, batch_size=64, shuffle=True):
+        ...     train_on(images, labels)
+    """
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+    _is_complete = False
+
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+        worker_type="process",
+    ):
+        self.dataset = dataset
+        self.generator = generator
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.worker_init_fn = worker_init_fn
+        self.in_order = in_order
+        self._set_workers(num_workers, worker_type, timeout, prefetch_factor, persistent_workers)
+        self.multiprocessing_context = multiprocessing_context
+        self._set_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
+        self._iterator = None
+        self._progress = None
+        self._loaded_state = None
+        self._is_complete = True
+
+    def _set_workers(self, num_workers, worker_type, timeout, prefetch_factor, persistent_workers):
+        if num_workers < 0:
+            raise ValueError(f"DataLoader: num_workers must not be negative, got {num_workers}")
+        if timeout < 0:
+            raise ValueError(f"DataLoader: timeout must not be negative, got {timeout}")
+        if worker_type not in ("process", "thread"):
+            raise ValueError(
+                f"DataLoader: worker_type must be 'process' or 'thread', got {worker_type!r}"
+            )
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError("DataLoader: prefetch_factor needs num_workers > 0")
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError(
+                f"DataLoader: prefetch_factor must not be negative, got {prefetch_factor}"
+            )
+        if persistent_workers and num_workers == 0:
+            raise ValueError("DataLoader: persistent_workers needs num_workers > 0")
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = _PREFETCH
+        self.num_workers = num_workers
+        self.worker_type = worker_type
+        self.timeout = timeout
+        self.prefetch_factor = prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.check_worker_number_rationality()
+
+    def _set_sampling(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+        if isinstance(self.dataset, IterableDataset):
+            self._refuse_keys(shuffle, sampler, batch_sampler)
+            sampler = _Endless()
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: sampler and shuffle are mutually exclusive")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "DataLoader: batch_sampler is mutually exclusive with batch_size, shuffle,"
+                    " sampler, and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("DataLoader: drop_last needs a batch_size")
+        if sampler is None and shuffle:
+            sampler = RandomSampler(self.dataset, generator=self.generator)
+        elif sampler is None:
+            sampler = SequentialSampler(self.dataset)
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+
+    @staticmethod
+    def _refuse_keys(shuffle, sampler, batch_sampler):
+        given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got"
+                    f" {name}={value}"
+                )
+
+    @property
+    def _auto_collation(self):
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self):
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    @property
+    def multiprocessing_context(self):
+        """The start method or context given for worker processes, or None for Python's default."""
+        return self._multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context):
+        if context is not None:
+            import multiprocessing
+            from multiprocessing.context import BaseContext
+
+            if self.num_workers == 0 or self.worker_type == "thread":
+                raise ValueError(
+                    "DataLoader: multiprocessing_context needs num_workers > 0 and processes"
+                )
+            if isinstance(context, str):
+                if context not in multiprocessing.get_all_start_methods():
+                    raise ValueError(
+                        "DataLoader: multiprocessing_context must be one of"
+                        f" {multiprocessing.get_all_start_methods()}, got {context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            elif not isinstance(context, BaseContext):
+                raise TypeError(
+                    "DataLoader: multiprocessing_context must be a start method or a"
+                    f" multiprocessing context, got {type(context).__name__}"
+                )
+        self._multiprocessing_context = context
+
+    def _context(self):
+        if self._multiprocessing_context is not None:
+            return self._multiprocessing_context
+        import multiprocessing
+
+        return multiprocessing.get_context()
+
+    def __setattr__(self, name, value):
+        if self._is_complete and name in _FIXED:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
+
+    def __iter__(self):
+        state, self._loaded_state = self._loaded_state, None
+        alive = self._iterator
+        if alive is not None and (alive.closed or state is not None):
+            alive.close()
+            self._iterator = alive = None
+        self._progress = Progress(self, state, self._progress if alive is not None else None)
+        if alive is not None:
+            alive.begin(self._progress)
+            return alive
+        if self.num_workers == 0:
+            if self.timeout:
+                raise AssertionError("DataLoader: timeout needs num_workers > 0")
+            return SerialIterator(self, self._progress)
+        iterator = ParallelIterator(self, self._progress)
+        if self.persistent_workers:
+            self._iterator = iterator
+        return iterator
+
+    def __len__(self):
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
+        length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return (math.floor if self.drop_last else math.ceil)(length / self.batch_size)
+
+    def state_dict(self):
+        """Return the position after the last batch yielded, for `load_state_dict`."""
+        if self._loaded_state is not None:
+            return self._loaded_state
+        if self._progress is None:
+            return {"num_workers": self.num_workers, "epoch": None}
+        lives_on = self.num_workers == 0 or self.persistent_workers
+        return {"num_workers": self.num_workers, "epoch": self._progress.state_dict(lives_on)}
+
+    def load_state_dict(self, state_dict):
+        """Continue from `state_dict` at the next iteration.
+
+        Args:
+            state_dict: from a loader with the same dataset, sampling and number of workers.
+        """
+        if state_dict["num_workers"] != self.num_workers:
+            raise ValueError(
+                f"DataLoader.load_state_dict: saved with num_workers={state_dict['num_workers']},"
+                f" this loader has num_workers={self.num_workers}"
+            )
+        self._progress = None
+        self._loaded_state = state_dict["epoch"]
+
+    def _pins_memory(self):
+        if not self.pin_memory:
+            return False
+        if rushlight.cuda.is_available():
+            return True
+        warnings.warn(
+            "DataLoader: pin_memory=True has no effect, for no accelerator is available",
+            stacklevel=4,
+        )
+        return False
+
+    def check_worker_number_rationality(self):
+        """Warn if there are more worker processes than processors to run them."""
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        available = available or os.cpu_count()
+        if self.worker_type == "process" and available and self.num_workers > available:
+            warnings.warn(
+                f"DataLoader: num_workers={self.num_workers} is more than the {available}"
+                " processors available to this program, which may slow loading down",
+                stacklevel=4,
+            )

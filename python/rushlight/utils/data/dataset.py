@@ -1,0 +1,221 @@
+"""Datasets: what a `DataLoader` reads from, and the ways to combine and split them."""
+
+import bisect
+import itertools
+import math
+import types
+import warnings
+
+import rushlight
+
+
+class Dataset:
+    """A map from keys to samples: subclasses define `__getitem__` and, usually, `__len__`.
+
+    A subclass may also define `__getitems__(keys)`, which returns the samples of a whole batch.
+    """
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def __getitem__(self, index):
+        raise NotImplementedError(f"{type(self).__name__} does not define __getitem__")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """A stream of samples: subclasses define `__iter__`.
+
+    With several workers each one iterates over a copy of its own; use `get_worker_info()` to give
+    each a different part.
+    """
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Samples are tuples of the rows of tensors that agree in their first size."""
+
+    def __init__(self, *tensors):
+        sizes = [tensor.size(0) for tensor in tensors]
+        if len(set(sizes)) > 1:
+            raise AssertionError(f"TensorDataset: Size mismatch between tensors: {sizes}")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset):
+    """Samples are tuples (positional) or dicts (keywords) of the samples of several datasets.
+
+    Example:
+        >>> pairs = StackDataset(image=images, text=texts)
+        >>> pairs[0]
+        {'image': ..., 'text': ...}
+    """
+
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: give either positional or keyword datasets")
+        self.datasets = args if args else kwargs
+        sizes = [len(dataset) for dataset in self._children()]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"StackDataset: Size mismatch between datasets: {sizes}")
+        self._length = sizes[0]
+
+    def _children(self):
+        return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
+
+    def _join(self, samples):
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, samples, strict=True))
+        return tuple(samples)
+
+    def __getitem__(self, index):
+        return self._join([dataset[index] for dataset in self._children()])
+
+    def __getitems__(self, indices):
+        columns = [_get_items(dataset, indices) for dataset in self._children()]
+        for column in columns:
+            if len(column) != len(indices):
+                raise ValueError(
+                    f"StackDataset: __getitems__ returned {len(column)} samples"
+                    f" for {len(indices)} indices"
+                )
+        return [self._join(row) for row in zip(*columns, strict=True)]
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset):
+    """Several datasets, one after the other."""
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("ConcatDataset: datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        if index < 0:
+            if -index > len(self):
+                raise ValueError(
+                    f"ConcatDataset: absolute value of index {index} should not exceed"
+                    f" dataset length {len(self)}"
+                )
+            index += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        if which == len(self.datasets):
+            raise IndexError(f"ConcatDataset: index {index} out of range for length {len(self)}")
+        start = self.cumulative_sizes[which - 1] if which else 0
+        return self.datasets[which][index - start]
+
+
+class ChainDataset(IterableDataset):
+    """Several iterable datasets, one after the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = datasets
+
+    def __iter__(self):
+        for dataset in self.datasets:
+            self._check(dataset)
+            yield from dataset
+
+    def __len__(self):
+        total = 0
+        for dataset in self.datasets:
+            self._check(dataset)
+            total += len(dataset)
+        return total
+
+    @staticmethod
+    def _check(dataset):
+        if not isinstance(dataset, IterableDataset):
+            raise AssertionError("ChainDataset only supports IterableDataset")
+
+
+class Subset(Dataset):
+    """The samples of `dataset` at `indices`."""
+
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index):
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices):
+        return _get_items(self.dataset, [self.indices[i] for i in indices])
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def _get_items(dataset, indices):
+    if getattr(dataset, "__getitems__", None):
+        return dataset.__getitems__(indices)
+    return [dataset[index] for index in indices]
+
+
+def random_split(dataset, lengths, generator=None):
+    """Split `dataset` at random into non-overlapping subsets.
+
+    Args:
+        dataset: the dataset to split.
+        lengths: sizes, or fractions that sum to 1; what rounding leaves over goes round the parts.
+        generator: source of the permutation; by default the global one.
+
+    Returns:
+        A list of `Subset`.
+
+    Example:
+        >>> train, test = random_split(digits, [0.8, 0.2], rushlight.Generator().manual_seed(1))
+    """
+    total = len(dataset)
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _sizes_from_fractions(lengths, total)
+    if sum(lengths) != total:
+        raise ValueError(
+            f"random_split: Sum of input lengths {list(lengths)} does not equal the length of the"
+            f" input dataset, {total}"
+        )
+    order = rushlight.randperm(total, generator=generator).tolist()
+    ends = itertools.accumulate(lengths)
+    return [
+        Subset(dataset, order[end - size : end]) for size, end in zip(lengths, ends, strict=True)
+    ]
+
+
+def _sizes_from_fractions(fractions, total):
+    for position, fraction in enumerate(fractions):
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Fraction at index {position} is not between 0 and 1: {fraction}")
+    sizes = [math.floor(total * fraction) for fraction in fractions]
+    for extra in range(total - sum(sizes)):
+        sizes[extra % len(sizes)] += 1
+    for position, size in enumerate(sizes):
+        if size == 0:
+            warnings.warn(
+                f"Length of split at index {position} is 0. This might result in an empty dataset.",
+                stacklevel=3,
+            )
+    return sizes

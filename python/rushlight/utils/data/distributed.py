@@ -1,0 +1,68 @@
+"""The sampler that gives each process of a distributed run its own part of a dataset."""
+
+import itertools
+import math
+
+import rushlight
+from rushlight.utils.data.sampler import Sampler
+
+
+class DistributedSampler(Sampler):
+    """One process's share of a dataset; all shares have the same length.
+
+    Args:
+        dataset: the dataset; its length must be the same in all processes.
+        num_replicas: number of processes; by default that of the process group.
+        rank: this process's number; by default that in the process group.
+        shuffle: visit in an order drawn from `seed` and the epoch.
+        seed: must be the same in all processes.
+        drop_last: drop the tail that does not divide evenly, instead of repeating some samples.
+
+    Call `set_epoch` before each epoch, or every epoch has the same order.
+    """
+
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
+    ):
+        if num_replicas is None or rank is None:
+            if not rushlight.distributed.is_available():
+                raise RuntimeError(
+                    "DistributedSampler: give num_replicas and rank, or start a process group"
+                )
+        if num_replicas is None:
+            num_replicas = rushlight.distributed.get_world_size()
+        if rank is None:
+            rank = rushlight.distributed.get_rank()
+        if not 0 <= rank < num_replicas:
+            raise ValueError(
+                f"DistributedSampler: rank {rank} should be in the interval [0, {num_replicas - 1}]"
+            )
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        self.shuffle = shuffle
+        self.seed = seed
+        if drop_last:
+            self.num_samples = len(dataset) // num_replicas
+        else:
+            self.num_samples = math.ceil(len(dataset) / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        indices = range(len(self.dataset))
+        if self.shuffle:
+            generator = rushlight.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = rushlight.randperm(len(indices), generator=generator).tolist()
+        # Going round again evens out the shares; with drop_last the total is short instead.
+        even = itertools.islice(itertools.cycle(indices), self.total_size)
+        return itertools.islice(even, self.rank, None, self.num_replicas)
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """Choose the order of the next epoch."""
+        self.epoch = epoch

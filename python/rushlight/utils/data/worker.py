@@ -1,0 +1,202 @@
+"""What runs in a worker: reading batches on request and reporting errors in full."""
+
+import collections
+import os
+import pickle
+import queue
+import random
+import threading
+import traceback
+
+import rushlight
+from rushlight.utils.data import transfer
+from rushlight.utils.data.reader import BatchReader, Exhausted
+
+# Every so many seconds an idle worker process looks whether its parent is still there.
+_PARENT_CHECK_SECONDS = 5.0
+
+# From loader to worker: begin an epoch (at a position, or None), or read the batch of some keys.
+Begin = collections.namedtuple("Begin", ["epoch", "resume"])
+Read = collections.namedtuple("Read", ["epoch", "keys"])
+# From worker to loader: payload is a batch, a Failure, or End if an iterable dataset is exhausted.
+Reply = collections.namedtuple("Reply", ["epoch", "payload", "changes"])
+End = collections.namedtuple("End", [])
+
+# What a worker is and does; the same for all workers of a loader.
+Job = collections.namedtuple("Job", ["source", "count", "base_seed", "init_fn", "in_thread"])
+
+_current = threading.local()
+
+
+class WorkerInfo:
+    """What `get_worker_info` tells a dataset: id, num_workers, seed, and this worker's dataset."""
+
+    def __init__(self, **facts):
+        self.__dict__.update(facts)
+
+    def __setattr__(self, name, value):
+        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+
+    def __repr__(self):
+        return f"WorkerInfo({', '.join(f'{k}={v}' for k, v in vars(self).items())})"
+
+
+def get_worker_info():
+    """Return the `WorkerInfo` of the calling worker, or None in the main process and thread."""
+    return getattr(_current, "info", None)
+
+
+class _Verbatim(str):
+    """Text that `KeyError`, which shows the repr of its argument, leaves readable."""
+
+    def __repr__(self):
+        return str(self)
+
+
+class Failure:
+    """An exception on its way from a worker to the caller."""
+
+    def __init__(self, error, where):
+        kind = type(error)
+        trace = "".join(traceback.format_exception(error))
+        self._text = f"Caught {kind.__name__} {where}.\nOriginal {trace}"
+        self._kind = kind
+        try:
+            pickle.dumps(kind)
+        except (pickle.PicklingError, AttributeError):
+            # a class that the main process cannot find by name
+            self._kind = RuntimeError
+
+    def reraise(self):
+        """Raise the same kind of exception, with the worker's traceback in its text."""
+        if issubclass(self._kind, KeyError):
+            raise self._kind(_Verbatim(self._text))
+        try:
+            error = self._kind(self._text)
+        except TypeError:
+            error = RuntimeError(self._text)  # the class wants other arguments
+        raise error
+
+
+class _Worker:
+    """Carries out the messages of one loader in this process or thread."""
+
+    def __init__(self, index, job):
+        self._index = index
+        self._job = job
+        self._where = f"in DataLoader worker {'thread' if job.in_thread else 'process'} {index}"
+        self._reader = None
+        self._epoch = None
+        self._ended = False
+        self._failure = self._set_up()
+
+    def _set_up(self):
+        job, seed = self._job, self._job.base_seed + self._index
+        _current.info = WorkerInfo(
+            id=self._index, num_workers=job.count, seed=seed, dataset=job.source.dataset
+        )
+        try:
+            if not job.in_thread:
+                # Threads share the global generators with the main thread, so only processes seed.
+                seed_everything(job.base_seed, self._index)
+                rushlight.set_num_threads(1)
+            if job.init_fn is not None:
+                job.init_fn(self._index)
+        except Exception as error:  # whatever it is, the main process is to raise it
+            return Failure(error, self._where)
+        return None
+
+    def carry_out(self, message):
+        """Return the `Reply` to `message`, or None if it needs none."""
+        if isinstance(message, Begin):
+            self._epoch, self._ended = message.epoch, False
+            self._reader = BatchReader(self._job.source, not self._job.in_thread, message.resume)
+            return None
+        if self._ended or message.epoch != self._epoch:
+            return None
+        return Reply(self._epoch, *self._read(message.keys))
+
+    def _read(self, keys):
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            return failure, {}
+        try:
+            payload = self._reader.read(keys)
+        except Exhausted:
+            self._ended = True
+            payload = End()
+        except Exception as error:  # whatever it is, the main process is to raise it
+            payload = Failure(error, self._where)
+        return payload, self._reader.changes()
+
+    def pack(self, reply):
+        """Return `reply` as bytes; a batch that cannot be sent becomes the failure to send it."""
+        try:
+            return transfer.pack(reply)
+        except Exception as error:  # the pickling of user objects can raise anything
+            return transfer.pack(reply._replace(payload=Failure(error, self._where)))
+
+
+def seed_everything(base_seed, index):
+    """Seed Python, rushlight and NumPy as torch seeds its worker number `index`."""
+    random.seed(base_seed + index)
+    rushlight.manual_seed(base_seed + index)
+    try:
+        import numpy
+    except ImportError:
+        return
+    words = [index, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+
+
+def process_main(connection, index, job, parent):
+    """Serve one loader over `connection` until told to stop or the parent is gone."""
+    outgoing = queue.SimpleQueue()
+    # Sending waits until the main process reads; meanwhile this worker can prepare more.
+    threading.Thread(target=_send_all, args=(outgoing, connection), daemon=True).start()
+    try:
+        worker = _Worker(index, job)
+        for message in _messages(connection, parent):
+            reply = worker.carry_out(message)
+            if reply is not None:
+                outgoing.put(worker.pack(reply))
+    except KeyboardInterrupt:
+        pass  # the main process gets the same signal and reports it
+
+
+def _messages(connection, parent):
+    """Yield messages in order, but see a request to stop before work that is still waiting."""
+    waiting = collections.deque()
+    while True:
+        while connection.poll(0 if waiting else _PARENT_CHECK_SECONDS):
+            try:
+                message = transfer.unpack(connection.recv_bytes())
+            except EOFError:
+                return
+            if message is None:
+                return
+            waiting.append(message)
+        if waiting:
+            yield waiting.popleft()
+        elif os.getppid() != parent:
+            return
+
+
+def _send_all(outgoing, connection):
+    while True:
+        try:
+            connection.send_bytes(outgoing.get())
+        except BrokenPipeError:
+            return  # the main process has closed its end
+
+
+def thread_main(incoming, outgoing, stopping, index, job):
+    """Serve one loader over queues; `None` on the way out says that the thread has ended."""
+    try:
+        worker = _Worker(index, job)
+        while (message := incoming.get()) is not None and not stopping.is_set():
+            reply = worker.carry_out(message)
+            if reply is not None:
+                outgoing.put((index, reply))
+    finally:
+        outgoing.put((index, None))
