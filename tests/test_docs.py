@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 import rushlight
 
 ROOT = Path(__file__).parent.parent
