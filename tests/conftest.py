@@ -77,6 +77,7 @@ def no_leaks(request):
 @pytest.fixture(autouse=True)
 def fixed_seed():
     import numpy as np
+
     import rushlight
 
     random.seed(0)
