@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/cpu/arg_tiles.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/reduce.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t tile_elements = 4096;
+constexpr int64_t max_width = 256;
+
+// Like the reducer of reduce.cpp, but the reduced dims are walked in row-major order, which
+// indices count in, and no tree is needed: the result is exact in any order of joining.
+class ArgReducer {
+ public:
+  ArgReducer(bool largest, const View& input, const View* values, const View& indices)
+      : largest_(largest), input_(input), values_(values), indices_(indices),
+        element_(is_integral_or_bool(input.dtype) ? DType::Int64 : compute_dtype(input.dtype)) {
+    kept_.base[0] = input.ptr<char>();
+    kept_.base[1] = indices.ptr<char>();
+    if (values) kept_.base[2] = values->ptr<char>();
+    int64_t size = itemsize(input.dtype);
+    for (int64_t d = input.ndim - 1; d >= 0; --d) {
+      int64_t step = input.strides[d] * size;
+      if (indices.sizes[d] == 1)
+        reduced_.add(input.sizes[d], {step});
+      else
+        kept_.add(input.sizes[d], {step, indices.strides[d] * itemsize(indices.dtype),
+                                   values ? values->strides[d] * itemsize(values->dtype) : 0});
+    }
+    kept_.finish(true);
+    reduced_.finish(false);
+    int64_t inner = std::abs(kept_.strides[0][0]);
+    columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
+    width_ = columns_ ? std::min(kept_.sizes[0], max_width) : 1;
+    direct_ = element_ == input.dtype && (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size;
+  }
+
+  void run() {
+    int64_t blocks = (kept_.sizes[0] + width_ - 1) / width_, outer = kept_.numel / kept_.sizes[0];
+    int64_t grain = std::max<int64_t>(1, default_grain / (reduced_.numel * width_));
+    parallel_for(0, outer * blocks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        int64_t column = u % blocks * width_, first = u / blocks * kept_.sizes[0] + column;
+        kept_.range(first, first + std::min(width_, kept_.sizes[0] - column), kept_.base,
+                    [&](char* const* p, int64_t width) { reduce(p, width); });
+      }
+    });
+  }
+
+ private:
+  void reduce(char* const* p, int64_t width) {
+    alignas(64) double best[max_width];  // of the element type, which has at most 8 bytes
+    int64_t places[max_width];
+    std::fill_n(places, width, -1);
+    int64_t rows = std::max<int64_t>(1, tile_elements / width_);
+    for (int64_t i = 0; i < reduced_.numel; i += rows)
+      fold_tile(p[0], width, i, std::min(rows, reduced_.numel - i), best, places);
+    store_strip(DType::Int64, places, indices_.dtype, p[1], kept_.strides[1][0], width);
+    if (values_) store_strip(element_, best, values_->dtype, p[2], kept_.strides[2][0], width);
+  }
+
+  void fold_tile(char* in, int64_t width, int64_t begin, int64_t n, void* best, int64_t* places) {
+    int64_t down = reduced_.strides[0][0], across = kept_.strides[0][0], size = itemsize(element_);
+    bool one_run = begin % reduced_.sizes[0] + n <= reduced_.sizes[0];
+    alignas(64) double packed[tile_elements];
+    char* to = reinterpret_cast<char*>(packed);
+    reduced_.range(begin, begin + n, &in, [&](char* const* p, int64_t m) {
+      if (direct_ && one_run)
+        return arg_tile(largest_, element_, p[0], n, down / size, width, begin, best, places);
+      if (!columns_) load_strip(input_.dtype, p[0], down, element_, to, m);
+      for (int64_t i = 0; columns_ && i < m; ++i)
+        load_strip(input_.dtype, p[0] + i * down, across, element_, to + i * width * size, width);
+      to += m * width * size;
+    });
+    if (!(direct_ && one_run))
+      arg_tile(largest_, element_, packed, n, width, width, begin, best, places);
+  }
+
+  bool largest_;
+  const View& input_;
+  const View* values_;
+  const View& indices_;
+  DType element_;
+  Walk<3> kept_;  // input, indices, values
+  Walk<1> reduced_;
+  bool columns_, direct_;
+  int64_t width_;
+};
+
+void arg_reduce(const char* name, bool largest, const View& input, const View* values,
+                const View& indices) {
+  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  check(input.ndim == indices.ndim, name, ": sizes ", input.shape(), " and ", indices.shape(),
+        " do not match");
+  for (int64_t d = 0; d < input.ndim; ++d)
+    check(indices.sizes[d] == 1 || indices.sizes[d] == input.sizes[d], name, ": sizes ",
+          input.shape(), " do not reduce to ", indices.shape());
+  if (indices.numel == 0) return;
+  check(input.numel > 0, name, ": the reduced dims of an input of sizes ", input.shape(),
+        " hold no element");
+  ArgReducer(largest, input, values, indices).run();
+}
+
+}  // namespace
+
+void max_with_index(const View& input, const View* values, const View& indices) {
+  arg_reduce("max", true, input, values, indices);
+}
+void min_with_index(const View& input, const View* values, const View& indices) {
+  arg_reduce("min", false, input, values, indices);
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,215 @@
+#include "kernels/scan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "kernels/cpu/strip.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t strip = 512;
+constexpr int64_t block = 64;  // lines scanned side by side
+
+// One dim of a view: how many elements, and the bytes from each to the next.
+struct Axis {
+  int64_t size, step;
+  Axis(const View& v, int64_t dim)
+      : size(v.ndim ? v.sizes[dim] : 1), step(v.ndim ? v.strides[dim] * itemsize(v.dtype) : 0) {}
+  // From the last element to the first, for pointers moved by the returned offset.
+  int64_t turn_round() {
+    int64_t offset = (size - 1) * step;
+    step = -step;
+    return offset;
+  }
+};
+
+int64_t lines_per_thread(const Axis& axis) { return std::max<int64_t>(1, default_grain / 4 / axis.size); }
+
+template <class T, class Op>
+class Scan {
+ public:
+  Scan(const View& input, int64_t dim, const View& out, bool reverse, Op op)
+      : input_(input), out_(out), in_axis_(input, dim), out_axis_(out, dim), op_(op),
+        lines_({&out, &input}, true, dim) {
+    if (!reverse) return;
+    lines_.base[0] += out_axis_.turn_round();
+    lines_.base[1] += in_axis_.turn_round();
+  }
+
+  void run() {
+    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[1][0] != 0 &&
+                        std::abs(lines_.strides[1][0]) < std::abs(in_axis_.step);
+    lines_.parallel_runs(lines_per_thread(in_axis_), [&](char* const* p, int64_t m) {
+      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
+        char *y = p[0] + j * lines_.strides[0][0], *x = p[1] + j * lines_.strides[1][0];
+        if (dense_across)
+          scan_block(x, y, std::min(block, m - j));
+        else
+          scan_line(x, y);
+      }
+    });
+  }
+
+ private:
+  void scan_line(const char* x, char* y) {
+    T values[strip], carry{};
+    for (int64_t i = 0; i < in_axis_.size; i += strip) {
+      int64_t n = std::min(strip, in_axis_.size - i);
+      load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
+      if (i > 0) values[0] = op_(carry, values[0]);
+      for (int64_t k = 1; k < n; ++k) values[k] = op_(values[k - 1], values[k]);
+      carry = values[n - 1];
+      store_strip(dtype_of<T>, values, out_.dtype, y + i * out_axis_.step, out_axis_.step, n);
+    }
+  }
+
+  void scan_block(const char* x, char* y, int64_t width) {
+    T values[block], carry[block];
+    for (int64_t i = 0; i < in_axis_.size; ++i) {
+      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>, values, width);
+      for (int64_t j = 0; j < width; ++j) carry[j] = i ? op_(carry[j], values[j]) : values[j];
+      store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0], width);
+    }
+  }
+
+  const View &input_, &out_;
+  Axis in_axis_, out_axis_;
+  Op op_;
+  Walk<2> lines_;
+};
+
+// Floats accumulate in double, as the error of a long scan needs.
+template <class Op>
+void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op op) {
+  if (out.numel == 0) return;
+  if (is_complex(out.dtype))
+    Scan<complex128, Op>(input, dim, out, reverse, op).run();
+  else if (is_floating(out.dtype))
+    Scan<double, Op>(input, dim, out, reverse, op).run();
+  else
+    Scan<int64_t, Op>(input, dim, out, reverse, op).run();
+}
+
+// Integers wrap around.
+struct Plus {
+  template <class T> T operator()(T a, T b) const { return a + b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+};
+struct Times {
+  template <class T> T operator()(T a, T b) const { return a * b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+};
+
+double log_add_exp(double a, double b) {
+  double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
+  if (std::isinf(high) && high == low) return high;
+  return high + std::log1p(std::exp(low - high));
+}
+
+template <class T, bool largest>
+void running_extreme(const View& input, int64_t dim, const View& values, const View& indices) {
+  Walk<3> lines({&values, &indices, &input}, true, dim);
+  Axis in(input, dim), value(values, dim), index(indices, dim);
+  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
+    T x[strip], best{};
+    int64_t places[strip], place = 0;
+    for (int64_t i = 0; i < in.size; i += strip) {
+      int64_t n = std::min(strip, in.size - i);
+      load_strip(input.dtype, p[2] + i * in.step, in.step, dtype_of<T>, x, n);
+      for (int64_t k = 0; k < n; ++k) {
+        bool beaten = x[k] != x[k] || (best == best && (largest ? x[k] >= best : x[k] <= best));
+        if (beaten || i + k == 0) {
+          best = x[k];
+          place = i + k;
+        }
+        x[k] = best;
+        places[k] = place;
+      }
+      store_strip(dtype_of<T>, x, values.dtype, p[0] + i * value.step, value.step, n);
+      store_strip(DType::Int64, places, indices.dtype, p[1] + i * index.step, index.step, n);
+    }
+  });
+}
+
+template <bool largest>
+void running_extreme_any(const char* name, const View& input, int64_t dim, const View& values,
+                         const View& indices) {
+  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  if (input.numel == 0) return;
+  if (is_floating(input.dtype))
+    running_extreme<double, largest>(input, dim, values, indices);
+  else
+    running_extreme<int64_t, largest>(input, dim, values, indices);
+}
+
+// d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
+// before the first zero z it is (sum_{i >= k} g[i] P[i]) / x[k]; at z it is P[z - 1] times
+// sum_{i >= z} g[i] x[z + 1] ... x[i]; after z it is 0.
+template <class T>
+void product_gradient(T* g, const T* x, int64_t n) {
+  int64_t z = std::find(x, x + n, T(0)) - x;
+  std::vector<T> products(static_cast<size_t>(z));
+  T product(1), tail(0);
+  for (int64_t i = 0; i < z; ++i) products[static_cast<size_t>(i)] = product *= x[i];
+  if (z < n) {
+    T at_zero = g[z], after = T(1);
+    for (int64_t i = z + 1; i < n && after != T(0); ++i) at_zero += g[i] * (after *= x[i]);
+    std::fill(g + z, g + n, T(0));
+    g[z] = product * at_zero;
+  }
+  for (int64_t i = z - 1; i >= 0; --i) {
+    tail += g[i] * products[static_cast<size_t>(i)];
+    g[i] = tail / x[i];
+  }
+}
+
+template <class T>
+void cumprod_gradient(const View& grad, const View& input, int64_t dim, const View& grad_input) {
+  Walk<3> lines({&grad_input, &grad, &input}, true, dim);
+  Axis to(grad_input, dim), from(grad, dim), in(input, dim);
+  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
+    std::vector<T> g(static_cast<size_t>(in.size)), x(static_cast<size_t>(in.size));
+    load_strip(grad.dtype, p[1], from.step, dtype_of<T>, g.data(), in.size);
+    load_strip(input.dtype, p[2], in.step, dtype_of<T>, x.data(), in.size);
+    if constexpr (is_complex_v<T>)
+      for (T& v : x) v = std::conj(v);
+    product_gradient(g.data(), x.data(), in.size);
+    store_strip(dtype_of<T>, g.data(), grad_input.dtype, p[0], to.step, in.size);
+  });
+}
+
+}  // namespace
+
+void cumsum(const View& input, int64_t dim, const View& out, bool reverse) {
+  scan_any(input, dim, out, reverse, Plus());
+}
+void cumprod(const View& input, int64_t dim, const View& out, bool reverse) {
+  scan_any(input, dim, out, reverse, Times());
+}
+void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse) {
+  check_implemented(is_floating(input.dtype), "logcumsumexp: not implemented for dtype ", input.dtype);
+  if (out.numel) Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
+}
+void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
+  running_extreme_any<true>("cummax", input, dim, values, indices);
+}
+void cummin(const View& input, int64_t dim, const View& values, const View& indices) {
+  running_extreme_any<false>("cummin", input, dim, values, indices);
+}
+void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
+  if (input.numel == 0) return;
+  if (is_complex(input.dtype))
+    cumprod_gradient<complex128>(grad, input, dim, grad_input);
+  else
+    cumprod_gradient<double>(grad, input, dim, grad_input);
+}
+
+}  // namespace rl::kernels
