@@ -1,0 +1,126 @@
+"""Moving and converting all tensors of a module."""
+
+import rushlight
+from rushlight.nn.parameter import Parameter
+
+
+class _Conversion:
+    """The part of Module that changes the dtype, device or storage of its tensors."""
+
+    def _apply(self, fn, recurse=True):
+        """Replace each parameter, gradient and buffer by `fn` of it, keeping the Parameters."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, param in self._parameters.items():
+            if param is None:
+                continue
+            with rushlight.no_grad():
+                changed = fn(param)
+            if _shares_kind(param, changed):
+                param.data = changed
+                kept = param
+            else:
+                kept = Parameter(changed, param.requires_grad)
+                self._parameters[name] = kept
+            if param.grad is not None:
+                with rushlight.no_grad():
+                    changed = fn(param.grad)
+                kept.grad = changed.requires_grad_(param.grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def apply(self, fn):
+        """Call `fn` on every submodule, children first, then on this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def cuda(self, device=None):
+        """Move all parameters and buffers to a CUDA device, in place."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def cpu(self):
+        """Move all parameters and buffers to the CPU, in place."""
+        return self._apply(lambda t: t.cpu())
+
+    def type(self, dst_type):
+        """Convert all parameters and buffers to `dst_type`, in place."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _to_floating(self, dtype):
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self):
+        """Convert all floating-point parameters and buffers to float32, in place."""
+        return self._to_floating(rushlight.float)
+
+    def double(self):
+        """Convert all floating-point parameters and buffers to float64, in place."""
+        return self._to_floating(rushlight.double)
+
+    def half(self):
+        """Convert all floating-point parameters and buffers to float16, in place."""
+        return self._to_floating(rushlight.half)
+
+    def bfloat16(self):
+        """Convert all floating-point parameters and buffers to bfloat16, in place."""
+        return self._to_floating(rushlight.bfloat16)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to `device` without copying: the values are undefined afterwards."""
+        return self._apply(lambda t: rushlight.empty_like(t, device=device), recurse=recurse)
+
+    def to(self, *args, **kwargs):
+        """Move and convert all parameters and buffers, in place.
+
+        Called as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)`,
+        `to(tensor, non_blocking)` or `to(memory_format=...)`. Only floating-point and complex
+        tensors change their dtype.
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"Module.to: dtype must be floating point or complex, but got {dtype}")
+
+        def convert(t):
+            target = dtype if t.is_floating_point() or t.is_complex() else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device, target, non_blocking, memory_format=memory_format)
+            return t.to(device, target, non_blocking)
+
+        return self._apply(convert)
+
+    def share_memory(self):
+        """Move all parameters and buffers to shared memory, in place."""
+        return self._apply(lambda t: t.share_memory_())
+
+
+def _shares_kind(param, changed):
+    """Whether `param.data = changed` is possible: the same device type and layout."""
+    return param._has_compatible_shallow_copy_type(changed)
+
+
+def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, memory_format=None):
+    """(device, dtype, non_blocking, memory_format) from the arguments of `to`."""
+    if copy is not None:
+        raise TypeError("Module.to: copy is not an argument of it")
+    args = list(args)
+    if args and isinstance(args[0], rushlight.Tensor):
+        other = args.pop(0)
+        device, dtype = other.device, other.dtype
+    elif args and isinstance(args[0], rushlight.dtype):
+        dtype = args.pop(0)
+    elif args:
+        device = args.pop(0)
+        if args and not isinstance(args[0], bool):
+            dtype = args.pop(0)
+    if args:
+        non_blocking = args.pop(0)
+    if args:
+        raise TypeError(f"Module.to: unexpected arguments {args}")
+    if device is not None:
+        device = rushlight.device(device)
+    return device, dtype, non_blocking, memory_format

@@ -1,0 +1,178 @@
+"""Padding of sequences, images and volumes."""
+
+from rushlight.nn import functional as F
+from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import _ntuple, _pair, _quadruple
+
+__all__ = [
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
+
+_sextuple = _ntuple(6)
+
+
+class _PadNd(Module):
+    """Pads by `padding`, both sides of the last dim first; an int pads every side alike."""
+
+    __constants__ = ["padding"]
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = self._sides(padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+    def forward(self, input):
+        dims = len(self.padding) // 2
+        if input.dim() not in (dims + 1, dims + 2):
+            raise ValueError(
+                f"expected {dims + 1}D or {dims + 2}D input (got {input.dim()}D input)"
+            )
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPadNd):
+    """Pads (N, C, W) as if it repeated; `padding` is (left, right)."""
+
+    _sides = staticmethod(_pair)
+
+
+class CircularPad2d(_CircularPadNd):
+    """Pads (N, C, H, W) as if it repeated; `padding` is (left, right, top, bottom)."""
+
+    _sides = staticmethod(_quadruple)
+
+
+class CircularPad3d(_CircularPadNd):
+    """Pads (N, C, D, H, W) as if it repeated; `padding` ends with (front, back)."""
+
+    _sides = staticmethod(_sextuple)
+
+
+class _ConstantPadNd(Module):
+    __constants__ = ["padding", "value"]
+
+    def __init__(self, padding, value):
+        super().__init__()
+        self.padding = self._sides(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self):
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last dim with `value`; `padding` is (left, right)."""
+
+    _sides = staticmethod(_pair)
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two dims with `value`; `padding` is (left, right, top, bottom)."""
+
+    _sides = staticmethod(_quadruple)
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dims with `value`; `padding` ends with (front, back)."""
+
+    _sides = staticmethod(_sextuple)
+
+
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads (N, C, W) with its reflection, without the edge; `padding` is (left, right)."""
+
+    _sides = staticmethod(_pair)
+
+
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads (N, C, H, W) with its reflection; `padding` is (left, right, top, bottom)."""
+
+    _sides = staticmethod(_quadruple)
+
+
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads (N, C, D, H, W) with its reflection; `padding` ends with (front, back)."""
+
+    _sides = staticmethod(_sextuple)
+
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
+    """Pads (N, C, W) by repeating its edge; `padding` is (left, right)."""
+
+    _sides = staticmethod(_pair)
+
+
+class ReplicationPad2d(_ReplicationPadNd):
+    """Pads (N, C, H, W) by repeating its edge; `padding` is (left, right, top, bottom)."""
+
+    _sides = staticmethod(_quadruple)
+
+
+class ReplicationPad3d(_ReplicationPadNd):
+    """Pads (N, C, D, H, W) by repeating its edge; `padding` ends with (front, back)."""
+
+    _sides = staticmethod(_sextuple)
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Pads the last dim with zeros; `padding` is (left, right)."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Pads the last two dims with zeros; `padding` is (left, right, top, bottom)."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Pads the last three dims with zeros; `padding` ends with (front, back)."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"

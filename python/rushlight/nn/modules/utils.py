@@ -1,0 +1,53 @@
+"""Turning size arguments into tuples, and names in a state_dict."""
+
+from collections.abc import Iterable
+from itertools import repeat
+
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
+
+def _ntuple(n):
+    def parse(x):
+        if isinstance(x, Iterable):
+            return tuple(x)
+        return tuple(repeat(x, n))
+
+    return parse
+
+
+_single = _ntuple(1)
+_pair = _ntuple(2)
+_triple = _ntuple(3)
+_quadruple = _ntuple(4)
+
+
+def _reverse_repeat_tuple(t, n):
+    """(a, b) with n=2 as (b, b, a, a): per-dim paddings in the order that `F.pad` takes."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size, defaults):
+    """The sizes, None replaced by the last of `defaults` in their place."""
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(
+            f"output_size: expected fewer than {len(defaults)} sizes but got {len(out_size)}"
+        )
+    return [
+        default if size is None else size
+        for size, default in zip(out_size, defaults[-len(out_size) :])
+    ]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Strip `prefix` from the keys of `state_dict` and of its metadata, in place."""
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is not None:
+        # The module itself is there under the prefix without its dot.
+        for key in list(metadata):
+            if key and key.startswith(prefix.rstrip(".")):
+                metadata[key[len(prefix) :]] = metadata.pop(key)
