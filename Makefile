@@ -14,7 +14,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # cmake, ninja and ruff are the machine's own, or those that pip put into .venv.
 export PATH := $(VENV)/bin:$(PATH)
-IN_PLACE := PYTHONPATH=python
+IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON $(CMAKE_ARGS)
 
@@ -80,9 +80,9 @@ sanitize: $(VENV)/ready
 	cmake --install build/sanitize --prefix build/sanitize/python --component python
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
-	LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0 \
+	LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/python $(PY) -m pytest $(ARGS)
+	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/sanitize/python $(PY) -m pytest $(ARGS)
 
 wheel: $(VENV)/ready
 	rm -rf dist build/wheel-test

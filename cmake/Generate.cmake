@@ -13,26 +13,23 @@ file(GLOB_RECURSE generator CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py)
 file(GLOB table CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${generator})
 
-set(outputs "")
-if(EXISTS ${PROJECT_SOURCE_DIR}/gen/__main__.py)
-  execute_process(
-    COMMAND ${Python_EXECUTABLE} -m gen --list
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    OUTPUT_VARIABLE outputs OUTPUT_STRIP_TRAILING_WHITESPACE
-    RESULT_VARIABLE status)
-  if(status)
-    message(FATAL_ERROR "`python -m gen --list` failed; the row at fault is named above")
-  endif()
-  string(REPLACE "\n" ";" outputs "${outputs}")
-  list(TRANSFORM outputs PREPEND ${RUSHLIGHT_GENERATED_DIR}/)
-
-  add_custom_command(
-    OUTPUT ${outputs}
-    COMMAND ${Python_EXECUTABLE} -m gen --out ${RUSHLIGHT_GENERATED_DIR}
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    DEPENDS ${generator} ${table}
-    COMMENT "Generating ops from the table")
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -m gen --list
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  OUTPUT_VARIABLE outputs OUTPUT_STRIP_TRAILING_WHITESPACE
+  RESULT_VARIABLE status)
+if(status)
+  message(FATAL_ERROR "`python -m gen --list` failed: see above")
 endif()
+string(REPLACE "\n" ";" outputs "${outputs}")
+list(TRANSFORM outputs PREPEND ${RUSHLIGHT_GENERATED_DIR}/)
+
+add_custom_command(
+  OUTPUT ${outputs}
+  COMMAND ${Python_EXECUTABLE} -m gen --out ${RUSHLIGHT_GENERATED_DIR}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  DEPENDS ${generator} ${table}
+  COMMENT "Generating ops from the table")
 add_custom_target(rushlight_generate DEPENDS ${outputs})
 
 set(RUSHLIGHT_GENERATED_SOURCES ${outputs})
