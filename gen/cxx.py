@@ -298,7 +298,7 @@ def _inplace(op):
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
     if row.kind == "composite":
-        lines += [f"  return copy_({self_name}, {op.cxx_name}({s.cxx_arguments()}));", "}"]
+        lines += [f"  copy_({self_name}, {op.cxx_name}({s.cxx_arguments()}));", f"  return {self_name};", "}"]
         return "\n".join(lines)
     lines += _numbers(op)
     lines.append(f'  check_in_place({self_name}, "{op.name}_");')

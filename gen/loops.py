@@ -8,7 +8,7 @@ _FLOATS = ("float32", "float64")
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
 #include "kernels/elementwise.h"
-#include "math/math.h"
+#include "math/formula.h"
 """
 
 
@@ -19,14 +19,14 @@ class Loop:
 
     def template(self):
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
-        lines = [f"template <class T> void {self.name}(int64_t n, void* const* operands, const Scalar* numbers) {{",
+        lines = [f"template <class T> void {self.name}(int64_t count, void* const* operands, const Scalar* numbers) {{",
                  "  (void)numbers;",
                  f"  auto* result = static_cast<{result}*>(operands[0]);"]
         for i, name in enumerate(self.operands):
             lines.append(f"  const T* at_{name} = static_cast<const T*>(operands[{i + 1}]);")
         for i, name in enumerate(self.numbers):
             lines.append(f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();")
-        lines += ["#pragma GCC ivdep", "  for (int64_t i = 0; i < n; ++i) {"]
+        lines += ["#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {"]
         lines += [f"    const T {cxx_variable(name)} = at_{name}[i];" for name in self.operands]
         lines += [f"    result[i] = static_cast<{result}>({self.formula.scalar()});", "  }", "}"]
         return "\n".join(lines)

@@ -1,5 +1,5 @@
 """Arithmetic, comparison and logic of elements."""
-from ops.schema import ALL, BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise
+from ops.schema import ALL, BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
 
 elementwise("add(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other",
             doc="input + alpha * other, element by element.",
@@ -38,5 +38,72 @@ for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
 for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", "^")):
     elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", dtypes=INTEGRAL | BOOL,
                 inplace=True, doc=f"input {_sign} other, bit by bit.", grad="integers have no gradient")
-elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)", "where(condition, input, other)",
-            names=(), doc="Where condition holds input, else other.", grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"})
+for _name, _sign, _doc in (("logical_and", "&", "Are both elements nonzero?"), ("logical_or", "|", "Is either element nonzero?"),
+                           ("logical_xor", "!=", "Is exactly one element nonzero?")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"(input != 0) {_sign} (other != 0)", result="bool", inplace=True,
+                doc=_doc)
+
+elementwise("floor_divide(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, inplace=True,
+            doc="Quotient rounded down.", grad="floor_divide is constant almost everywhere; torch defines no gradient either")
+elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)", dtypes=REAL, names=(),
+            inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
+elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, names=(),
+            inplace=True, doc="Quotient rounded down.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
+elementwise("remainder(input: Tensor | Number, other: Tensor | Number)", "remainder(input, other)", dtypes=REAL, inplace=True,
+            doc="Remainder with the sign of other.", ref="numpy.remainder",
+            grad={"input": "grad", "other": "neg(grad * floor_division(input, other))"})
+elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)", dtypes=REAL, inplace=True,
+            doc="Remainder with the sign of input.", ref="numpy.fmod",
+            grad={"input": "grad", "other": "neg(grad * trunc_divide(input, other))"})
+
+kernel("pow__scalar(input: Tensor, exponent: Scalar)", doc="input to a power.", inplace=True, out=True, ref="numpy.power",
+       names=("torch.pow", "Tensor.pow", "Tensor.__pow__"), grad={"input": "pow_backward(grad, input, exponent)"})
+elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponent)", dtypes=NUMERIC, inplace=True,
+            doc="input to the power of exponent.",
+            grad={"input": "where(exponent == 0, 0, grad * conj(exponent * pow(input, exponent - 1)))",
+                  "exponent": "where(input == 0, 0, grad * conj(out * log(input)))"})
+elementwise("atan2(input: Tensor, other: Tensor)", "atan2(input, other)", result="float", dtypes=FLOATING, inplace=True,
+            names=("torch.atan2", "Tensor.atan2", "torch.arctan2", "Tensor.arctan2"), doc="Angle of the point (other, input).",
+            grad={"input": "grad * other / (input * input + other * other)",
+                  "other": "neg(grad * input / (input * input + other * other))"}, ref="numpy.arctan2")
+for _name, _sign, _doc in (("maximum", ">", "larger"), ("minimum", "<", "smaller")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=REAL | BOOL, ref=f"numpy.{_name}",
+                doc=f"The {_doc} of two elements; NaN if either is.",
+                grad={"input": f"where(input == other, grad / 2, where(input {_sign} other, grad, 0))",
+                      "other": f"where(input == other, grad / 2, where(input {_sign} other, 0, grad))"})
+for _name, _sign, _doc in (("fmax", ">=", "larger"), ("fmin", "<=", "smaller")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=REAL | BOOL, ref=f"numpy.{_name}",
+                doc=f"The {_doc} of two elements; the other one if one is NaN.",
+                grad={"input": f"where((input {_sign} other) | isnan(other), grad, 0)",
+                      "other": f"where((input {_sign} other) | isnan(other), 0, grad)"})
+
+elementwise("clamp_min(input: Tensor, min: Tensor | Number)", "maximum(input, min)", dtypes=REAL, inplace=True,
+            doc="Elements below min become min.",
+            grad={"input": "where(input >= min, grad, 0)", "min": "where(input < min, grad, 0)"})
+elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, max)", dtypes=REAL, inplace=True,
+            doc="Elements above max become max.",
+            grad={"input": "where(input <= max, grad, 0)", "max": "where(input > max, grad, 0)"})
+elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Number)", "minimum(maximum(input, min), max)",
+            dtypes=REAL, names=(), inplace=True, doc="Elements outside [min, max] become the nearer end.",
+            grad={"input": "where((input >= min) & (input <= max), grad, 0)",
+                  "min": "where((min < max) & (input < min), grad, 0)",
+                  "max": "where((max < min) | (input > max), grad, 0)"})
+composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", inplace=True, out=True,
+          names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"), doc="Elements outside [min, max] become the nearer end.")
+composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)", inplace=True, out=True,
+          names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"), doc="Elements outside [min, max] become the nearer end.")
+
+elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)", "where(condition != 0, input, other)",
+            names=("torch.where",), doc="Where condition holds input, else other.",
+            grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"})
+elementwise("lerp(input: Tensor, end: Tensor, weight: Tensor | Number)", "lerp(input, end, weight)", dtypes=FLOATING | COMPLEX,
+            inplace=True, doc="input + weight * (end - input).",
+            grad={"input": "grad * conj(1 - weight)", "end": "grad * conj(weight)", "weight": "grad * conj(end - input)"})
+elementwise("addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
+            "input + value * tensor1 * tensor2", dtypes=NUMERIC, inplace=True, doc="input + value * tensor1 * tensor2.",
+            grad={"input": "grad", "tensor1": "grad * conj(tensor2 * value)", "tensor2": "grad * conj(tensor1 * value)"})
+elementwise("addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
+            "input + value * (tensor1 / tensor2)", dtypes=FLOATING | COMPLEX, inplace=True,
+            doc="input + value * tensor1 / tensor2.",
+            grad={"input": "grad", "tensor1": "grad * conj(value / tensor2)",
+                  "tensor2": "neg(grad * conj(value * tensor1 / (tensor2 * tensor2)))"})

@@ -1,5 +1,7 @@
 #include "dispatch/grad.h"
 
+#include <cmath>
+
 #include "dispatch/generated.h"
 
 namespace rl::grad {
@@ -39,6 +41,17 @@ Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out) 
   Tensor size = abs(input);
   Tensor across = (grad - out * ops::real(grad * conj(out))) / size;
   return where(eq(size, wrap_number(Scalar(0))), zeros_like(across), across);
+}
+
+Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent) {
+  if (exponent.equals(0)) return zeros_like(grad);
+  return grad * conj(pow(input, exponent - Scalar(1)) * exponent);
+}
+
+Tensor sinc_backward(const Tensor& grad, const Tensor& input) {
+  Tensor angle = input * Scalar(M_PI);
+  Tensor slope = (cos(angle) * angle - sin(angle)) / (angle * input);
+  return where(eq(input, wrap_number(Scalar(0))), zeros_like(grad), grad * conj(slope));
 }
 
 Tensor permute_backward(const Tensor& grad, const Dims& dims) {

@@ -29,6 +29,8 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
+Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
+Tensor sinc_backward(const Tensor& grad, const Tensor& input);
 Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 
 }  // namespace rl::grad

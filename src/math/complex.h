@@ -50,6 +50,7 @@ template <class T> RL_INLINE std::complex<T> complex_sign(std::complex<T> z) {
 }
 RL_INLINE complex64 sign(complex64 z) { return complex_sign(z); }
 RL_INLINE complex128 sign(complex128 z) { return complex_sign(z); }
+template <class T> RL_INLINE T sgn(T x) { return sign(x); }  // torch's name where z is complex
 
 template <class T> RL_INLINE std::complex<T> polar(T size, T angle) {
   return {size * cos(angle), size * sin(angle)};
