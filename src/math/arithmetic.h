@@ -1,8 +1,8 @@
 // Scalar arithmetic for kernels: signs, rounding, comparisons, selection, integer division, bits.
 //
 // The rule of src/math: these headers are included in files that are compiled once per instruction
-// set (kernels/isa.h), where an out-of-line copy of an inline function would be merged by the linker
-// with one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
+// set (kernels/isa.h), where the linker would merge an out-of-line copy of an inline function with
+// one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
 // compiler builtins and C library functions, never std:: function templates.
 // Bodies are branch-free where they are common, so that gcc vectorises the loops around them; none
 // relies on fused multiply-add being present or absent.
@@ -32,7 +32,8 @@ template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinit
 template <class T> inline constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
 template <class T> inline constexpr bool is_float_v = std::is_floating_point_v<T>;
 // The unsigned integer in which arithmetic on the integer T wraps around.
-template <class T> using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
+template <class T>
+using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
 
 // c0 + c1 x + c2 x^2 + ..., by Horner's rule.
 template <class T> RL_INLINE T polynomial(T, T last) { return last; }
@@ -237,8 +238,8 @@ template <class T> RL_INLINE T shift_left(T a, T count) {
 }
 template <class T> RL_INLINE T shift_right(T a, T count) {
   constexpr int width = 8 * sizeof(T);
-  if (count < T(0) || count >= T(width)) return static_cast<T>(std::is_signed_v<T> ? a >> (width - 1) : 0);
-  return static_cast<T>(a >> count);
+  if (count >= T(0) && count < T(width)) return static_cast<T>(a >> count);
+  return static_cast<T>(std::is_signed_v<T> ? a >> (width - 1) : 0);
 }
 
 }  // namespace rl::math

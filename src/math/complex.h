@@ -114,7 +114,8 @@ RL_INLINE complex128 xlogy(complex128 x, complex128 y) {
 }
 
 // log(exp(a) + exp(b)), shifted by the operand of larger real part.
-template <class T> RL_INLINE std::complex<T> complex_logaddexp(std::complex<T> a, std::complex<T> b) {
+template <class T>
+RL_INLINE std::complex<T> complex_logaddexp(std::complex<T> a, std::complex<T> b) {
   if (isnan(a) || isnan(b)) return {quiet_nan<T>, quiet_nan<T>};
   bool swap = a.real() < b.real();
   std::complex<T> high = swap ? b : a, low = swap ? a : b;

@@ -37,7 +37,8 @@ RL_THROUGH_DOUBLE(erfcx)
 RL_INLINE double ndtr(double x) { return 0.5 * erfc(-x * sqrt_half); }
 RL_THROUGH_DOUBLE(ndtr)
 RL_INLINE double log_ndtr(double x) {
-  return x < -1 ? log(0.5 * erfcx(-x * sqrt_half)) - 0.5 * x * x : log1p(-0.5 * erfc(x * sqrt_half));
+  if (x < -1) return log(0.5 * erfcx(-x * sqrt_half)) - 0.5 * x * x;
+  return log1p(-0.5 * erfc(x * sqrt_half));
 }
 RL_THROUGH_DOUBLE(log_ndtr)
 
@@ -54,7 +55,8 @@ RL_INLINE double normal_quantile(double centre, double tail) {
                       5.3941960214247511077e3, 2.1213794301586595867e4, 3.9307895800092710610e4,
                       2.8729085735721942674e4, 5.2264952788528545610e3);
   }
-  if (tail <= 0) return tail < 0 || isnan(tail) ? quiet_nan<double> : copysign(infinity<double>, centre);
+  if (tail < 0) return quiet_nan<double>;
+  if (tail == 0) return copysign(infinity<double>, centre);
   double r = sqrt(-log(tail)), result;
   if (r <= 5) {
     r -= 1.6;

@@ -1,0 +1,117 @@
+#include "core/generator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "core/error.h"
+
+namespace rl {
+
+namespace {
+
+// What torch.get_rng_state() holds; the fields named unused date from its predecessor in Lua.
+struct StateLayout {
+  uint64_t initial_seed;
+  int32_t left;
+  int32_t seeded;
+  uint64_t next;
+  uint64_t state[624];
+  double unused_normal_x;
+  double next_double_normal;
+  double unused_normal_rho;
+  int32_t has_next_double_normal;
+  float next_float_normal;
+  bool has_next_float_normal;
+};
+static_assert(sizeof(StateLayout) == Generator::state_bytes);
+
+}  // namespace
+
+void Generator::manual_seed(uint64_t seed) {
+  initial_seed_ = seed;
+  next_double_normal.reset();
+  next_float_normal.reset();
+  state_[0] = static_cast<uint32_t>(seed);
+  for (uint32_t i = 1; i < words; ++i)
+    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  left_ = 1;
+  next_ = 0;
+}
+
+uint64_t Generator::seed() {
+  std::random_device entropy;
+  uint64_t high = entropy() & 0x1fffffu;  // 53 bits: a Python float holds it exactly
+  manual_seed(high << 32 | entropy());
+  return initial_seed_;
+}
+
+// Matsumoto and Nishimura, "Mersenne Twister" (1998). In three loops without a modulus, and with a
+// mask for the conditional, gcc vectorises the two long ones.
+void Generator::refill() {
+  constexpr int shift = 397;
+  auto mix = [](uint32_t high, uint32_t low, uint32_t far) {
+    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return far ^ (y >> 1) ^ ((0u - (low & 1u)) & 0x9908b0dfu);
+  };
+  uint32_t* s = state_;
+  for (int k = 0; k < words - shift; ++k) s[k] = mix(s[k], s[k + 1], s[k + shift]);
+  for (int k = words - shift; k < words - 1; ++k) s[k] = mix(s[k], s[k + 1], s[k + shift - words]);
+  s[words - 1] = mix(s[words - 1], s[0], s[shift - 1]);
+  left_ = words + 1;
+  next_ = 0;
+}
+
+void Generator::random(uint32_t* out, int64_t n) {
+  while (n > 0) {
+    if (left_ == 1) refill();
+    int take = static_cast<int>(std::min<int64_t>(n, left_ - 1));
+    const uint32_t* from = state_ + next_;
+    for (int i = 0; i < take; ++i) out[i] = temper(from[i]);
+    left_ -= take;
+    next_ += take;
+    out += take;
+    n -= take;
+  }
+}
+
+std::vector<uint8_t> Generator::get_state() const {
+  StateLayout s;
+  std::memset(&s, 0, sizeof s);
+  s.initial_seed = initial_seed_;
+  s.left = left_;
+  s.seeded = 1;
+  s.next = static_cast<uint64_t>(next_);
+  std::copy(state_, state_ + words, s.state);
+  s.has_next_double_normal = next_double_normal.has_value();
+  s.next_double_normal = next_double_normal.value_or(0);
+  s.has_next_float_normal = next_float_normal.has_value();
+  s.next_float_normal = next_float_normal.value_or(0);
+  std::vector<uint8_t> bytes(sizeof s);
+  std::memcpy(bytes.data(), &s, sizeof s);
+  return bytes;
+}
+
+void Generator::set_state(const uint8_t* bytes, int64_t size) {
+  check(size == state_bytes, "set_state: expected a state of ", state_bytes, " bytes, got ", size);
+  StateLayout s;
+  std::memcpy(&s, bytes, sizeof s);
+  check(s.seeded == 1 && s.left > 0 && s.left <= words && s.next <= words &&
+            (s.left == 1 || s.left + static_cast<int64_t>(s.next) == words + 1),
+        "set_state: not a state of this generator");
+  initial_seed_ = s.initial_seed;
+  left_ = s.left;
+  next_ = static_cast<int>(s.next);
+  for (int i = 0; i < words; ++i) state_[i] = static_cast<uint32_t>(s.state[i]);
+  next_double_normal.reset();
+  next_float_normal.reset();
+  if (s.has_next_double_normal) next_double_normal = s.next_double_normal;
+  if (s.has_next_float_normal) next_float_normal = s.next_float_normal;
+}
+
+Generator& default_generator() {
+  static Generator generator;
+  return generator;
+}
+
+}  // namespace rl
