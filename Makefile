@@ -62,7 +62,7 @@ test: build
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
 
 test-torch: build $(VENV_TORCH)/ready
-	$(IN_PLACE) $(PY_TORCH) -m pytest --torch-only $(ARGS)
+	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
 
 bench bench-full: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m bench $(if $(filter bench-full,$@),--full) $(ARGS)
