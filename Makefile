@@ -16,7 +16,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PATH := $(VENV)/bin:$(PATH)
 IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
-	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON $(CMAKE_ARGS)
+	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
 .PHONY: help quickstart build test test-torch bench bench-full lint sanitize wheel docs loc clean
 .DEFAULT_GOAL := help
@@ -62,7 +62,7 @@ test: build
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
 
 test-torch: build $(VENV_TORCH)/ready
-	$(IN_PLACE) $(PY_TORCH) -m pytest --torch-only $(ARGS)
+	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
 
 bench bench-full: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m bench $(if $(filter bench-full,$@),--full) $(ARGS)

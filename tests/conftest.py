@@ -14,8 +14,7 @@ import pytest
 
 CPU_FLAG = {"sse42": "sse4_2", "avx2": "avx2", "avx512": "avx512vl"}
 
-# Files whose oracle is torch: collected where it is installed (`make test-torch`).
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["*_torch.py"]
+HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
 hypothesis.settings.register_profile(
     "rushlight", deadline=None, derandomize=True, database=None, max_examples=50
@@ -25,13 +24,11 @@ hypothesis.settings.load_profile("rushlight")
 
 def pytest_addoption(parser):
     parser.addoption("--isa", choices=list(CPU_FLAG), help="run the kernel tests on this one")
-    parser.addoption(
-        "--torch-only", action="store_true", help="run the comparisons with torch alone"
-    )
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "kernels: repeated on each instruction set of the CPU")
+    config.addinivalue_line("markers", "torch: compares with torch; left out where there is none")
     config.addinivalue_line("markers", "keeps_tensors(why): leaves tensors alive, on purpose")
     isa = config.getoption("--isa")
     if isa:
@@ -49,7 +46,7 @@ def pytest_collection_modifyitems(config, items):
     def wanted(item):
         if config.getoption("--isa") and not item.get_closest_marker("kernels"):
             return False
-        return not config.getoption("--torch-only") or item.path.stem.endswith("_torch")
+        return HAVE_TORCH or not item.get_closest_marker("torch")
 
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
     items[:] = [item for item in items if wanted(item)]
