@@ -271,8 +271,9 @@ def _forward(op, signatures):
             outputs = "0"
         lines.append(f"  auto node = make_ref<{op.node}>({outputs});")
         lines += [f"  {line}" for line in _link(op) + _save_inputs(op)]
-        lines.append(f"  {s.cxx_result} result = unrecorded([&] {{ return {compute}; }});" if row.kind != "elementwise"
-                     else f"  {s.cxx_result} result = {compute};")
+        if row.kind != "elementwise":  # a view must see that it is recorded, its kernel need not
+            compute = _wrap_view(op, f"unrecorded([&] {{ return {_compute(op)}; }})")
+        lines.append(f"  {s.cxx_result} result = {compute};")
         lines.append("  set_history(result, node);" if s.returns == "Tensor" else "  set_history_all(result, node);")
         lines += [f"  {line}" for line in _save_outputs(op)]
         lines.append("  return result;")
@@ -301,7 +302,10 @@ def _inplace(op):
         lines += [f"  copy_({self_name}, {op.cxx_name}({s.cxx_arguments()}));", f"  return {self_name};", "}"]
         return "\n".join(lines)
     lines += _numbers(op)
-    lines.append(f'  check_in_place({self_name}, "{op.name}_");')
+    others = ", ".join(cxx_variable(g.parameter.name) for g in op.gradients
+                       if g.parameter.name != s.parameters[0].name)
+    recorded = f", records({others})" if others else ""
+    lines.append(f'  check_in_place({self_name}, "{op.name}_"{recorded});')
     if op.gradients:
         lines.append(f"  Ref<{op.node}> node;")
         lines.append(f"  if ({_records(op)}) {{")

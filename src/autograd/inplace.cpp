@@ -58,9 +58,17 @@ class AsStrided final : public Node {
 // the op's node, the rest passes unchanged.
 class CopySlices final : public Node {
  public:
-  CopySlices(const TensorImpl* view, const TensorImpl* base, Ref<Node> inner)
-      : Node("copy_slices"), base_{base->sizes, base->dtype, base->device}, base_strides_(base->strides),
-        window_(view, base), rule_(view->view_rule), inner_(std::move(inner)) {}
+  // The first edge leads to the base's former producer, the rest are those of the op's other inputs.
+  CopySlices(const Tensor& view, const Tensor& base, Ref<Node> op_node)
+      : Node("copy_slices"), base_{base.sizes(), base.dtype(), base.device()},
+        base_strides_(base.strides()), window_(view.impl(), base.impl()),
+        rule_(view.impl()->view_rule), inner_(std::move(op_node)) {
+    const Edge* first = inner_->edges.begin();
+    uses_view_ = !inner_->edges.empty() && first->node.get() == view.impl()->grad_fn.get() &&
+                 (!first->node || first->nr == view.impl()->output_nr);
+    add_input(base);
+    for (size_t i = uses_view_; i < inner_->edges.size(); ++i) edges.push_back(inner_->edges[i]);
+  }
 
   std::string name() const override { return "CopySlices"; }
 
@@ -71,15 +79,16 @@ class CopySlices final : public Node {
     inner_grads[0] = view_ops.clone(slice);
     {
       RunLock lock(*inner_);
-      inner_->skipped = skipped;
+      inner_->skipped = uses_view_ ? skipped : skipped >> 1;
       inner_->apply(inner_grads, inner_results);
     }
     if (wants(0)) {
-      if (!inner_results[0].defined()) inner_results[0] = engine_ops.zeros({nullptr, 0}, options(slice));
-      view_ops.copy(slice, inner_results[0]);
+      bool passes = uses_view_ && inner_results[0].defined();
+      view_ops.copy(slice, passes ? inner_results[0] : engine_ops.zeros({nullptr, 0}, options(slice)));
       results[0] = std::move(whole);
     }
-    for (size_t i = 1; i < results.size(); ++i) results[i] = std::move(inner_results[i]);
+    for (size_t i = 1; i < results.size(); ++i)
+      results[i] = std::move(inner_results[uses_view_ ? i : i - 1]);
   }
 
   void release_saved() override {
@@ -103,6 +112,7 @@ class CopySlices final : public Node {
   Window window_;
   Ref<ViewRule> rule_;
   Ref<Node> inner_;
+  bool uses_view_;  // the op's first input is the view it changes
 };
 
 void check_origin(const TensorImpl* t, const char* op) {
@@ -229,11 +239,8 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
   check(impl->view_rule || impl->offset >= base->offset, node->op,
         ": cannot record an in-place op on a view that reaches in front of its base");
   node->outputs[0] = {impl->sizes, impl->dtype, impl->device};
-  Ref<Node> slices = make_ref<CopySlices>(impl, base, node);
   Tensor whole(impl->base);
-  slices->add_input(whole);
-  for (size_t i = 1; i < node->edges.size(); ++i) slices->edges.push_back(node->edges[i]);
-  rebase_history(whole, slices);
+  rebase_history(whole, make_ref<CopySlices>(t, whole, node));
   regenerate(impl);
 }
 

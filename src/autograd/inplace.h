@@ -13,7 +13,7 @@ void check_in_place(const Tensor& t, const char* op, bool recorded = false);
 // After the bytes changed: bumps the version and leaves a note where saved bytes changed.
 void bump_version(const Tensor& t, const char* op);
 // After check_in_place, the op and bump_version: makes `node` the producer of `t`; on a view it
-// rewrites the base's history. The first edge of `node` must be that of `t` before the op.
+// rewrites the base's history. If the op reads `t`, that is the first edge of `node`.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr = 0);
 
 // What a view of another geometry needs of the ops; dispatch/ installs them.

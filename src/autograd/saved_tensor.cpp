@@ -13,7 +13,7 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   check(!impl->inference,
         "Inference tensors cannot be saved for backward. Use rushlight.no_grad() where it was made, or its clone().");
   is_output_ = is_output;
-  output_nr_ = impl->output_nr;
+  output_nr_ = is_output && impl->base ? 0 : impl->output_nr;  // a view's own counts in its base's history
   if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
     needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
     packed_ = pack_saved(alias(t));

@@ -152,7 +152,7 @@ struct CopyBackward final : Node {
 }  // namespace
 
 Tensor copy_(const Tensor& input, const Tensor& src, bool) {
-  check_in_place(input, "copy_");
+  check_in_place(input, "copy_", records(src));
   Ref<Node> node;
   if (records(input, src)) {
     node = make_ref<CopyBackward>();
