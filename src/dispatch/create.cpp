@@ -169,6 +169,19 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
   return input;
 }
 
+Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat> format) {
+  check(!records(input), "resize_: cannot resize variables that require grad");
+  Dims strides = strides_for(size, format, "resize_");
+  for (int64_t d : size) check(d >= 0, "resize_: negative size in ", size);
+  TensorImpl* impl = input.impl();
+  int64_t needed = (product(size) + impl->offset) * itemsize(impl->dtype);
+  if (needed > impl->storage->nbytes) impl->storage->resize(needed);
+  impl->sizes = size;
+  impl->strides = strides;
+  impl->refresh();
+  return input;
+}
+
 }  // namespace ops
 
 namespace impl {
