@@ -46,3 +46,11 @@ view("view_as_complex(input: Tensor)", replay=True, doc="A last dim of size 2 as
      names=("torch.view_as_complex",), grad={"input": "view_as_real(contiguous(grad))"})
 composite("real(input: Tensor)", doc="The real part; real tensors are returned as they are.", names=("torch.real",))
 composite("imag(input: Tensor)", "select(view_as_real(input), -1, 1)", doc="The imaginary part, a view.", names=("torch.imag",))
+kernel("flip(input: Tensor, dims: list[int, 1])", doc="Reverses the order along the given dims.",
+       grad={"input": "flip(grad, dims)"}, ref="numpy.flip")
+kernel("roll(input: Tensor, shifts: list[int, 1], dims: list[int, 1] = ())", doc="Moves elements along dims, wrapping around.",
+       grad={"input": "roll(grad, negated(shifts), dims)"}, ref="numpy.roll")
+kernel("tril(input: Tensor, diagonal: int = 0)", inplace=True, out=True, doc="The part on and below a diagonal, zeros elsewhere.",
+       grad={"input": "tril(grad, diagonal)"}, ref="numpy.tril")
+kernel("triu(input: Tensor, diagonal: int = 0)", inplace=True, out=True, doc="The part on and above a diagonal, zeros elsewhere.",
+       grad={"input": "triu(grad, diagonal)"}, ref="numpy.triu")

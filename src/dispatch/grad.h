@@ -29,6 +29,28 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
+// Reductions. `dims` empty: all.
+int64_t count_reduced(IntSpan sizes, IntSpan dims);
+Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
+Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim);
+Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
+Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim);
+Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim,
+                    const std::optional<Scalar>& correction, bool keepdim);
+Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const std::optional<Dims>& dim,
+                    const std::optional<Scalar>& correction, bool keepdim);
+Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord, const Dims& dims, bool keepdim);
+Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
+Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
+
+inline Dims dims_of(int64_t dim) { return Dims{dim}; }
+inline Dims negated(Dims values) {
+  for (int64_t& v : values) v = -v;
+  return values;
+}
+
+// Elements.
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
 Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out);

@@ -1,4 +1,6 @@
 // Reading and writing at computed places.
+#include <algorithm>
+
 #include "dispatch/generated.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
@@ -142,6 +144,68 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
   Tensor added = grad::scale(source, alpha);
   if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
   return out;
+}
+
+namespace {
+
+void check_index_dtype(const Tensor& index, const char* op) {
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op, "(): Expected dtype int32/int64 for index, got ", index.dtype());
+}
+
+// index must fit into `outer` in every dim but `dim`.
+void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bool along, const char* op, const char* what) {
+  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op, "(): Index tensor must have the same number of dimensions as ",
+        what, " tensor: ", index.sizes(), " and ", outer.sizes());
+  for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
+    check((!along && d == dim) || index.sizes()[d] <= outer.sizes()[d], op, "(): Size does not match at dimension ", d, " expected index ",
+          index.sizes(), " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
+}
+
+Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, kernels::Combine how,
+                 bool include_self = true) {
+  int64_t d = wrap_dim(dim, input.dim(), op);
+  check_index_dtype(index, op);
+  Tensor out = clone(input);
+  if (index.numel() == 0) return out;
+  check_index_shape(index, input, d, false, op, "self");
+  check_index_shape(index, src, d, true, op, "src");
+  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ", input.dtype(), " and ", src.dtype());
+  if (!out.is_meta()) kernels::scatter(out.view(), d, index.view(), src.view(), how, include_self);
+  return out;
+}
+
+Tensor number_like(const Tensor& input, const Scalar& value, IntSpan sizes) {
+  Tensor one = rl::empty(Dims(), options(input));
+  if (!one.is_meta()) kernels::fill(one.view(), value);
+  return expand(one, Dims(sizes), false);
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& input, int64_t dim, const Tensor& index, bool) {
+  int64_t d = wrap_dim(dim, input.dim(), "gather");
+  check_index_dtype(index, "gather");
+  Tensor out = rl::empty(index.sizes(), options(input));
+  if (index.numel() == 0) return out;
+  check_index_shape(index, input, d, false, "gather", "input");
+  if (!out.is_meta()) kernels::gather(input.view(), d, index.view(), out.view());
+  return out;
+}
+
+Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+  return scattered("scatter_add", input, dim, index, src, kernels::Combine::Sum);
+}
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+  return scattered("scatter", input, dim, index, src, kernels::Combine::Set);
+}
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+  return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()), kernels::Combine::Set);
+}
+
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value) {
+  check(mask.dtype() == DType::Bool, "masked_fill: masked_fill_ only supports boolean masks, but got mask with dtype ", mask.dtype());
+  check(!(value.is_complex() && !input.is_complex()), "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
+  return ops::where(mask, number_like(input, value, Dims()), input);
 }
 
 Tensor nonzero(const Tensor& input) {

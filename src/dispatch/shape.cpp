@@ -3,6 +3,7 @@
 
 #include "dispatch/generated.h"
 #include "kernels/copy.h"
+#include "kernels/index.h"
 
 namespace rl {
 namespace impl {
@@ -270,6 +271,47 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   }
   return out;
 }
+
+Tensor flip(const Tensor& input, const Dims& dims) {
+  Dims wrapped;
+  bool seen[max_dims] = {};
+  for (int64_t d : dims) {
+    int64_t at = wrap_dim(d, input.dim(), "flip");
+    check(!seen[at], "flip: dim ", at, " appears multiple times in the list of dims");
+    seen[at] = true;
+    if (input.dim()) wrapped.push_back(at);
+  }
+  Tensor out = rl::empty_like(input);
+  if (!out.is_meta()) kernels::flip(input.view(), wrapped, out.view());
+  return out;
+}
+
+Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
+  check(!shifts.empty(), "roll: `shifts` required");
+  if (dims.empty() && shifts.size() == 1) {
+    Tensor flat = ops::reshape(input, Dims{-1});
+    return ops::reshape(roll(flat, shifts, Dims{0}), input.sizes());
+  }
+  check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts, ", dims: ", dims);
+  Dims wrapped;
+  for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
+  if (input.numel() == 0 || input.dim() == 0) return clone(input);
+  Tensor out = rl::empty(input.sizes(), options(input));
+  if (!out.is_meta()) kernels::roll(input.view(), shifts, wrapped, out.view());
+  return out;
+}
+
+namespace {
+Tensor triangle(const char* op, const Tensor& input, int64_t diagonal, void (*kernel)(const View&, int64_t, const View&)) {
+  check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ", input.sizes());
+  Tensor out = rl::empty(input.sizes(), options(input));
+  if (!out.is_meta()) kernel(input.view(), diagonal, out.view());
+  return out;
+}
+}  // namespace
+
+Tensor tril(const Tensor& input, int64_t diagonal) { return triangle("tril", input, diagonal, kernels::tril); }
+Tensor triu(const Tensor& input, int64_t diagonal) { return triangle("triu", input, diagonal, kernels::triu); }
 
 Tensor stack(const TensorList& tensors, int64_t dim) {
   check(!tensors.empty(), "stack: expects a non-empty TensorList");
