@@ -24,7 +24,8 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
 // Whole slices along dim; index is 1-D (or 0-d). out and src have index.numel slices along dim.
 void index_select(const View& input, int64_t dim, const View& index, const View& out);
 void index_combine(const char* op_name, const View& self, int64_t dim, const View& index,
-                   const View& src, Combine op, bool include_self = true);
+                   const View& src, Combine op, bool include_self = true,
+                   bool negative_indices = false);
 inline void index_add(const View& self, int64_t dim, const View& index, const View& src) {
   index_combine("index_add", self, dim, index, src, Combine::Sum);
 }
@@ -33,7 +34,7 @@ inline void index_copy(const View& self, int64_t dim, const View& index, const V
 }
 // `src` is the value expanded to self's sizes with index.numel along dim. Negative indices count.
 inline void index_fill(const View& self, int64_t dim, const View& index, const View& src) {
-  index_combine("index_fill", self, dim, index, src, Combine::Set);
+  index_combine("index_fill", self, dim, index, src, Combine::Set, true, true);
 }
 
 // Flat places in row-major order; negative ones count from the end. out or src has index's sizes.

@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <memory>
+
+#include "kernels/cpu/strip.h"
+#include "kernels/index.h"
+#include "kernels/reduce.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+void check_mask(const char* op, const View& v, const View& mask) {
+  check(mask.dtype == DType::Bool, op, ": expected a mask of dtype bool, got ", mask.dtype);
+  check(mask.shape() == v.shape(), op, ": mask of sizes ", mask.shape(), " and self of sizes ",
+        v.shape(), " do not match");
+}
+
+// f(element of v) wherever the mask is true, in row-major order.
+template <class T, class F>
+void for_each_true(const View& v, const View& mask, F&& f) {
+  Walk<2> w({&v, &mask}, false);
+  w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      if (p[1][i * w.strides[1][0]]) f(*reinterpret_cast<T*>(p[0] + i * w.strides[0][0]));
+  });
+}
+
+}  // namespace
+
+void masked_fill(const View& self, const View& mask, const void* value) {
+  check_mask("masked_fill", self, mask);
+  Walk<2> w({&self, &mask}, true);
+  visit_size(self.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T element;
+    std::memcpy(&element, value, sizeof(T));
+    w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        if (p[1][i * w.strides[1][0]]) *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]) = element;
+    });
+  });
+}
+
+int64_t count_true(const View& mask) {
+  int64_t count = 0;
+  Dims ones(mask.ndim, 1), strides(mask.ndim, 1);
+  count_nonzero(mask, {&count, ones.data(), strides.data(), mask.ndim, 1, DType::Int64});
+  return count;
+}
+
+void masked_select(const View& input, const View& mask, const View& out) {
+  check_mask("masked_select", input, mask);
+  visit_size(input.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = out.ptr<T>();
+    int64_t step = out.strides[0];
+    for_each_true<T>(input, mask, [&](T& x) {
+      *to = x;
+      to += step;
+    });
+  });
+}
+
+void masked_scatter(const View& self, const View& mask, const View& src) {
+  check_mask("masked_scatter", self, mask);
+  int64_t count = count_true(mask), used = 0;
+  check(src.numel >= count, "masked_scatter: expected self and source to have same number of elements, "
+        "got ", count, " true places and ", src.numel, " values");
+  visit_size(self.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::unique_ptr<T[]> values(new T[static_cast<size_t>(count)]);
+    Walk<1> from({&src}, false);
+    from.range(0, count, from.base, [&](char* const* p, int64_t n) {
+      copy_strided(sizeof(T), p[0], from.strides[0][0], reinterpret_cast<char*>(values.get() + used),
+                   sizeof(T), n);
+      used += n;
+    });
+    const T* next = values.get();
+    for_each_true<T>(self, mask, [&](T& x) { x = *next++; });
+  });
+}
+
+void nonzero(const View& input, const View& out) {
+  constexpr int64_t strip = 1024;
+  int64_t at[max_dims] = {}, last = input.ndim - 1, down = out.strides[0], across = out.strides[1];
+  int64_t width = input.ndim ? input.sizes[last] : 1, step = input.ndim ? input.strides[last] * itemsize(input.dtype) : 0;
+  int64_t rows = width ? input.numel / width : 0;
+  int64_t* to = out.ptr<int64_t>();
+  const char* row = input.ptr<char>();
+  for (int64_t r = 0; r < rows; ++r) {
+    bool hits[strip];
+    for (int64_t i = 0; i < width; i += strip) {
+      int64_t n = std::min(strip, width - i);
+      load_strip(input.dtype, row + i * step, step, DType::Bool, hits, n);
+      for (int64_t k = 0; k < n; ++k) {
+        if (!hits[k]) continue;
+        for (int64_t d = 0; d < last; ++d) to[d * across] = at[d];
+        if (last >= 0) to[last * across] = i + k;
+        to += down;
+      }
+    }
+    for (int64_t d = last - 1; d >= 0; --d) {
+      row += input.strides[d] * itemsize(input.dtype);
+      if (++at[d] < input.sizes[d]) break;
+      row -= input.sizes[d] * input.strides[d] * itemsize(input.dtype);
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/cpu/combine.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+constexpr int64_t strip = 512;
+
+// gather and scatter work on lines along dim, which are independent of each other.
+struct Lines {
+  const char* name;
+  int64_t dim, dim_size, dim_step;  // of the view that is indexed
+  int64_t n, index_step, other_step;
+  DType index_dtype;
+  Walk<3> walk;  // indexed view, index, other view
+  bool across;   // neighbouring lines are closer in memory than neighbours in a line
+
+  Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
+      : name(name), dim(dim), index_dtype(index.dtype) {
+    check(indexed.ndim == index.ndim && other.ndim == index.ndim, name, ": input of sizes ",
+          indexed.shape(), ", index of sizes ", index.shape(), " and values of sizes ", other.shape(),
+          " must have as many dims as each other");
+    check_type(index.dtype == DType::Int64 || index.dtype == DType::Int32, name,
+               ": expected an index of dtype int64, got ", index.dtype);
+    bool scalar = index.ndim == 0;
+    dim_size = scalar ? 1 : indexed.sizes[dim];
+    dim_step = scalar ? 0 : indexed.strides[dim] * itemsize(indexed.dtype);
+    n = scalar ? 1 : index.sizes[dim];
+    index_step = scalar ? 0 : index.strides[dim] * itemsize(index.dtype);
+    other_step = scalar ? 0 : other.strides[dim] * itemsize(other.dtype);
+    walk.base[0] = indexed.ptr<char>();
+    walk.base[1] = index.ptr<char>();
+    walk.base[2] = other.ptr<char>();
+    for (int64_t d = index.ndim - 1; d >= 0; --d) {
+      bool fits = index.sizes[d] <= other.sizes[d] && (d == dim || index.sizes[d] <= indexed.sizes[d]);
+      check(fits || index.numel == 0, name, ": index of sizes ", index.shape(),
+            " is larger than input of sizes ", indexed.shape(), " or values of sizes ", other.shape(),
+            " apart from dimension ", dim);
+      if (d != dim)
+        walk.add(index.sizes[d], {indexed.strides[d] * itemsize(indexed.dtype),
+                                  index.strides[d] * itemsize(index.dtype),
+                                  other.strides[d] * itemsize(other.dtype)});
+    }
+    walk.finish(true);
+    across = walk.sizes[0] >= 4 && std::abs(walk.strides[1][0]) < std::abs(index_step);
+  }
+
+  // f(indexed, its step, other, its step, offsets, m): m elements in row-major order within each
+  // line, `offsets` being the checked way in bytes along dim.
+  template <class F>
+  void run(F&& f) const {
+    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n);
+    walk.parallel_runs(grain, [&](char* const* p, int64_t lines) {
+      if (across) {
+        for (int64_t i = 0; i < n; ++i)
+          run_strips(p[0], walk.strides[0][0], p[1] + i * index_step, walk.strides[1][0],
+                     p[2] + i * other_step, walk.strides[2][0], lines, f);
+      } else {
+        for (int64_t j = 0; j < lines; ++j)
+          run_strips(p[0] + j * walk.strides[0][0], 0, p[1] + j * walk.strides[1][0], index_step,
+                     p[2] + j * walk.strides[2][0], other_step, n, f);
+      }
+    });
+  }
+
+ private:
+  template <class F>
+  void run_strips(char* indexed, int64_t step, char* index, int64_t step_of_index, char* other,
+                  int64_t step_of_other, int64_t count, F& f) const {
+    int64_t offsets[strip];
+    for (int64_t i = 0; i < count; i += strip) {
+      int64_t m = std::min(strip, count - i);
+      load_strip(index_dtype, index + i * step_of_index, step_of_index, DType::Int64, offsets, m);
+      for (int64_t k = 0; k < m; ++k) {
+        check(offsets[k] >= 0 && offsets[k] < dim_size, name, ": index ", offsets[k],
+              " is out of bounds for dimension ", dim, " with size ", dim_size);
+        offsets[k] *= dim_step;
+      }
+      f(indexed + i * step, step, other + i * step_of_other, step_of_other, offsets, m);
+    }
+  }
+};
+
+}  // namespace
+
+void gather(const View& input, int64_t dim, const View& index, const View& out) {
+  check(input.dtype == out.dtype, "gather: input of dtype ", input.dtype, ", out of dtype ", out.dtype);
+  check(index.shape() == out.shape(), "gather: index of sizes ", index.shape(), ", out of sizes ",
+        out.shape());
+  Lines lines("gather", input, dim, index, out);
+  if (index.numel == 0) return;
+  visit_size(input.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    lines.run([](const char* x, int64_t x_step, char* y, int64_t y_step, const int64_t* offsets, int64_t m) {
+      for (int64_t i = 0; i < m; ++i)
+        *reinterpret_cast<T*>(y + i * y_step) = *reinterpret_cast<const T*>(x + i * x_step + offsets[i]);
+    });
+  });
+}
+
+void scatter(const View& self, int64_t dim, const View& index, const View& src, Combine op,
+             bool include_self) {
+  check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ", self.dtype,
+        " and ", src.dtype);
+  if (index.numel == 0) return;
+  auto apply = [&](const View& target, const View& values, Combine step) {
+    Lines lines("scatter", target, dim, index, values);
+    visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
+      using T = typename decltype(tag)::type;
+      lines.run([](char* y, int64_t y_step, const char* x, int64_t x_step, const int64_t* offsets, int64_t m) {
+        for (int64_t i = 0; i < m; ++i) {
+          T& to = *reinterpret_cast<T*>(y + i * y_step + offsets[i]);
+          to = combine<decltype(op_tag)::value>(to, *reinterpret_cast<const T*>(x + i * x_step));
+        }
+      });
+    });
+  };
+  combine_by_steps("scatter", self, src, op, include_self, apply);
+}
+
+void divide_by_counts(const char* name, const View& self, const View& counts) {
+  Walk<2> w({&self, &counts}, true);
+  visit_all(name, self.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        T& x = *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
+        int64_t count = *reinterpret_cast<const int64_t*>(p[1] + i * w.strides[1][0]);
+        if (count <= 1) continue;
+        if constexpr (std::is_integral_v<T>) {
+          int64_t v = static_cast<int64_t>(x), quotient = v / count;
+          x = static_cast<T>(quotient - (v % count < 0));
+        } else {
+          x = T(compute_t<T>(x) / convert<compute_t<T>>(count));
+        }
+      }
+    });
+  });
+}
+
+}  // namespace rl::kernels
