@@ -131,7 +131,6 @@ class UninitializedTensorMixin:
         Tensor.cpu,
         Tensor.to,
         Tensor.get_device,
-        Tensor._has_compatible_shallow_copy_type,
     ]
 
     def materialize(self, shape, device=None, dtype=None):

@@ -99,8 +99,8 @@ class _Conversion:
 
 
 def _shares_kind(param, changed):
-    """Whether `param.data = changed` is possible: the same device type and layout."""
-    return param._has_compatible_shallow_copy_type(changed)
+    """Whether `param.data = changed` is possible: not between the meta device and a real one."""
+    return param.is_meta == changed.is_meta and param.layout == changed.layout
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, memory_format=None):

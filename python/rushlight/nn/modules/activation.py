@@ -367,14 +367,14 @@ class Softmin(_AlongDim):
     """exp(-x) / sum exp(-x) along `dim`."""
 
     def forward(self, input):
-        return F.softmin(input, self.dim, _stacklevel=5)
+        return F.softmin(input, self.dim)
 
 
 class Softmax(_AlongDim):
     """exp(x) / sum exp(x) along `dim`."""
 
     def forward(self, input):
-        return F.softmax(input, self.dim, _stacklevel=5)
+        return F.softmax(input, self.dim)
 
 
 class Softmax2d(Module):
@@ -383,11 +383,11 @@ class Softmax2d(Module):
     def forward(self, input):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected a 3D or 4D input but got {input.dim()}D")
-        return F.softmax(input, -3, _stacklevel=5)
+        return F.softmax(input, -3)
 
 
 class LogSoftmax(_AlongDim):
     """log(softmax(x)) along `dim`."""
 
     def forward(self, input):
-        return F.log_softmax(input, self.dim, _stacklevel=5)
+        return F.log_softmax(input, self.dim)

@@ -3,7 +3,7 @@
 from math import prod
 
 from rushlight.nn import functional as F
-from rushlight.nn.functional import _reduction_of
+from rushlight.nn._reduction import legacy_get_string
 from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
@@ -45,7 +45,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        self.reduction = _reduction_of(size_average, reduce, reduction)
+        self.reduction = legacy_get_string(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):

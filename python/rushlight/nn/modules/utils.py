@@ -1,18 +1,8 @@
 """Turning size arguments into tuples, and names in a state_dict."""
 
-from collections.abc import Iterable
-from itertools import repeat
+from rushlight.nn._ntuple import _ntuple
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
-
-
-def _ntuple(n):
-    def parse(x):
-        if isinstance(x, Iterable):
-            return tuple(x)
-        return tuple(repeat(x, n))
-
-    return parse
 
 
 _single = _ntuple(1)

@@ -1,0 +1,265 @@
+"""Multi-head attention as one function of its weights; `functional` exports it."""
+
+import math
+
+import rushlight
+from rushlight.nn import functional as F
+
+
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """Attention in `num_heads` heads. See `nn.MultiheadAttention`.
+
+    Args:
+        query, key, value: (L, N, E), (S, N, Ek), (S, N, Ev), or without N.
+        static_k, static_v: (N * num_heads, S, E / num_heads), used instead of projections.
+
+    Returns:
+        The output, (L, N, E), and with `need_weights` the weights, (N, L, S), else None.
+    """
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed_dim = query.shape
+    heads = (batch, num_heads, embed_dim // num_heads)
+    key_padding_mask = _canonical_mask(
+        mask=key_padding_mask,
+        mask_name="key_padding_mask",
+        other_type=_none_or_dtype(attn_mask),
+        other_name="attn_mask",
+        target_type=query.dtype,
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError("attn_mask: is needed with is_causal=True, which only describes it")
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # scaled_dot_product_attention makes its own causal mask
+    else:
+        attn_mask = _canonical_mask(
+            mask=attn_mask,
+            mask_name="attn_mask",
+            other_type=None,
+            other_name="",
+            target_type=query.dtype,
+            check_other=False,
+        )
+        is_causal = is_causal and key_padding_mask is None
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+
+    if use_separate_proj_weight:
+        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
+    else:
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    attn_mask = _check_attn_mask(attn_mask, length, key.shape[0], batch * num_heads)
+
+    if bias_k is not None and bias_v is not None:
+        k = rushlight.cat([k, bias_k.repeat(1, batch, 1)])
+        v = rushlight.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _one_more_key(attn_mask, key_padding_mask)
+    q = _split_heads(q, heads)
+    k = _split_heads(k, heads) if static_k is None else _check_static(static_k, "static_k", heads)
+    v = _split_heads(v, heads) if static_v is None else _check_static(static_v, "static_v", heads)
+    if add_zero_attn:
+        zeros = k.new_zeros((k.size(0), 1, k.size(2)))
+        k, v = rushlight.cat([k, zeros], 1), rushlight.cat([v, zeros], 1)
+        attn_mask, key_padding_mask = _one_more_key(attn_mask, key_padding_mask)
+    attn_mask = _merge_masks(attn_mask, key_padding_mask, heads, k.size(1))
+
+    dropout_p = dropout_p if training else 0.0
+    if need_weights:
+        output, weights = _attend(q, k, v, attn_mask, dropout_p)
+        weights = weights.view(batch, num_heads, length, k.size(1))
+        if average_attn_weights:
+            weights = weights.mean(dim=1)
+        output = output.transpose(0, 1).reshape(length * batch, embed_dim)
+    else:
+        q, k, v = (t.view(batch, num_heads, -1, heads[2]) for t in (q, k, v))
+        if attn_mask is not None:
+            if attn_mask.size(0) == 1:
+                attn_mask = attn_mask.unsqueeze(0)
+            else:
+                attn_mask = attn_mask.view(batch, num_heads, -1, k.size(2))
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+        output = output.permute(2, 0, 1, 3).reshape(length * batch, embed_dim)
+        weights = None
+    output = F.linear(output, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    if not batched:
+        output = output.squeeze(1)
+        weights = None if weights is None else weights.squeeze(0)
+    return output, weights
+
+
+def _attend(q, k, v, attn_mask, dropout_p):
+    """Output and weights of scaled dot-product attention on (N * num_heads, L, size)."""
+    q = q * math.sqrt(1.0 / q.size(-1))
+    if attn_mask is None:
+        scores = rushlight.bmm(q, k.transpose(-2, -1))
+    else:
+        scores = rushlight.baddbmm(attn_mask, q, k.transpose(-2, -1))
+    weights = F.softmax(scores, dim=-1)
+    if dropout_p > 0.0:
+        weights = F.dropout(weights, p=dropout_p)
+    return rushlight.bmm(weights, v), weights
+
+
+def _split_heads(t, heads):
+    """(S, N, E) as (N * num_heads, S, E / num_heads)."""
+    batch, num_heads, head_dim = heads
+    return t.view(t.shape[0], batch * num_heads, head_dim).transpose(0, 1)
+
+
+def _check_static(t, name, heads):
+    batch, num_heads, head_dim = heads
+    if t.size(0) != batch * num_heads or t.size(2) != head_dim:
+        raise AssertionError(
+            f"{name}: expected ({batch * num_heads}, *, {head_dim}) but got {tuple(t.shape)}"
+        )
+    return t
+
+
+def _one_more_key(attn_mask, key_padding_mask):
+    """The masks with a column for a key that is always attended to."""
+    if attn_mask is not None:
+        attn_mask = F.pad(attn_mask, (0, 1))
+    if key_padding_mask is not None:
+        key_padding_mask = F.pad(key_padding_mask, (0, 1))
+    return attn_mask, key_padding_mask
+
+
+def _check_attn_mask(attn_mask, length, keys, rows):
+    """The mask with a dim for batch and heads."""
+    if attn_mask is None:
+        return None
+    if attn_mask.dim() not in (2, 3):
+        raise RuntimeError(f"attn_mask: expected 2 or 3 dims but got {attn_mask.dim()}")
+    expected = (length, keys) if attn_mask.dim() == 2 else (rows, length, keys)
+    if tuple(attn_mask.shape) != expected:
+        raise RuntimeError(
+            f"attn_mask: expected shape {expected} but got {tuple(attn_mask.shape)}"
+        )
+    return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
+
+
+def _merge_masks(attn_mask, key_padding_mask, heads, keys):
+    if key_padding_mask is None:
+        return attn_mask
+    batch, num_heads, _ = heads
+    if tuple(key_padding_mask.shape) != (batch, keys):
+        raise AssertionError(
+            f"key_padding_mask: expected shape {(batch, keys)} but got "
+            f"{tuple(key_padding_mask.shape)}"
+        )
+    padding = key_padding_mask.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1)
+    padding = padding.reshape(batch * num_heads, 1, keys)
+    return padding if attn_mask is None else attn_mask + padding
+
+
+def _check_sizes(query, key, value, embed_dim_to_check, num_heads, separate):
+    embed_dim = query.shape[-1]
+    if embed_dim != embed_dim_to_check:
+        raise AssertionError(f"query: expected size {embed_dim_to_check} but got {embed_dim}")
+    if embed_dim % num_heads:
+        raise AssertionError(f"embed_dim: {embed_dim} is not divisible by num_heads={num_heads}")
+    if separate and key.shape[:2] != value.shape[:2]:
+        raise AssertionError(
+            f"key and value: lengths and batches {tuple(key.shape[:2])} and "
+            f"{tuple(value.shape[:2])} differ"
+        )
+    if not separate and key.shape != value.shape:
+        raise AssertionError(
+            f"key and value: shapes {tuple(key.shape)} and {tuple(value.shape)} differ"
+        )
+
+
+def _in_projection_packed(q, k, v, w, b=None):
+    """Queries, keys and values projected by the three parts of one weight."""
+    embed_dim = q.size(-1)
+    if q is k and k is v:  # self-attention: one product
+        return F.linear(q, w, b).chunk(3, -1)
+    if k is v:
+        w_q, w_kv = w.split([embed_dim, embed_dim * 2])
+        b_q, b_kv = (None, None) if b is None else b.split([embed_dim, embed_dim * 2])
+        return (F.linear(q, w_q, b_q), *F.linear(k, w_kv, b_kv).chunk(2, -1))
+    biases = (None,) * 3 if b is None else b.chunk(3)
+    return tuple(F.linear(t, *wb) for t, wb in zip((q, k, v), zip(w.chunk(3), biases)))
+
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    """Queries, keys and values projected by three weights."""
+    sizes = (q.size(-1), k.size(-1), v.size(-1))
+    for name, weight, size in zip("qkv", (w_q, w_k, w_v), sizes):
+        if tuple(weight.shape) != (sizes[0], size):
+            raise AssertionError(
+                f"{name}_proj_weight: expected shape {(sizes[0], size)} but got "
+                f"{tuple(weight.shape)}"
+            )
+    return F.linear(q, w_q, b_q), F.linear(k, w_k, b_k), F.linear(v, w_v, b_v)
+
+
+def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Whether the inputs have a batch dim; AssertionError where they do not fit together."""
+    dims = query.dim()
+    if dims not in (2, 3):
+        raise AssertionError(f"query: expected 2 or 3 dims but got {dims}")
+    for name, tensor, expected in (
+        ("key", key, dims),
+        ("value", value, dims),
+        ("key_padding_mask", key_padding_mask, dims - 1),
+    ):
+        if tensor is not None and tensor.dim() != expected:
+            raise AssertionError(
+                f"{name}: expected {expected} dims for a {dims}D query but got {tensor.dim()}"
+            )
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"attn_mask: expected 2 or 3 dims but got {attn_mask.dim()}")
+        if dims == 2 and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if tuple(attn_mask.shape) != expected:
+                raise AssertionError(
+                    f"attn_mask: expected shape {expected} but got {tuple(attn_mask.shape)}"
+                )
+    return dims == 3
+
+
+def _none_or_dtype(input):
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """The mask as numbers to add: minus infinity where a bool mask is True."""
+    if mask is None:
+        return None
+    if mask.dtype != rushlight.bool and not mask.is_floating_point():
+        raise AssertionError(f"{mask_name}: expected bool or floating point but got {mask.dtype}")
+    if mask.is_floating_point():
+        return mask
+    return rushlight.zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)

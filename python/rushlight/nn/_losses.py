@@ -1,0 +1,396 @@
+"""Losses that are combinations of other operations; `functional` exports them."""
+
+import math
+
+import rushlight
+from rushlight import Tensor
+from rushlight.nn import functional as F
+from rushlight.nn._reduction import reduce_loss
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-y x)). See `nn.SoftMarginLoss`."""
+    loss = rushlight.log1p(rushlight.exp(-target * input))
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def hinge_embedding_loss(
+    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
+):
+    """x where y is 1, max(margin - x, 0) where y is -1. See `nn.HingeEmbeddingLoss`."""
+    zero = rushlight.zeros_like(input)
+    apart = rushlight.where(target != 1, (margin - input).clamp_min(0), zero)
+    together = rushlight.where(target != -1, input, zero)
+    return reduce_loss(apart + together, reduction, size_average, reduce)
+
+
+def margin_ranking_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):
+    """max(-y (x1 - x2) + margin, 0). See `nn.MarginRankingLoss`."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss: all inputs must have the same number of dims but got "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
+    loss = (-target * (input1 - input2) + margin).clamp_min(0)
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def cosine_embedding_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):
+    """1 - cos where y is 1, max(cos - margin, 0) where y is -1. See `nn.CosineEmbeddingLoss`."""
+    if target.dim() > 1:
+        raise RuntimeError(
+            f"cosine_embedding_loss: target must have 0 or 1 dims but has {target.dim()}"
+        )
+    expected = target.dim() + 1
+    if input1.dim() != expected or input2.dim() != expected:
+        raise RuntimeError(
+            f"cosine_embedding_loss: a {target.dim()}D target needs {expected}D inputs but got "
+            f"{tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
+    tiny = 1e-12
+    dim = target.dim()
+    dot = (input1 * input2).sum(dim)
+    square1 = (input1 * input1).sum(dim) + tiny
+    square2 = (input2 * input2).sum(dim) + tiny
+    cos = dot / (square1 * square2).sqrt()
+    zero = rushlight.zeros_like(cos)
+    loss = rushlight.where(target == 1, 1 - cos, zero)
+    loss = loss + rushlight.where(target == -1, (cos - margin).clamp_min(0), zero)
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """max(|a - p| - |a - n| + margin, 0). See `nn.TripletMarginLoss`."""
+    if margin <= 0:
+        raise ValueError(f"triplet_margin_loss: margin must be positive but got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "triplet_margin_loss: all inputs must have the same number of dims but got "
+            f"{anchor.dim()}, {positive.dim()} and {negative.dim()}"
+        )
+    near = F.pairwise_distance(anchor, positive, p, eps)
+    far = F.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = rushlight.minimum(far, F.pairwise_distance(positive, negative, p, eps))
+    return reduce_loss((margin + near - far).clamp_min(0), reduction, size_average, reduce)
+
+
+def triplet_margin_with_distance_loss(
+    anchor,
+    positive,
+    negative,
+    *,
+    distance_function=None,
+    margin=1.0,
+    swap=False,
+    reduction="mean",
+):
+    """Triplet loss of any distance. See `nn.TripletMarginWithDistanceLoss`."""
+    if margin <= 0:
+        raise ValueError(
+            f"triplet_margin_with_distance_loss: margin must be positive but got {margin}"
+        )
+    distance = F.pairwise_distance if distance_function is None else distance_function
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "triplet_margin_with_distance_loss: all inputs must have the same number of dims but "
+            f"got {anchor.dim()}, {positive.dim()} and {negative.dim()}"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = rushlight.minimum(far, distance(positive, negative))
+    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+
+
+def poisson_nll_loss(
+    input,
+    target,
+    log_input=True,
+    full=False,
+    size_average=None,
+    eps=1e-8,
+    reduce=None,
+    reduction="mean",
+):
+    """Negative log likelihood of a Poisson distribution. See `nn.PoissonNLLLoss`."""
+    if log_input:
+        loss = rushlight.exp(input) - target * input
+    else:
+        loss = input - target * rushlight.log(input + eps)
+    if full:
+        stirling = target * rushlight.log(target) - target
+        stirling = stirling + 0.5 * rushlight.log(2 * math.pi * target)
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """Negative log likelihood of a normal distribution. See `nn.GaussianNLLLoss`."""
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError(f"gaussian_nll_loss: var must not be negative but got {var}")
+        var = var * rushlight.ones_like(input)
+    if bool((var < 0).any()):
+        raise ValueError("gaussian_nll_loss: var has negative elements")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif input.size()[:-1] != var.size()[:-1] or var.size(-1) != 1:
+            # One dim of size 1 may stand anywhere; everything else must agree.
+            if input.ndim != var.ndim or any(
+                v not in (1, n) for v, n in zip(var.size(), input.size())
+            ):
+                raise ValueError(
+                    f"gaussian_nll_loss: var of shape {tuple(var.shape)} does not fit input of "
+                    f"shape {tuple(input.shape)}"
+                )
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    var = var.clone()
+    with rushlight.no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (rushlight.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduce_loss(loss, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """Binary cross entropy with logits, averaged over classes."""
+    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(loss.sum(-1) / input.size(-1), reduction, size_average, reduce)
+
+
+def multi_margin_loss(
+    input,
+    target,
+    p=1,
+    margin=1.0,
+    weight=None,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """max(margin - x[y] + x[i], 0)^p / C over the classes i other than y."""
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: p must be 1 or 2 but got {p}")
+    if input.dim() not in (0, 1, 2) or (input.dim() == 2 and input.size(1) == 0):
+        raise RuntimeError(
+            f"multi_margin_loss: expected input of 1 or 2 dims but got {tuple(input.shape)}"
+        )
+    classes = input.size(-1) if input.dim() else 1
+    rows = input.reshape(-1, classes)
+    labels = target.reshape(-1)
+    if labels.numel() != rows.size(0) or target.dim() > 1:
+        raise RuntimeError(
+            f"multi_margin_loss: target of shape {tuple(target.shape)} does not fit input of "
+            f"shape {tuple(input.shape)}"
+        )
+    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+        raise RuntimeError(
+            f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
+        )
+    places = labels.unsqueeze(1)
+    terms = (margin - rows.gather(1, places) + rows).clamp_min(0)
+    if p == 2:
+        terms = terms * terms
+    if weight is not None:
+        terms = terms * weight[places]
+    terms = terms.scatter(1, places, 0.0)  # the true class itself
+    loss = terms.sum(1) / classes
+    if input.dim() < 2 and target.dim() == 0:
+        loss = loss.squeeze(0)
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """max(1 - (x[y_j] - x[i]), 0) / C over targets y_j and the classes i that are no target."""
+    if input.dim() > 2 or input.shape != target.shape:
+        raise RuntimeError(
+            f"multilabel_margin_loss: inconsistent target of shape {tuple(target.shape)} for "
+            f"input of shape {tuple(input.shape)}"
+        )
+    classes = input.size(-1) if input.dim() else 1
+    rows = input.reshape(-1, classes)
+    labels = target.reshape(-1, classes)
+    # Targets count up to the first -1.
+    listed = (labels < 0).to(rushlight.int64).cumsum(1) == 0
+    places = labels.masked_fill(~listed, 0)
+    is_target = rushlight.zeros_like(labels).scatter_add(1, places, listed.to(labels.dtype)) > 0
+    # terms[n, j, i] for the target in place j and class i
+    terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
+    counted = listed.unsqueeze(2) & ~is_target.unsqueeze(1)
+    loss = terms.masked_fill(~counted, 0).sum((1, 2)) / classes
+    if input.dim() < 2:
+        loss = loss.squeeze(0)
+    return reduce_loss(loss, reduction, size_average, reduce)
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """cross_entropy(linear(input, linear_weight, linear_bias), target, ...).
+
+    `linear_weight` is (C, in) or (C, d1, ..., in) for logits (N, C, d1, ...). `options` is how
+    much memory may be used; it does not change the result.
+    """
+    logits = F.linear(
+        input,
+        linear_weight.reshape(-1, linear_weight.size(-1)),
+        None if linear_bias is None else linear_bias.reshape(-1),
+    )
+    if linear_weight.dim() > 2:
+        logits = logits.reshape(*logits.shape[:-1], *linear_weight.shape[:-1])
+    return F.cross_entropy(
+        logits,
+        target,
+        weight=weight,
+        reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )
+
+
+def ctc_loss(
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    blank=0,
+    reduction="mean",
+    zero_infinity=False,
+):
+    """-log of the summed probability of all alignments of each target. See `nn.CTCLoss`."""
+    batched = log_probs.dim() == 3
+    if not batched:
+        if log_probs.dim() != 2:
+            raise RuntimeError(
+                f"ctc_loss: log_probs must have 2 or 3 dims but has {log_probs.dim()}"
+            )
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
+    steps, batch, classes = log_probs.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError(f"ctc_loss: blank={blank} is not one of {classes} labels")
+    input_lengths = _lengths("input_lengths", input_lengths, batch)
+    target_lengths = _lengths("target_lengths", target_lengths, batch)
+    if max(input_lengths, default=0) > steps:
+        raise RuntimeError(
+            f"ctc_loss: input_lengths must be at most {steps} but got {max(input_lengths)}"
+        )
+    labels = _padded_labels(targets, target_lengths, batch, log_probs.device)
+    loss = _ctc_per_sample(log_probs, labels, input_lengths, target_lengths, blank)
+    if zero_infinity:
+        loss = rushlight.where(loss == math.inf, rushlight.zeros_like(loss), loss)
+    if reduction == "mean":
+        divisor = rushlight.tensor(target_lengths, device=loss.device).clamp_min(1)
+        return (loss / divisor.to(loss.dtype)).mean()
+    if not batched and reduction == "none":
+        return loss.squeeze(0)
+    return reduce_loss(loss, reduction)
+
+
+def _lengths(name, lengths, batch):
+    lengths = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if len(lengths) != batch:
+        raise RuntimeError(f"ctc_loss: {name} must have size {batch} but has {len(lengths)}")
+    if any(n < 0 for n in lengths):
+        raise RuntimeError(f"ctc_loss: {name} must not be negative but got {lengths}")
+    return [int(n) for n in lengths]
+
+
+def _padded_labels(targets, target_lengths, batch, device):
+    """The targets as (N, longest), whichever of the two forms they came in."""
+    longest = max(target_lengths, default=0)
+    if targets.dim() == 2:
+        if targets.size(0) != batch or targets.size(1) < longest:
+            raise RuntimeError(
+                f"ctc_loss: targets of shape {tuple(targets.shape)} do not hold {batch} targets "
+                f"of length {longest}"
+            )
+        return targets[:, :longest].to(device=device, dtype=rushlight.int64)
+    if targets.dim() != 1 or targets.numel() != sum(target_lengths):
+        raise RuntimeError(
+            f"ctc_loss: targets of shape {tuple(targets.shape)} do not hold the "
+            f"{sum(target_lengths)} labels that target_lengths says"
+        )
+    labels = rushlight.zeros(batch, longest, dtype=rushlight.int64, device=device)
+    for i, part in enumerate(targets.split(target_lengths)):
+        labels[i, : part.numel()] = part
+    return labels
+
+
+def _ctc_per_sample(log_probs, labels, input_lengths, target_lengths, blank):
+    """The forward recursion over alignments, in logarithms, on labels with blanks between them."""
+    steps, batch, _ = log_probs.shape
+    device = log_probs.device
+    states = 2 * labels.size(1) + 1
+    path = rushlight.full((batch, states), blank, dtype=rushlight.int64, device=device)
+    path[:, 1::2] = labels
+    # A label may follow the one two places before directly unless it is the same or a blank.
+    skip = rushlight.zeros(batch, states, dtype=rushlight.bool, device=device)
+    skip[:, 2:] = (path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank)
+    minus_inf = -math.inf
+    emitted = log_probs.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
+    first = rushlight.arange(states, device=device) < 2
+    sizes_in = rushlight.tensor(input_lengths, device=device)
+    sizes_out = rushlight.tensor(target_lengths, device=device)
+    none_yet = rushlight.where(
+        rushlight.arange(states, device=device) == 0, 0.0, minus_inf
+    ).to(log_probs.dtype)
+    alpha = none_yet.expand(batch, states)
+    for t in range(steps):
+        if t == 0:
+            new = emitted[0].masked_fill(~first, minus_inf)
+        else:
+            one = F.pad(alpha, (1, 0), value=minus_inf)[:, :-1]
+            two = F.pad(alpha, (2, 0), value=minus_inf)[:, :-2].masked_fill(~skip, minus_inf)
+            new = _logsumexp3(alpha, one, two) + emitted[t]
+        alpha = rushlight.where((sizes_in > t).unsqueeze(1), new, alpha)
+    ends = rushlight.stack([2 * sizes_out, (2 * sizes_out - 1).clamp_min(0)], 1)
+    last = alpha.gather(1, ends)
+    only_blank = (sizes_out == 0).unsqueeze(1) & rushlight.tensor([False, True], device=device)
+    last = last.masked_fill(only_blank, minus_inf)
+    loss = -_logsumexp3(last[:, 0], last[:, 1], last.new_full((), minus_inf))
+    # The gradient is that of logits with log_softmax in front of the loss, as in the paper's
+    # eq. 16: the probabilities themselves are added to what the recursion gives.
+    inside = (rushlight.arange(steps, device=device).unsqueeze(1) < sizes_in).unsqueeze(2)
+    total = log_probs.exp().masked_fill(~inside, 0).sum((0, 2))
+    return loss + (total - total.detach())
+
+
+def _logsumexp3(a, b, c):
+    """log(exp(a) + exp(b) + exp(c)), minus infinity with gradient zero where all three are."""
+    top = rushlight.maximum(rushlight.maximum(a, b), c).detach()
+    top = top.masked_fill(top == -math.inf, 0)
+    total = (a - top).exp() + (b - top).exp() + (c - top).exp()
+    empty = total == 0
+    return (total.masked_fill(empty, 1).log() + top).masked_fill(empty, -math.inf)

@@ -1,0 +1,13 @@
+"""One number for all dims, or one for each."""
+
+from collections.abc import Iterable
+from itertools import repeat
+
+
+def _ntuple(n):
+    def parse(x):
+        if isinstance(x, Iterable):
+            return tuple(x)
+        return tuple(repeat(x, n))
+
+    return parse

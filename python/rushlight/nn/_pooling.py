@@ -1,0 +1,256 @@
+"""Poolings that are combinations of other operations; `functional` exports them."""
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn._ntuple import _ntuple
+
+
+def _lp_pool(avg_pool, input, norm_type, kernel_size, stride, ceil_mode, dims):
+    _check_spatial(input, dims, f"lp_pool{dims}d")
+    kernel = _ntuple(dims)(kernel_size)
+    size = 1
+    for k in kernel:
+        size *= k
+    mean = avg_pool(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    # A mean may come out negative only by odd norm_type; its root is taken of the size.
+    return (mean.sign() * mean.abs().relu()).mul(size).pow(1.0 / norm_type)
+
+
+def _check_spatial(input, dims, name):
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"{name}: expected {dims + 1} or {dims + 2} dims but got shape {tuple(input.shape)}"
+        )
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum x^p)^(1/p) of each window of (N, C, L)."""
+    return _lp_pool(F.avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode, 1)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
+    return _lp_pool(F.avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode, 2)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
+    return _lp_pool(F.avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode, 3)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta."""
+    if input.dim() < 3:
+        raise ValueError(
+            f"local_response_norm: expected at least 3 dims but got shape {tuple(input.shape)}"
+        )
+    if input.numel() == 0:
+        return input
+    # Channels as the rows of an image: their window is a pooling window.
+    squares = input.square().flatten(2).unsqueeze(1)
+    squares = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    mean = F.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
+    return input / (mean * alpha + k).pow(beta)
+
+
+# -- the reverse of max pooling ------------------------------------------------------------------
+
+
+def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims):
+    name = f"max_unpool{dims}d"
+    _check_spatial(input, dims, name)
+    if indices.dtype != rushlight.int64:
+        raise RuntimeError(f"{name}: indices must be int64 but are {indices.dtype}")
+    if indices.shape != input.shape:
+        raise RuntimeError(
+            f"{name}: indices of shape {tuple(indices.shape)} for input of shape "
+            f"{tuple(input.shape)}"
+        )
+    ntuple = _ntuple(dims)
+    kernel = ntuple(kernel_size)
+    stride = kernel if stride is None else ntuple(stride)
+    size = _unpool_output_size(input, kernel, stride, ntuple(padding), output_size)
+    positions = 1
+    for n in size:
+        positions *= n
+    places = indices.flatten(-dims)
+    if places.numel() and not bool(((places >= 0) & (places < positions)).all()):
+        raise RuntimeError(
+            f"{name}: indices must be below the output's {positions} positions but are in "
+            f"[{int(places.min())}, {int(places.max())}]"
+        )
+    values = input.flatten(-dims)
+    empty = values.new_zeros((*values.shape[:-1], positions))
+    return empty.scatter(-1, places, values).unflatten(-1, size)
+
+
+def _unpool_output_size(input, kernel_size, stride, padding, output_size):
+    dims = len(kernel_size)
+    sizes = input.shape[-dims:]
+    default = [
+        (n - 1) * s + k - 2 * p for n, k, s, p in zip(sizes, kernel_size, stride, padding)
+    ]
+    if output_size is None:
+        return default
+    output_size = list(output_size)
+    if len(output_size) == dims + 2:
+        output_size = output_size[2:]
+    if len(output_size) != dims:
+        raise ValueError(
+            f"output_size: expected {dims} or {dims + 2} sizes but got {len(output_size)}"
+        )
+    for n, size, s in zip(output_size, default, stride):
+        if not size - s < n < size + s:
+            raise ValueError(
+                f"output_size: {output_size} is not within one stride of {default}"
+            )
+    return output_size
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Maxima put back where max_pool1d found them, zeros elsewhere."""
+    return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 1)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Maxima put back where max_pool2d found them, zeros elsewhere."""
+    return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 2)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Maxima put back where max_pool3d found them, zeros elsewhere."""
+    return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 3)
+
+
+# -- fractional max pooling ----------------------------------------------------------------------
+
+
+def _fractional_max_pool(
+    input, kernel_size, output_size, output_ratio, return_indices, samples, dims
+):
+    name = f"fractional_max_pool{dims}d"
+    ntuple = _ntuple(dims)
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name}: give output_size or output_ratio")
+    _check_spatial(input, dims, name)
+    if output_size is None:
+        ratio = ntuple(output_ratio)
+        output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
+    kernel, out = ntuple(kernel_size), ntuple(output_size)
+    batched = input.dim() == dims + 2
+    images = input if batched else input.unsqueeze(0)
+    if samples is None:
+        shape = (images.size(0), images.size(1), dims)
+        samples = rushlight.rand(shape, dtype=input.dtype, device=input.device)
+    for n, k, o in zip(images.shape[2:], kernel, out):
+        if o + k - 1 > n:
+            raise RuntimeError(f"{name}: kernel {k} and output {o} do not fit input size {n}")
+    # Flat position of every element of every window, built up dim by dim: (N, C, o1, k1, ...).
+    places = None
+    for d, (n, k, o) in enumerate(zip(images.shape[2:], kernel, out)):
+        # The last sample belongs to the last dim but one, as the reference has it.
+        order = dims - 1 - d if dims == 2 else d
+        along = _window_starts(samples[..., order], n, k, o)
+        along = along.unsqueeze(-1) + rushlight.arange(k, device=input.device)
+        if places is None:
+            places = along
+        else:
+            places = places[..., None, None] * n + along[(slice(None), slice(None)) + (None,) * (2 * d)]
+    # Windows last: (N, C, o1, o2, ..., k1 * k2 * ...).
+    outs = [2 + 2 * d for d in range(dims)]
+    places = places.permute(0, 1, *outs, *[d + 1 for d in outs]).flatten(2 + dims)
+    flat = images.flatten(2)
+    values = flat.gather(2, places.flatten(2)).view(places.shape)
+    best, which = values.max(-1)
+    indices = places.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    if not batched:
+        best, indices = best.squeeze(0), indices.squeeze(0)
+    return (best, indices) if return_indices else best
+
+
+def _window_starts(sample, size, kernel, out):
+    """Where the windows begin: steps of (size - kernel) / (out - 1), shifted by the sample."""
+    if out == 1:
+        return rushlight.full((*sample.shape, 1), size - kernel, device=sample.device)
+    alpha = (size - kernel) / (out - 1)
+    steps = rushlight.arange(out, device=sample.device)
+    shift = sample.unsqueeze(-1)
+    starts = ((steps + shift) * alpha).floor() - (shift * alpha).floor()
+    starts = starts.to(rushlight.int64)
+    return rushlight.where(steps == out - 1, size - kernel, starts)
+
+
+def fractional_max_pool2d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    _random_samples=None,
+):
+    """fractional_max_pool2d that also gives where the maxima were."""
+    return _fractional_max_pool(
+        input, kernel_size, output_size, output_ratio, True, _random_samples, 2
+    )
+
+
+def fractional_max_pool3d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    _random_samples=None,
+):
+    """fractional_max_pool3d that also gives where the maxima were."""
+    return _fractional_max_pool(
+        input, kernel_size, output_size, output_ratio, True, _random_samples, 3
+    )
+
+
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    _random_samples=None,
+):
+    """Maxima of windows at random steps. See `nn.FractionalMaxPool2d`."""
+    return _fractional_max_pool(
+        input, kernel_size, output_size, output_ratio, return_indices, _random_samples, 2
+    )
+
+
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    _random_samples=None,
+):
+    """Maxima of windows at random steps. See `nn.FractionalMaxPool3d`."""
+    return _fractional_max_pool(
+        input, kernel_size, output_size, output_ratio, return_indices, _random_samples, 3
+    )
+
+
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """max_pool1d that also gives where the maxima were."""
+    return F.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """max_pool2d that also gives where the maxima were."""
+    return F.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """max_pool3d that also gives where the maxima were."""
+    return F.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool1d that also gives where the maxima were."""
+    return F.adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool2d that also gives where the maxima were."""
+    return F.adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool3d that also gives where the maxima were."""
+    return F.adaptive_max_pool3d(input, output_size, True)

@@ -1,0 +1,147 @@
+"""Functions of nn that draw random numbers; `functional` exports them.
+
+What they draw, and in which order, is part of the contract: equal seeds give equal results.
+"""
+
+import math
+import warnings
+
+import rushlight
+from rushlight.nn import functional as F
+
+
+def _check_probability(p):
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _feature_noise(input, p):
+    """1 with probability 1 - p, else 0, for each sample and channel."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"feature dropout: expected at least 2 dims but got shape {tuple(input.shape)}"
+        )
+    shape = (*input.shape[:2], *(1,) * (input.dim() - 2))
+    return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+
+
+def _feature_dropout(input, p, training, inplace):
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    noise = _feature_noise(input, p).div_(1 - p)
+    return input.mul_(noise) if inplace else input * noise
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    _check_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D")
+    if input.dim() == 2:
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, H, W)."""
+    _check_probability(p)
+    if input.dim() not in (3, 4):
+        warnings.warn(
+            f"dropout2d: expected a 4D input but got {input.dim()}D; dims 0 and 1 are taken as "
+            "batch and channels",
+            stacklevel=2,
+        )
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: a 3D input is taken as (N, C, L); for that use dropout1d", stacklevel=2
+        )
+    return _feature_dropout(input, p, training, inplace)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    _check_probability(p)
+    if input.dim() not in (4, 5):
+        warnings.warn(
+            f"dropout3d: expected a 4D or 5D input but got {input.dim()}D; dims 0 and 1 are "
+            "taken as batch and channels",
+            stacklevel=2,
+        )
+    if input.dim() == 4:
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace)
+
+
+def _alpha_dropout(input, noise, p, inplace):
+    """a (x noise + alpha' (1 - noise)) + b: mean 0 and variance 1 of SELU networks are kept."""
+    alpha = 1.7580993408473766
+    a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(alpha * a).add_(alpha * a * p)
+    noise = noise.mul_(a)
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance. See `nn.AlphaDropout`."""
+    _check_probability(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    noise = rushlight.empty_like(input.detach()).bernoulli_(1 - p)
+    return _alpha_dropout(input, noise, p, inplace)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Alpha dropout of whole channels. See `nn.FeatureAlphaDropout`."""
+    _check_probability(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    return _alpha_dropout(input, _feature_noise(input, p), p, inplace)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """x where x > 0, else a x with a uniform in [lower, upper]; their mean in evaluation."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower={lower} must not exceed upper={upper}")
+    if not training:
+        return F.leaky_relu(input, (lower + upper) / 2, inplace)
+    negative = (input <= 0).detach()
+    slopes = rushlight.ones_like(input.detach())
+    # One double per element that needs it, as a scalar loop would draw them.
+    count = int(negative.sum())
+    drawn = rushlight.empty(count, dtype=rushlight.float64).uniform_(lower, upper)
+    slopes[negative] = drawn.to(input.dtype)
+    return input.mul_(slopes) if inplace else input * slopes
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """rrelu in place."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample of a relaxed categorical distribution.
+
+    Args:
+        logits: unnormalised log-probabilities.
+        tau: temperature.
+        hard: return one-hot vectors whose gradient is that of the relaxed sample.
+        eps: not used.
+        dim: the dim over which probabilities sum to 1.
+
+    Jang, Gu and Poole, "Categorical Reparameterization with Gumbel-Softmax", 2017.
+    """
+    gumbels = -rushlight.empty_like(logits.detach()).exponential_().log()
+    soft = F.softmax((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = rushlight.zeros_like(logits.detach()).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft

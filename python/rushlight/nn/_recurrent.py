@@ -1,0 +1,137 @@
+"""The steps of RNN, LSTM and GRU, and runs of them over sequences, layers and directions."""
+
+import rushlight
+from rushlight.nn import functional as F
+
+
+def _rnn_tanh(x, hidden, weights):
+    return (rushlight.tanh(x + F.linear(hidden[0], weights[1], weights[3])),)
+
+
+def _rnn_relu(x, hidden, weights):
+    return (rushlight.relu(x + F.linear(hidden[0], weights[1], weights[3])),)
+
+
+def _lstm(x, states, weights):
+    hidden, cell = states
+    i, f, g, o = (x + F.linear(hidden, weights[1], weights[3])).chunk(4, 1)
+    cell = rushlight.sigmoid(f) * cell + rushlight.sigmoid(i) * rushlight.tanh(g)
+    hidden = rushlight.sigmoid(o) * rushlight.tanh(cell)
+    if weights[4] is not None:
+        hidden = F.linear(hidden, weights[4])
+    return hidden, cell
+
+
+def _gru(x, states, weights):
+    hidden = states[0]
+    x_r, x_z, x_n = x.chunk(3, 1)
+    h_r, h_z, h_n = F.linear(hidden, weights[1], weights[3]).chunk(3, 1)
+    r = rushlight.sigmoid(x_r + h_r)
+    z = rushlight.sigmoid(x_z + h_z)
+    n = rushlight.tanh(x_n + r * h_n)
+    return (n + z * (hidden - n),)
+
+
+# step(x, states, weights) -> states, where x = W_ih input + b_ih is made for all steps at once.
+_STEPS = {"RNN_TANH": _rnn_tanh, "RNN_RELU": _rnn_relu, "LSTM": _lstm, "GRU": _gru}
+
+
+def _five(weights, has_biases):
+    """(w_ih, w_hh, b_ih, b_hh, w_hr) with None for what is not there."""
+    w_ih, w_hh, *rest = weights
+    b_ih, b_hh = rest[:2] if has_biases else (None, None)
+    w_hr = rest[-1] if len(rest) % 2 else None
+    return w_ih, w_hh, b_ih, b_hh, w_hr
+
+
+def step(mode, input, states, weights):
+    """One step of a cell: input (N, in), states a tuple of (N, size)."""
+    weights = (*weights, None)
+    return _STEPS[mode](F.linear(input, weights[0], weights[2]), states, weights)
+
+
+def run(
+    mode,
+    input,
+    states,
+    all_weights,
+    *,
+    has_biases,
+    dropout,
+    bidirectional,
+    batch_sizes=None,
+):
+    """All layers and directions over a sequence.
+
+    Args:
+        input: (L, N, in), or with `batch_sizes` the data of a PackedSequence.
+        states: a tuple of (layers * directions, N, size).
+        all_weights: one list for each layer and direction.
+
+    Returns:
+        The outputs of the last layer in the form of `input`, and the last states.
+    """
+    directions = 2 if bidirectional else 1
+    sizes = None if batch_sizes is None else batch_sizes.tolist()
+    last = []
+    for layer in range(len(all_weights) // directions):
+        outputs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            output, final = _scan(
+                _STEPS[mode],
+                input,
+                tuple(state[place] for state in states),
+                _five(all_weights[place], has_biases),
+                sizes,
+                backwards=direction == 1,
+            )
+            outputs.append(output)
+            last.append(final)
+        input = outputs[0] if directions == 1 else rushlight.cat(outputs, -1)
+        if dropout > 0 and layer < len(all_weights) // directions - 1:
+            input = F.dropout(input, dropout, True)
+    return input, tuple(rushlight.stack(finals) for finals in zip(*last))
+
+
+def _scan(step, input, states, weights, sizes, backwards):
+    """One layer in one direction: its outputs in the order of the input, and its last states."""
+    x = F.linear(input, weights[0], weights[2])
+    if sizes is not None:
+        return _scan_packed(step, x, states, weights, sizes, backwards)
+    outputs = []
+    steps = x.unbind(0)
+    for x_t in reversed(steps) if backwards else steps:
+        states = step(x_t, states, weights)
+        outputs.append(states[0])
+    if backwards:
+        outputs.reverse()
+    return rushlight.stack(outputs), states
+
+
+def _scan_packed(step, x, states, weights, sizes, backwards):
+    """Step t has the `sizes[t]` longest sequences, which are the first ones of the batch."""
+    steps = x.split(sizes)
+    if backwards:
+        first = states
+        states = tuple(state[: sizes[-1]] for state in first)
+        outputs = []
+        for x_t, size in zip(reversed(steps), reversed(sizes)):
+            running = states[0].size(0)
+            if size > running:  # shorter sequences begin here
+                states = tuple(
+                    rushlight.cat([now, start[running:size]]) for now, start in zip(states, first)
+                )
+            states = step(x_t, states, weights)
+            outputs.append(states[0])
+        outputs.reverse()
+        return rushlight.cat(outputs), states
+    outputs, finished = [], []
+    for x_t, size in zip(steps, sizes):
+        if size < states[0].size(0):  # the shortest sequences have ended
+            finished.append(tuple(state[size:] for state in states))
+            states = tuple(state[:size] for state in states)
+        states = step(x_t, states, weights)
+        outputs.append(states[0])
+    finished.append(states)
+    return rushlight.cat(outputs), tuple(rushlight.cat(parts) for parts in zip(*finished[::-1]))

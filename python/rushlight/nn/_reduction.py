@@ -1,0 +1,29 @@
+"""The `reduction` of losses, and the two older arguments that said the same."""
+
+import warnings
+
+
+def legacy_get_string(size_average, reduce, reduction="mean"):
+    """The reduction that `size_average` and `reduce` mean; `reduction` if neither is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        meant = "none"
+    else:
+        meant = "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce are deprecated, use reduction='{meant}'", stacklevel=4
+    )
+    return meant
+
+
+def reduce_loss(loss, reduction, size_average=None, reduce=None):
+    """The mean, the sum or the elements themselves."""
+    reduction = legacy_get_string(size_average, reduce, reduction)
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"{reduction} is not a valid value for reduction")
