@@ -14,11 +14,12 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # cmake, ninja and ruff are the machine's own, or those that pip put into .venv.
 export PATH := $(VENV)/bin:$(PATH)
+CPP = $$(git ls-files "src/*.cpp" "src/*.h")
 IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test test-torch bench bench-full lint sanitize wheel docs loc clean
+.PHONY: help quickstart build test test-torch bench bench-full lint format sanitize wheel docs loc clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +27,7 @@ help:
 	@echo 'make build        build in place: from then on PYTHONPATH=python is enough'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
-	@echo 'make lint         ruff, and a build in which warnings are errors'
+	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
 	@echo 'make bench        time and memory beside torch and NumPy; bench-full takes longer'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
@@ -69,6 +70,11 @@ bench bench-full: build $(VENV_TORCH)/ready
 
 lint: build
 	ruff check .
+	clang-format --dry-run --Werror $(CPP)
+
+format: $(VENV)/ready
+	ruff check --fix-only .
+	clang-format -i $(CPP)
 
 # Python and its allocator are not built with the sanitizers: they are preloaded, and what Python
 # itself never frees is named in tools/lsan.supp.

@@ -74,9 +74,3 @@ def test_a_module_imports_only_what_its_layer_may(path):
     ]
     wrong = {name for name in imports(path) for package in forbidden if is_in(name, package)}
     assert not wrong
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_lines_fit_in_100_columns(path):
-    long = [i for i, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 100]
-    assert not long, f"lines over 100 columns: {long}"
