@@ -219,7 +219,7 @@ def _save_inputs(op, clone=()):
         if p.is_tensor_list:
             lines.append(f"{needed}save_all(node->saved_{p.name}, {v});")
         elif p.name in clone:
-            lines.append(f"{needed}node->saved_{p.name}.save(clone_unrecorded({v}));")
+            lines.append(f"{needed}node->saved_{p.name}.save(clone_before_change({v}));")
         else:
             guard = f"if ({v}.defined()) " if p.optional else ""
             lines.append(f"{needed}{guard}node->saved_{p.name}.save({v});")

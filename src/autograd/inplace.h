@@ -16,6 +16,10 @@ void bump_version(const Tensor& t, const char* op);
 // rewrites the base's history. If the op reads `t`, that is the first edge of `node`.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr = 0);
 
+// Output `nr` of `owner` as saved for backward: seen through the history of the base where the op
+// changed a view in place.
+Edge saved_output_edge(const Node& owner, uint32_t nr);
+
 // What a view of another geometry needs of the ops; dispatch/ installs them.
 struct ViewOps {
   Tensor (*as_strided)(const Tensor&, IntSpan sizes, IntSpan strides, int64_t offset);

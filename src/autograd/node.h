@@ -99,6 +99,7 @@ class Node : public NodeBase {
   SourceLocation where;           // the user's line
   void* python = nullptr;         // borrowed Python wrapper, belongs to bind/
   void* metadata = nullptr;       // owned Python dict, belongs to bind/
+  Node* inside = nullptr;         // the node that runs this one, which changed a view in place
   bool released = false;
 
   uint32_t skipped = 0;           // bit i: the running apply need not compute result i

@@ -1,6 +1,6 @@
 #include "autograd/saved_tensor.h"
 
-#include <cstring>
+#include "autograd/inplace.h"
 
 namespace rl {
 
@@ -13,7 +13,7 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   check(!impl->inference,
         "Inference tensors cannot be saved for backward. Use rushlight.no_grad() where it was made, or its clone().");
   is_output_ = is_output;
-  output_nr_ = is_output && impl->base ? 0 : impl->output_nr;  // a view's own counts in its base's history
+  output_nr_ = impl->output_nr;
   if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
     needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
     packed_ = pack_saved(alias(t));
@@ -28,6 +28,15 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   if (!impl->storage->saved) impl->storage->saved = true;
 }
 
+namespace {
+Tensor with_history(const Tensor& data, const Edge& edge) {
+  Tensor out = alias(data);
+  out.impl()->grad_fn = edge.node;
+  out.impl()->output_nr = edge.nr;
+  return out;
+}
+}  // namespace
+
 Tensor SavedTensor::unpack(const Node& owner) const {
   if (__builtin_expect(!tensor_.defined(), 0)) {
     if (!packed_) {
@@ -36,17 +45,11 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     }
     Tensor data = packed_->unpack();
     if (!needs_history_ || !grad_enabled()) return data;
-    data = alias(data);
-    data.impl()->grad_fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&owner)) : packed_->history.node;
-    data.impl()->output_nr = is_output_ ? output_nr_ : packed_->history.nr;
-    return data;
+    return with_history(data, is_output_ ? saved_output_edge(owner, output_nr_) : packed_->history);
   }
   if (__builtin_expect(tensor_.version() != version_, 0)) fail_changed(owner);
   if (!needs_history_ || !grad_enabled()) return tensor_;
-  Tensor out = alias(tensor_);
-  out.impl()->grad_fn = Ref<Node>::share(const_cast<Node*>(&owner));
-  out.impl()->output_nr = output_nr_;
-  return out;
+  return with_history(tensor_, saved_output_edge(owner, output_nr_));
 }
 
 void SavedTensor::release() {

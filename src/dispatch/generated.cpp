@@ -21,6 +21,14 @@ Tensor clone_unrecorded(const Tensor& t) {
   return copy;
 }
 
+Tensor clone_before_change(const Tensor& t) {
+  Tensor copy = clone_unrecorded(t);
+  Edge history = gradient_edge(t);
+  copy.impl()->grad_fn = history.node;
+  copy.impl()->output_nr = history.nr;
+  return copy;
+}
+
 Tensor materialize(const Tensor& grad, const OutputMeta& like) {
   return grad.defined() ? grad : ops::zeros(like.sizes, like.dtype, {}, like.device);
 }

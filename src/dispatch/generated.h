@@ -19,6 +19,7 @@ template <class F> auto unrecorded(F&& f) {
   return f();
 }
 Tensor clone_unrecorded(const Tensor& t);
+Tensor clone_before_change(const Tensor& t);  // with the history that an in-place op is about to replace
 
 // An undefined gradient as zeros.
 Tensor materialize(const Tensor& grad, const OutputMeta& like);
