@@ -1,7 +1,36 @@
 """Products of matrices and vectors."""
 from ops.schema import composite, kernel
 
-kernel("mm(input: Tensor, mat2: Tensor)", out=True, doc="Product of two matrices, (n, k) by (k, m).",
+kernel("mm(input: Tensor, mat2: Tensor)", out=True, doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
        grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"})
-composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.",
-          names=("torch.t", "Tensor.t"))
+kernel("bmm(input: Tensor, mat2: Tensor)", out=True, doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
+       ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))", "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"})
+kernel("mv(input: Tensor, vec: Tensor)", out=True, doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",
+       grad={"input": "outer(grad, conj(vec))", "vec": "mv(conj(t(input)), grad)"})
+kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products of two vectors.", ref="numpy.dot",
+       grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"})
+composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True, ref="numpy.vdot",
+          doc="Sum of the products of two vectors, the first conjugated.")
+composite("inner(input: Tensor, other: Tensor)", out=True, doc="Products summed over the last dims.", ref="numpy.inner")
+composite("outer(input: Tensor, vec2: Tensor)", out=True, doc="All products of the elements of two vectors.",
+          names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer")
+composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
+          names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),
+          doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for matrices.")
+for _name, _product, _doc in (("addmm", "mm(mat1, mat2)", "mat1: Tensor, mat2: Tensor"),
+                              ("addmv", "mv(mat, vec)", "mat: Tensor, vec: Tensor"),
+                              ("addr", "outer(vec1, vec2)", "vec1: Tensor, vec2: Tensor"),
+                              ("baddbmm", "bmm(batch1, batch2)", "batch1: Tensor, batch2: Tensor"),
+                              ("addbmm", "sum(bmm(batch1, batch2), [0], False, None)", "batch1: Tensor, batch2: Tensor")):
+    composite(f"{_name}(input: Tensor, {_doc}, *, beta: Scalar = 1, alpha: Scalar = 1)",
+              f"added_product(input, {_product}, beta, alpha)", inplace=True, out=True,
+              doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")
+kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",),
+       doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
+       grad={"input": "linear_backward_input(grad, weight)", "weight": "linear_backward_weight(grad, input, dim_of(weight))",
+             "bias": "grad"})
+composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
+          names=("nn.functional.bilinear", "torch.bilinear"), doc="x1^T A x2 + b for each output; weight (out, in1, in2).")
+composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.", names=("torch.t", "Tensor.t"))
+composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))", doc="Conjugate transpose of the last two dims.",
+          names=("torch.adjoint", "Tensor.adjoint"))

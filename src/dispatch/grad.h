@@ -50,6 +50,11 @@ inline Dims negated(Dims values) {
   return values;
 }
 
+// Matrices.
+Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
+Tensor linear_backward_input(const Tensor& grad, const Tensor& weight);
+Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim);
+
 // Elements.
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
