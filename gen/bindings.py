@@ -29,7 +29,7 @@ def _identifier(target):
 def _parameter_rows(op, with_out):
     rows = []
     for p in op.signature.parameters:
-        rows.append((p.name, p.cxx.kind, p.optional, p.default is not None, p.keyword_only, p.length))
+        rows.append((p.name.rstrip("_"), p.cxx.kind, p.optional, p.default is not None, p.keyword_only, p.length))
     if with_out:
         many = op.signature.returns == "tuple"
         rows.append(("out", "TensorList" if many else "Tensor", True, True, True, -1))
@@ -43,7 +43,8 @@ def _text(op, target, with_out):
         if p.keyword_only and not star:
             parts.append("*")
             star = True
-        parts.append(p.name if p.default is None else f"{p.name}={p.default}")
+        name = p.name.rstrip("_")  # from_ stands for Python's keyword
+        parts.append(name if p.default is None else f"{name}={p.default}")
     if with_out:
         parts += ([] if star else ["*"]) + ["out=None"]
     return f"{target.rpartition('.')[2]}({', '.join(parts)})"

@@ -116,8 +116,10 @@ class Signature:
         except SyntaxError as error:
             raise TableError(row, "signature", error.msg, error.offset) from None
         self.row = row
-        self.full_name = tree.name
-        self.name, _, self.overload = tree.name.partition("__") if not tree.name.startswith("_") else (tree.name, "", "")
+        self.name, _, self.overload = tree.name.rpartition("__")
+        if not self.name:
+            self.name, self.overload = tree.name, ""
+        self.full_name = f"{self.name.strip('_')}_{self.overload}" if self.overload else self.name
         args = tree.args
         defaults = [None] * (len(args.args) - len(args.defaults)) + args.defaults
         self.parameters = [self._parameter(a, d, False) for a, d in zip(args.args, defaults)]
