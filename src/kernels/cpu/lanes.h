@@ -89,5 +89,18 @@ RL_INLINE T fold(const T* x, int64_t n, Map map = Map()) {
   return result;
 }
 
+// f(0) + ... + f(n - 1), for scalar expressions that gcc vectorises.
+template <class T, class F>
+RL_INLINE T sum_of(int64_t n, F f) {
+  constexpr int64_t piece = 256;
+  T values[piece], total = 0;
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = n - i < piece ? n - i : piece;
+    for (int64_t k = 0; k < m; ++k) values[k] = f(i + k);
+    total += fold<Add>(values, m);
+  }
+  return total;
+}
+
 }  // namespace
 }  // namespace rl::kernels::RL_ISA

@@ -153,15 +153,10 @@ RL_INLINE T anchor(T high) {
 template <class T>
 void exponentials_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
                        void* accumulators) {
-  constexpr int64_t piece = 512;
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
-    T high = fold<Larger>(x, n), from = anchor(high), sum = 0, e[piece];
-    for (int64_t k = 0; k < n; k += piece) {
-      int64_t m = n - k < piece ? n - k : piece;
-      for (int64_t j = 0; j < m; ++j) e[j] = math::exp(x[k + j] - from);
-      sum += fold<Add>(e, m);
-    }
+    T high = fold<Larger>(x, n), from = anchor(high);
+    T sum = sum_of<T>(n, [x, from](int64_t k) { return math::exp(x[k] - from); });
     static_cast<Exponentials<T>*>(accumulators)[i] = {high, sum};
   }
 }
