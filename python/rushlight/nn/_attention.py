@@ -101,7 +101,7 @@ def multi_head_attention_forward(
             weights = weights.mean(dim=1)
         output = output.transpose(0, 1).reshape(length * batch, embed_dim)
     else:
-        q, k, v = (t.view(batch, num_heads, -1, heads[2]) for t in (q, k, v))
+        q, k, v = (t.reshape(batch, num_heads, -1, heads[2]) for t in (q, k, v))
         if attn_mask is not None:
             if attn_mask.size(0) == 1:
                 attn_mask = attn_mask.unsqueeze(0)
@@ -133,7 +133,7 @@ def _attend(q, k, v, attn_mask, dropout_p):
 def _split_heads(t, heads):
     """(S, N, E) as (N * num_heads, S, E / num_heads)."""
     batch, num_heads, head_dim = heads
-    return t.view(t.shape[0], batch * num_heads, head_dim).transpose(0, 1)
+    return t.reshape(t.shape[0], batch * num_heads, head_dim).transpose(0, 1)
 
 
 def _check_static(t, name, heads):

@@ -31,7 +31,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Local response normalization as the older Lua library had it, on (N, C, H, W)."""
+    """Local response normalization of (N, C, H, W) with the window of the older Lua library.
+
+    Where `LocalResponseNorm` ends a window, this one keeps channel 0: trained networks rely on it.
+    """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__()
@@ -41,11 +44,12 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input):
-        # The window begins (size - 1) // 2 channels below, even sizes included.
-        before = (self.size - 1) // 2
-        after = self.size - 1 - before
-        squares = F.pad(input.square(), (0, 0, 0, 0, before, after))
-        total = squares.unfold(1, self.size, 1).sum(-1)
+        reach = (self.size + 1) // 2  # the window is reach - 1 channels to both sides
+        squares = input.square()
+        padded = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1))
+        total = padded.unfold(1, 2 * reach - 1, 1).sum(-1)
+        later = rushlight.arange(input.size(1), device=input.device) >= reach
+        total = total + squares[:, :1] * later.to(input.dtype).view(-1, 1, 1)
         return input * (total * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self):
