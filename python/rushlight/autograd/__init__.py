@@ -1,0 +1,221 @@
+"""Automatic differentiation: gradients of any program made of tensor ops."""
+
+import importlib
+import warnings
+
+import rushlight
+from rushlight import _C
+from rushlight.autograd import graph
+from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.variable import Variable
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "variable",
+]
+
+_LAZY = ("forward_ad", "functional", "profiler")
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def backward(
+    tensors,
+    grad_tensors=None,
+    retain_graph=None,
+    create_graph=False,
+    grad_variables=None,
+    inputs=None,
+):
+    """Accumulate gradients of `tensors` into the `.grad` of the leaves that they depend on.
+
+    Args:
+        tensors: a tensor, or several.
+        grad_tensors: the gradient with respect to each of them; None stands for 1 where a tensor
+            has one element, and for nothing where it requires no gradient.
+        retain_graph: keep saved tensors for another backward pass; by default as `create_graph`.
+        create_graph: record the computation of the gradients, for derivatives of higher order.
+        grad_variables: the old name of `grad_tensors`.
+        inputs: accumulate into these alone.
+
+    Raises:
+        RuntimeError: the graph does not fit the arguments, or has been freed.
+    """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "backward: grad_tensors and its old name grad_variables were both given"
+            )
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        grad_tensors = grad_variables
+    targets = () if inputs is None else _as_tuple(inputs)
+    if inputs is not None and not targets:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots = _as_tuple(tensors)
+    weights = _weights(roots, grad_tensors)
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    _C.run_backward(roots, weights, keep_graph, create_graph, targets, True, True)
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """Return the gradients of `outputs` with respect to `inputs`, leaving `.grad` as it is.
+
+    Args:
+        outputs: a tensor, or several; their gradients are summed.
+        inputs: a tensor, several, or a dict of them.
+        grad_outputs: the gradient with respect to each output; None stands for 1 where an output
+            has one element.
+        retain_graph: keep saved tensors for another backward pass; by default as `create_graph`.
+        create_graph: record the computation of the gradients, for derivatives of higher order.
+        only_inputs: ignored.
+        allow_unused: return None for an input that the outputs do not depend on, in place of an
+            error; by default as `materialize_grads`.
+        is_grads_batched: `grad_outputs` have a leading batch dimension, and so have the results.
+        materialize_grads: return zeros in place of None.
+
+    Returns:
+        A tuple of tensors, or a dict if `inputs` is one.
+
+    Example:
+        >>> x = rushlight.tensor(3.0, requires_grad=True)
+        >>> (dy,) = grad(x * x, x)
+        >>> dy
+        tensor(6.)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
+            " allow_unused=False."
+        )
+    if not only_inputs:
+        warnings.warn("only_inputs is deprecated and ignored.", FutureWarning, stacklevel=2)
+    roots = _as_tuple(outputs)
+    targets = _as_tuple(inputs)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    keep_graph = create_graph if retain_graph is None else retain_graph
+
+    def run(weights, keep):
+        return _C.run_backward(roots, weights, keep, create_graph, targets, allow_unused, False)
+
+    if is_grads_batched:
+        results = _one_by_one(run, roots, grad_outputs, keep_graph)
+    else:
+        results = run(_weights(roots, grad_outputs), keep_graph)
+    if materialize_grads:
+        results = tuple(
+            rushlight.zeros_like(target, requires_grad=create_graph) if result is None else result
+            for result, target in zip(results, targets, strict=True)
+        )
+    return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else results
+
+
+def _as_tuple(tensors):
+    if isinstance(tensors, (rushlight.Tensor, graph.GradientEdge)):
+        return (tensors,)
+    return tuple(tensors.values()) if isinstance(tensors, dict) else tuple(tensors)
+
+
+def _given_weights(roots, weights):
+    if weights is None:
+        return (None,) * len(roots)
+    weights = (weights,) if isinstance(weights, rushlight.Tensor) else tuple(weights)
+    if len(weights) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(weights)} gradients")
+    return weights
+
+
+def _weights(roots, weights):
+    """Check the gradients given for the roots and fill in those that are implied."""
+    given = _given_weights(roots, weights)
+    return tuple(
+        _implied_weight(root) if weight is None else _checked_weight(root, weight, position)
+        for position, (root, weight) in enumerate(zip(roots, given, strict=True))
+    )
+
+
+def _checked_weight(root, weight, position):
+    if not isinstance(weight, rushlight.Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(weight).__name__}")
+    if isinstance(root, graph.GradientEdge):
+        return weight  # what it must look like is known to the node alone
+    if weight.shape != root.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and"
+            f" output[{position}] has a shape of {root.shape}."
+        )
+    if weight.is_complex() != root.is_complex():
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same"
+            f" dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {weight.dtype} and"
+            f" output[{position}] has a dtype of {root.dtype}."
+        )
+    return weight
+
+
+def _implied_weight(root):
+    if isinstance(root, graph.GradientEdge):
+        raise RuntimeError("grad can be implicitly created only for tensors, not for edges")
+    if not root.requires_grad:
+        return None
+    if root.numel() != 1:
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs, and this one has shape"
+            f" {tuple(root.shape)}"
+        )
+    if not root.is_floating_point():
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
+        )
+    return rushlight.ones_like(root, memory_format=rushlight.preserve_format)
+
+
+def _one_by_one(run, roots, batched_weights, keep_graph):
+    """Run one backward pass for each entry of the batch and stack the results."""
+    batched = _given_weights(roots, batched_weights)
+    sizes = {weight.shape[0] for weight in batched if weight is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(f"is_grads_batched: batch sizes of grad_outputs differ: {sorted(sizes)}")
+    (count,) = sizes
+    rows = []
+    for entry in range(count):
+        weights = [None if weight is None else weight[entry] for weight in batched]
+        rows.append(run(_weights(roots, weights), keep_graph or entry < count - 1))
+    return tuple(
+        None if column[0] is None else rushlight.stack(column) for column in zip(*rows, strict=True)
+    )

@@ -1,0 +1,149 @@
+"""Custom differentiable operations: the Python half of `Function`.
+
+`_C._FunctionBase` does the graph work: its `apply` makes a context, an instance of the subclass,
+runs `forward`, reads from the context what the methods of `FunctionCtx` have left there, and
+records a node that runs `backward`.
+"""
+
+import functools
+
+import rushlight
+from rushlight import _C
+
+
+class FunctionCtx:
+    """What `forward` tells `backward` and the engine."""
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors (or None) for `backward`, which finds them in `ctx.saved_tensors`.
+
+        Only inputs and outputs saved in this way are checked for later changes in place. Call it
+        at most once.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keep tensors (or None) for `jvp`."""
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args):
+        """Name the inputs that `forward` has changed in place; it must also return them."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args):
+        """Name the outputs without gradient; `backward` still gets a zero gradient for each."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value):
+        """Choose what `backward` gets for an unused output: zeros (True, the default) or None."""
+        self.materialize_grads = value
+
+
+class Function(_C._FunctionBase, FunctionCtx):
+    """Base class of custom operations.
+
+    A subclass defines static methods: `forward(ctx, *args)`, or `forward(*args)` and
+    `setup_context(ctx, inputs, output)`; `backward(ctx, *grad_outputs)`, which returns as many
+    gradients as `forward` has inputs, None where there is none; and, for forward mode,
+    `jvp(ctx, *grad_inputs)`. It is called by `apply`.
+
+    Example:
+        >>> class Exp(Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (y,) = ctx.saved_tensors
+        ...         return grad * y
+        >>> y = Exp.apply(x)
+    """
+
+    generate_vmap_rule = False
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"{type(self).__name__}: functions are not instantiated; call"
+            f" {type(self).__name__}.apply(...), with forward and backward as static methods"
+        )
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Compute the result; gradients are not recorded inside."""
+        raise NotImplementedError("You must implement the forward function for custom Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Leave in `ctx` what `backward` needs, where `forward` does not take `ctx`."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Return the gradient for each input of `forward`."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom Function to use"
+            " it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Return the tangent of each output."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom Function to use it with forward mode"
+            " AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Return the batched output and its batch dimensions."""
+        raise NotImplementedError(
+            "To use vmap with this Function, either override its vmap method or set"
+            " generate_vmap_rule=True."
+        )
+
+
+def once_differentiable(backward):
+    """Make a `backward` that need not be differentiable.
+
+    It runs without recording, and differentiating through its result is an error rather than a
+    wrong answer.
+    """
+
+    @functools.wraps(backward)
+    def wrapper(ctx, *grads):
+        with rushlight.no_grad():
+            results = backward(ctx, *grads)
+        if not rushlight.is_grad_enabled():
+            return results
+        if not any(isinstance(g, rushlight.Tensor) and g.requires_grad for g in grads):
+            return results
+        # Everything that the results depend on leads to the error.
+        sources = (*grads, *ctx.saved_tensors)
+        if not isinstance(results, tuple):
+            return _guard(results, sources)
+        return tuple(_guard(result, sources) for result in results)
+
+    return wrapper
+
+
+def _guard(result, sources):
+    return None if result is None else _NotTwice.apply(result, *sources)
+
+
+class _NotTwice(Function):
+    """The identity, with a backward that explains why there is none."""
+
+    @staticmethod
+    def forward(ctx, result, *sources):
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )

@@ -1,0 +1,204 @@
+"""Looking into the graph and at the tensors it has saved."""
+
+import collections
+import contextlib
+import threading
+
+import rushlight
+from rushlight import _C
+
+Node = _C.Node
+
+GradientEdge = collections.namedtuple(
+    "GradientEdge", ["node", "output_nr", "ownership_token"], defaults=[None]
+)
+GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a tensor in `grad`.
+
+`node` is the producer, or the accumulator of a leaf, `output_nr` which of its outputs is meant.
+"""
+
+
+def get_gradient_edge(tensor):
+    """Return the `GradientEdge` at which the gradient of `tensor` arrives."""
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "get_gradient_edge: a tensor that does not require gradients has no gradient edge"
+        )
+    if tensor.grad_fn is not None:
+        return GradientEdge(tensor.grad_fn, tensor.output_nr)
+    with rushlight.enable_grad():
+        accumulator = tensor.view_as(tensor).grad_fn.next_functions[0][0]
+    return GradientEdge(accumulator, tensor.output_nr)
+
+
+class saved_tensors_hooks:
+    """Choose how the tensors that ops save for backward are stored.
+
+    Args:
+        pack_hook: called with each tensor that is saved; what it returns is kept in its place. It
+            must not change the tensor.
+        unpack_hook: called with what was kept, must return a tensor of equal value.
+
+    Example:
+        >>> with saved_tensors_hooks(lambda x: x.half(), lambda x: x.float()):
+        ...     y = model(x)
+    """
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self):
+        _C.push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *error):
+        _C.pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep saved tensors in the memory of the CPU and bring them back for backward.
+
+    Args:
+        pin_memory: keep them in page-locked memory, from which they come back asynchronously.
+        device_type: kind of accelerator that the tensors come from.
+    """
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(tensor):
+            if not pin_memory:
+                return tensor.device, tensor.cpu()
+            kept = rushlight.empty(
+                tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=True
+            )
+            kept.copy_(tensor)
+            return tensor.device, kept
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message):
+    """Make the use of `saved_tensors_hooks` an error with the given text."""
+    before = _C.saved_tensors_hooks_disabled()
+    _C.disable_saved_tensors_hooks(error_message)
+    try:
+        yield
+    finally:
+        if before is None:
+            _C.enable_saved_tensors_hooks()
+        else:
+            _C.disable_saved_tensors_hooks(before)
+
+
+_mutation_allowed = threading.local()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    """Let tensors that ops have saved be changed in place, with the gradients of their old values.
+
+    Each op then saves copies, so expect it to need the memory that sharing would have spared.
+
+    Example:
+        >>> with allow_mutation_on_saved_tensors():
+        ...     y = x.exp()
+        ...     y.mul_(2)
+        >>> y.sum().backward()
+    """
+    if getattr(_mutation_allowed, "active", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _mutation_allowed.active = True
+    try:
+        with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda copy: copy):
+            yield
+    finally:
+        _mutation_allowed.active = False
+
+
+class _MultiHandle:
+    """Removes a group of hooks."""
+
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Register a hook on the gradients of several tensors.
+
+    Args:
+        tensors: tensors that require gradients.
+        fn: in mode "all" called once per backward pass with the list of gradients, None for tensors
+            that the pass does not reach, when the last of them is known; in mode "any" called with
+            the first gradient alone.
+        mode: "all" or "any".
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        hook = _first_only(fn, lock)
+        return _MultiHandle(tensor.register_hook(hook) for tensor in tensors)
+    nodes = [get_gradient_edge(tensor).node for tensor in tensors]
+    collect = _Collector(fn, nodes, lock)
+    return _MultiHandle(
+        tensor.register_hook(collect.hook(position)) for position, tensor in enumerate(tensors)
+    )
+
+
+def _first_only(fn, lock):
+    seen = []
+
+    def hook(gradient):
+        task = _C.current_graph_task_id()
+        with lock:
+            if seen == [task]:
+                return
+            seen[:] = [task]
+        fn(gradient)
+
+    return hook
+
+
+class _Collector:
+    """Gathers the gradients of one backward pass until all that will come have come."""
+
+    def __init__(self, fn, nodes, lock):
+        self._fn = fn
+        self._nodes = nodes
+        self._lock = lock
+        self._passes = {}  # graph task -> (gradients so far, how many are still to come)
+
+    def hook(self, position):
+        def collect(gradient):
+            task = _C.current_graph_task_id()
+            with self._lock:
+                if task not in self._passes:
+                    expected = sum(map(_C.will_engine_execute_node, self._nodes))
+                    self._passes[task] = [[None] * len(self._nodes), expected]
+                entry = self._passes[task]
+                entry[0][position] = gradient
+                entry[1] -= 1
+                complete = entry[1] == 0
+                if complete:
+                    del self._passes[task]
+            if complete:
+                self._fn(entry[0])
+
+        return collect
