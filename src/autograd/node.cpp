@@ -10,22 +10,18 @@ namespace rl {
 
 void (*release_node_metadata)(void* dict) = nullptr;
 
-namespace {
-std::atomic<int64_t> live{0};
-}
-
-int64_t live_nodes() { return live.load(); }
+int64_t live_nodes() { return count_alive(CountedNodes); }
 
 Node::Node(const char* op, size_t output_count) : op(op), sequence(++thread_state().next_sequence) {
   outputs.resize(output_count);
   where = source_here();
-  live.fetch_add(1, std::memory_order_relaxed);
+  count(CountedNodes, 1);
 }
 
 Node::~Node() {
   forget(where);
   if (metadata) release_node_metadata(metadata);
-  live.fetch_sub(1, std::memory_order_relaxed);
+  count(CountedNodes, -1);
 }
 
 // A node may be the last owner of the one before it, and so on for a million nodes: whoever dies

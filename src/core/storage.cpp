@@ -8,15 +8,13 @@ namespace rl {
 SourceTracer source_tracer;
 
 namespace {
-std::atomic<int64_t> live{0};
-
 Storage* fresh() {
-  live.fetch_add(1, std::memory_order_relaxed);
+  count(CountedStorages, 1);
   return new (pool_allocate(thread_state().storages, sizeof(Storage))) Storage;
 }
 }  // namespace
 
-int64_t live_storages() { return live.load(); }
+int64_t live_storages() { return count_alive(CountedStorages); }
 
 Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   Storage* s = fresh();
@@ -77,7 +75,7 @@ void Storage::destroy() {
     release(context);
   delete last_change;
   this->~Storage();
-  live.fetch_sub(1, std::memory_order_relaxed);
+  count(CountedStorages, -1);
   pool_free(thread_state().storages, this);
 }
 

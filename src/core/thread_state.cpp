@@ -2,14 +2,27 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <new>
+#include <vector>
 
 namespace rl {
 
 thread_local ThreadState* thread_state_pointer = nullptr;
 
 namespace {
+
+struct Threads {
+  std::mutex mutex;
+  std::vector<ThreadState*> running;
+  int64_t alive_of_ended[counted_kinds] = {};
+};
+Threads& threads() {
+  static Threads* instance = new Threads;  // threads may outlive static destruction
+  return *instance;
+}
 
 void release_list(FreeList& list) {
   while (list.head) {
@@ -26,6 +39,10 @@ void release_thread_state(void* p) {
   for (FreeList& list : state->small) release_list(list);
   release_list(state->tensors);
   release_list(state->storages);
+  Threads& all = threads();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.running.erase(std::find(all.running.begin(), all.running.end(), state));
+  for (int kind = 0; kind < counted_kinds; ++kind) all.alive_of_ended[kind] += state->alive[kind];
   delete state;
 }
 
@@ -43,7 +60,17 @@ pthread_key_t exit_key() {
 ThreadState& make_thread_state() {
   thread_state_pointer = new ThreadState;
   pthread_setspecific(exit_key(), thread_state_pointer);
+  std::lock_guard<std::mutex> lock(threads().mutex);
+  threads().running.push_back(thread_state_pointer);
   return *thread_state_pointer;
+}
+
+int64_t count_alive(Counted kind) {
+  Threads& all = threads();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  int64_t sum = all.alive_of_ended[kind];
+  for (const ThreadState* state : all.running) sum += state->alive[kind].load(std::memory_order_relaxed);
+  return sum;
 }
 
 void* pool_allocate_slow(size_t bytes) {

@@ -1,6 +1,7 @@
 // What each thread carries: the mode word and small caches, behind one initial-exec TLS pointer
 // (more static TLS than that fails to load next to other large libraries).
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,6 +27,10 @@ struct FreeList {
 
 inline constexpr int small_class_count = 32;  // of 64 to 2048 bytes, in steps of 64
 
+// Objects made minus objects destroyed by one thread, so that counting costs no locked instruction
+// (six of them are 35 ns of the 290 that a small op takes forward and backward).
+enum Counted { CountedTensors, CountedStorages, CountedNodes, counted_kinds };
+
 struct ThreadState {
   uint32_t mode = 0;
   uint32_t inplace_policy = 0;
@@ -36,6 +41,7 @@ struct ThreadState {
   void* dying_nodes = nullptr;   // graph nodes to delete once the current one is gone
   bool deleting_node = false;
   uint32_t backward_depth = 0;   // backward passes that this thread is inside of
+  std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone
   const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
 };
 
@@ -46,6 +52,12 @@ inline ThreadState& thread_state() {
   ThreadState* p = thread_state_pointer;
   return __builtin_expect(p != nullptr, 1) ? *p : make_thread_state();
 }
+inline void count(Counted kind, int64_t difference) {
+  std::atomic<int64_t>& n = thread_state().alive[kind];
+  n.store(n.load(std::memory_order_relaxed) + difference, std::memory_order_relaxed);
+}
+int64_t count_alive(Counted kind);  // over all threads
+
 inline uint32_t& mode() { return thread_state().mode; }
 inline bool grad_enabled() { return !(mode() & NoGrad); }
 

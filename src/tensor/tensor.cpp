@@ -9,10 +9,8 @@ void (*release_python)(void* object) = nullptr;
 
 namespace {
 
-std::atomic<int64_t> live{0};
-
 TensorImpl* fresh() {
-  live.fetch_add(1, std::memory_order_relaxed);
+  count(CountedTensors, 1);
   return new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
 }
 
@@ -59,7 +57,7 @@ Dims stride_order(IntSpan sizes, IntSpan strides) {
 
 }  // namespace
 
-int64_t live_tensors() { return live.load(); }
+int64_t live_tensors() { return count_alive(CountedTensors); }
 
 void TensorImpl::refresh() {
   numel = product(sizes);
@@ -69,7 +67,7 @@ void TensorImpl::refresh() {
 void TensorImpl::destroy() {
   void* object = owns_python ? python : nullptr;
   this->~TensorImpl();
-  live.fetch_sub(1, std::memory_order_relaxed);
+  count(CountedTensors, -1);
   pool_free(thread_state().tensors, this);
   if (object) release_python(object);
 }
