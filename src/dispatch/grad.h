@@ -50,6 +50,13 @@ inline Dims negated(Dims values) {
   return values;
 }
 
+// Losses.
+Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
+Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                         const std::string& reduction, const Tensor& total_weight, const OutputMeta& input);
+Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                             const std::string& reduction);
+
 // Matrices.
 Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
 Tensor linear_backward_input(const Tensor& grad, const Tensor& weight);

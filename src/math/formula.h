@@ -6,6 +6,8 @@ namespace rl::math {
 
 template <class T> RL_INLINE T softplus(T x) { return log1pexp(x); }
 template <class T> RL_INLINE T floor_division(T a, T b) { return floor_divide(a, b); }
+template <class T> RL_INLINE T clamp_min(T x, T low) { return maximum(x, low); }
+template <class T> RL_INLINE T clamp_max(T x, T high) { return minimum(x, high); }
 // Exact at both ends: from the nearer one.
 template <class T> RL_INLINE T lerp(T from, T to, T weight) {
   if constexpr (is_complex_v<T>) return from + weight * (to - from);
