@@ -1,0 +1,56 @@
+"""rushlight: an imperative deep-learning library with PyTorch's model and API, small and quick to start.
+
+    import rushlight as torch
+
+What a program needs at once (tensors and their operations) is here; subpackages load when they are first named.
+"""
+
+import importlib
+
+from rushlight import _C
+from rushlight._version import __version__
+
+globals().update(_C._functions[""])
+globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
+
+inf = float("inf")
+nan = float("nan")
+pi = 3.141592653589793
+e = 2.718281828459045
+newaxis = None
+
+_SUBPACKAGES = (
+    "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "jit", "linalg",
+    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "testing", "types", "utils",
+)  # fmt: skip
+
+# Names that live in a module which is loaded when the first of them is used.
+_ELSEWHERE = {
+    "autograd.grad_mode": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
+    "_printing": ("set_printoptions", "get_printoptions", "printoptions"),
+    "_type_info": ("finfo", "iinfo"),
+    "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
+    "functional": (
+        "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
+        "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm", "split", "tensordot", "unique",
+        "unique_consecutive", "unravel_index",
+    ),
+    "serialization": ("save", "load"),
+    "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
+                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert"),
+}  # fmt: skip
+_HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
+
+
+def __getattr__(name):
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"rushlight.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"rushlight.{_HOME[name]}"), name)
+        globals()[name] = value  # the next access is a plain one
+        return value
+    raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBPACKAGES, *_HOME})

@@ -1,0 +1,406 @@
+"""Operations made of others, where Python costs nothing that counts."""
+
+import itertools
+from collections.abc import Sequence
+
+import rushlight
+from rushlight import Tensor
+
+
+def _tensor_args(tensors):
+    """`f(a, b)` and `f([a, b])` mean the same."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of the given shapes broadcast to.
+
+    Example::
+
+        >>> rushlight.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    out = [1] * max((len(s) for s in shapes), default=0)
+    for shape in shapes:
+        for at in range(-1, -len(shape) - 1, -1):
+            if shape[at] < 0:
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension ({shape[at]}): ({shape[at]})"
+                )
+            if shape[at] == 1 or shape[at] == out[at]:
+                continue
+            if out[at] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    + ", ".join(str(s) for s in shapes)
+                )
+            out[at] = shape[at]
+    return rushlight.Size(out)
+
+
+def broadcast_tensors(*tensors):
+    """Views of the tensors, expanded to their common shape."""
+    tensors = _tensor_args(tensors)
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Pieces of a dim: of one size (the last may be smaller), or of the sizes listed."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def meshgrid(*tensors, indexing=None):
+    """Coordinate grids of 1-D tensors; indexing 'ij' (default) or 'xy'."""
+    tensors = _tensor_args(tensors)
+    if not tensors:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}"
+            )
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) > 1
+    if swap:
+        tensors[:2] = tensors[1::-1]
+    shape = [t.numel() for t in tensors]
+    grids = []
+    for i, t in enumerate(tensors):
+        one = [1] * len(shape)
+        one[i] = t.numel()
+        grids.append(t.reshape(one).expand(shape))
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of one element of each 1-D tensor, a row each."""
+    tensors = _tensor_args(tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    return rushlight.stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
+
+
+def _one_or_all(function):
+    def wrapper(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return function(tensors[0])
+        return tuple(function(t) for t in _tensor_args(tensors))
+
+    wrapper.__name__ = wrapper.__qualname__ = function.__name__
+    wrapper.__doc__ = function.__doc__
+    return wrapper
+
+
+@_one_or_all
+def atleast_1d(tensor):
+    """The tensor, or each, with at least one dim."""
+    return tensor.reshape(1) if tensor.dim() == 0 else tensor
+
+
+@_one_or_all
+def atleast_2d(tensor):
+    """The tensor, or each, with at least two dims."""
+    if tensor.dim() == 0:
+        return tensor.reshape(1, 1)
+    return tensor.unsqueeze(0) if tensor.dim() == 1 else tensor
+
+
+@_one_or_all
+def atleast_3d(tensor):
+    """The tensor, or each, with at least three dims."""
+    if tensor.dim() == 0:
+        return tensor.reshape(1, 1, 1)
+    if tensor.dim() == 1:
+        return tensor.unsqueeze(0).unsqueeze(2)
+    return tensor.unsqueeze(2) if tensor.dim() == 2 else tensor
+
+
+def block_diag(*tensors):
+    """A matrix with the given matrices along its diagonal."""
+    tensors = [atleast_2d(t) for t in _tensor_args(tensors)]
+    columns = sum(t.shape[1] for t in tensors)
+    rows, at = [], 0
+    for t in tensors:
+        rows.append(rushlight.nn.functional.pad(t, (at, columns - at - t.shape[1])))
+        at += t.shape[1]
+    return rushlight.cat(rows) if rows else rushlight.empty(1, 0)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """Vector or matrix norm, in the older form; see linalg.vector_norm and linalg.matrix_norm."""
+    if dtype is not None:
+        input = input.to(dtype)
+    if isinstance(p, str):
+        if p not in ("fro", "nuc"):
+            raise ValueError(f"only valid string values are 'fro' and 'nuc', found {p}")
+        if p == "nuc":
+            dims = (-2, -1) if dim is None else dim
+            result = rushlight.linalg.matrix_norm(input, "nuc", dims, keepdim)
+        else:
+            result = rushlight.linalg.vector_norm(input, 2, dim, keepdim)
+    else:
+        result = rushlight.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim)
+    return result if out is None else out.copy_(result)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Sums products over dims: the last `dims` of a with the first of b, or the pairs listed."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, Sequence):
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    else:
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
+            )
+        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("both dimension lists should have same length")
+    dims_a = [d % a.dim() for d in dims_a]
+    dims_b = [d % b.dim() for d in dims_b]
+    for i, j in zip(dims_a, dims_b):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
+                f"and second has size {b.shape[j]} in dim {j}"
+            )
+    free_a = [d for d in range(a.dim()) if d not in dims_a]
+    free_b = [d for d in range(b.dim()) if d not in dims_b]
+    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
+    inner = 1
+    for d in dims_a:
+        inner *= a.shape[d]
+    rows = 1
+    for d in free_a:
+        rows *= a.shape[d]
+    left = a.permute(free_a + dims_a).reshape(rows, inner)
+    right = b.permute(dims_b + free_b).reshape(inner, -1 if inner and b.numel() else _count(b, free_b))
+    result = (left @ right).reshape(shape)
+    return result if out is None else out.copy_(result)
+
+
+def _count(tensor, dims):
+    n = 1
+    for d in dims:
+        n *= tensor.shape[d]
+    return n
+
+
+def unravel_index(indices, shape):
+    """Coordinates of flat indices into a tensor of the given shape."""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    out = []
+    for size in reversed(shape):
+        out.append(indices % size)
+        indices = indices // size
+    return tuple(reversed(out))
+
+
+def chain_matmul(*matrices, out=None):
+    """Product of several matrices, in the cheapest order."""
+    result = rushlight.linalg.multi_dot(_tensor_args(matrices))
+    return result if out is None else out.copy_(result)
+
+
+def align_tensors(*tensors):
+    raise NotImplementedError("named tensors are not supported; see docs/differences.md")
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances between all pairs of rows of x1 (..., n, d) and x2 (..., m, d)."""
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return rushlight.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """Distinct elements (or slices of a dim), in order; on request where each came from and how often."""
+    return _chosen(rushlight._unique(input, dim), return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal elements (or slices of a dim)."""
+    return _chosen(rushlight._unique_consecutive(input, dim), return_inverse, return_counts)
+
+
+def _chosen(found, return_inverse, return_counts):
+    values, inverse, counts = found
+    wanted = [values] + [inverse] * bool(return_inverse) + [counts] * bool(return_counts)
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+
+# ---- einsum
+
+
+def einsum(equation, *operands):
+    """Sums of products by Einstein's notation: einsum('ij,jk->ik', a, b).
+
+    Also takes operands and lists of dim numbers in turn. Letters that stand in one operand alone and not in the
+    result are summed at once; the operands are then multiplied from left to right, each step a batched matrix product.
+    """
+    if not isinstance(equation, str):
+        equation, operands = _from_sublists((equation, *operands))
+    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    inputs, output, operands = _parse_einsum(equation.replace(" ", ""), list(operands))
+    result, labels = operands[0], inputs[0]
+    result, labels = _reduce_labels(result, labels, set(itertools.chain(output, *inputs[1:])))
+    for i in range(1, len(operands)):
+        keep = set(itertools.chain(output, *inputs[i + 1 :]))
+        right, right_labels = _reduce_labels(operands[i], inputs[i], keep | set(labels))
+        result, labels = _reduce_labels(result, labels, keep | set(right_labels))
+        result, labels = _contract(result, labels, right, right_labels, keep)
+    result, labels = _reduce_labels(result, labels, set(output))
+    return result.permute([labels.index(c) for c in output])
+
+
+def _from_sublists(arguments):
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+    def text(numbers):
+        return "".join("..." if n is Ellipsis else letters[n] for n in numbers)
+
+    operands, terms, rest = [], [], list(arguments)
+    while len(rest) >= 2:
+        operands.append(rest.pop(0))
+        terms.append(text(rest.pop(0)))
+    equation = ",".join(terms)
+    return (f"{equation}->{text(rest[0])}" if rest else equation), operands
+
+
+def _parse_einsum(equation, operands):
+    """Letters of each operand and of the result; '...' becomes numbered labels, repeated letters become diagonals."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise ValueError(
+            f"einsum(): the number of subscripts in the equation ({len(terms)}) does not match the number of "
+            f"operands ({len(operands)})"
+        )
+    widest = 0
+    for term, t in zip(terms, operands):
+        if "..." in term:
+            widest = max(widest, t.dim() - len(term.replace("...", "")))
+    inputs = []
+    for n, (term, t) in enumerate(zip(terms, operands)):
+        labels = _labels(term, t.dim(), widest, n)
+        if len(labels) != t.dim():
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of "
+                f"dimensions ({t.dim()}) for operand {n}"
+            )
+        operands[n], labels = _diagonals(t, labels, n)
+        inputs.append(labels)
+    _check_sizes(inputs, operands)
+    if arrow:
+        output = _labels(right, None, widest, None)
+        for c in output:
+            if output.count(c) > 1:
+                raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+            if not any(c in labels for labels in inputs):
+                raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+    else:
+        count = {c: left.count(c) for c in left if c.isalpha()}
+        output = list(range(widest)) + sorted(c for c, n in count.items() if n == 1)
+    return inputs, output, operands
+
+
+def _labels(term, ndim, widest, operand):
+    before, dots, after = term.partition("...")
+    for c in before + after:
+        if not c.isalpha():
+            raise ValueError(f"einsum(): invalid subscript given: {c!r}, subscripts must be in [a-zA-Z]")
+    width = (widest if ndim is None else max(ndim - len(before) - len(after), 0)) if dots else 0
+    return [*before, *range(widest - width, widest), *after]
+
+
+def _diagonals(t, labels, operand):
+    """Takes diagonals until no label is repeated."""
+    labels = list(labels)
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            i = labels.index(c)
+            j = labels.index(c, i + 1)
+            if t.shape[i] != t.shape[j]:
+                raise RuntimeError(
+                    f"einsum(): subscript {c} is repeated for operand {operand} but the sizes don't match, "
+                    f"{t.shape[j]} != {t.shape[i]}"
+                )
+            t = t.diagonal(0, i, j).movedim(-1, i)
+            del labels[j]
+    return t, labels
+
+
+def _check_sizes(inputs, operands):
+    sizes = {}
+    for labels, t in zip(inputs, operands):
+        for c, n in zip(labels, t.shape):
+            known = sizes.setdefault(c, n)
+            if n != known and n != 1 and known != 1:
+                raise RuntimeError(
+                    f"einsum(): operands do not broadcast with remapped shapes: subscript {c} has size {n} and {known}"
+                )
+            sizes[c] = max(known, n) if 0 not in (known, n) else 0
+
+
+def _reduce_labels(t, labels, keep):
+    gone = [i for i, c in enumerate(labels) if c not in keep]
+    return (t.sum(gone) if gone else t), [c for c in labels if c in keep]
+
+
+def _contract(a, labels_a, b, labels_b, keep):
+    """Multiplies and sums over labels of both that nothing later needs: one batched matrix product."""
+
+    def wide(labels, t, c):
+        return t.shape[labels.index(c)] != 1
+
+    shared = [c for c in labels_a if c in labels_b]
+    summed = [c for c in shared if c not in keep and wide(labels_a, a, c) and wide(labels_b, b, c)]
+    thin = [c for c in shared if c not in keep and c not in summed]
+    if thin:  # of size 1 on one side: broadcast there, so sum the other side alone
+        a, labels_a = _reduce_labels(a, labels_a, set(labels_a) - set(thin))
+        b, labels_b = _reduce_labels(b, labels_b, set(labels_b) - set(thin))
+    batch = [c for c in shared if c in keep]
+    only_a = [c for c in labels_a if c not in labels_b]
+    only_b = [c for c in labels_b if c not in labels_a]
+    if not summed:
+        labels = batch + only_a + only_b
+        left = a.permute([labels_a.index(c) for c in batch + only_a])
+        left = left.reshape(*left.shape, *[1] * len(only_b))
+        right = b.permute([labels_b.index(c) for c in batch + only_b])
+        right = right.reshape(*right.shape[: len(batch)], *[1] * len(only_a), *right.shape[len(batch) :])
+        return left * right, labels
+    left = a.permute([labels_a.index(c) for c in batch + only_a + summed])
+    right = b.permute([labels_b.index(c) for c in batch + summed + only_b])
+    k = len(batch)
+    sizes = [max(x, y) if 0 not in (x, y) else 0 for x, y in zip(left.shape[:k], right.shape[:k])]
+    left, right = left.expand(*sizes, *left.shape[k:]), right.expand(*sizes, *right.shape[k:])
+    rows, columns = list(left.shape[k : k + len(only_a)]), list(right.shape[k + len(summed) :])
+    inner = _count(left, range(k + len(only_a), left.dim()))
+    left = left.reshape(*sizes, _product(rows), inner)
+    right = right.reshape(*sizes, inner, _product(columns))
+    return (left @ right).reshape(*sizes, *rows, *columns), batch + only_a + only_b
+
+
+def _product(sizes):
+    n = 1
+    for s in sizes:
+        n *= s
+    return n
