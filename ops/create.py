@@ -32,3 +32,27 @@ kernel("fill(input: Tensor, value: Scalar)", inplace=True, doc="input with every
 kernel("conj_physical(input: Tensor)", doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})
 composite("conj(input: Tensor)",
           doc="Complex conjugate; real tensors are returned as they are.")
+
+_CONVERT = "non_blocking: bool = False, copy: bool = False, *, memory_format: memory_format = None"
+composite(f"to(input: Tensor, dtype: dtype, {_CONVERT})", names=("Tensor.to",), doc="Converts dtype or device; itself if nothing changes.")
+composite(f"to__device(input: Tensor, device: device = None, dtype: dtype = None, {_CONVERT})", names=("Tensor.to",),
+          doc="Converts dtype or device; itself if nothing changes.")
+composite(f"to__other(input: Tensor, other: Tensor, {_CONVERT})", names=("Tensor.to",), doc="Converts to other's dtype and device.")
+composite("type_as(input: Tensor, other: Tensor)", "to(input, other)", names=("Tensor.type_as",), doc="Converts to other's dtype.")
+composite("cpu(input: Tensor, *, memory_format: memory_format = None)", names=("Tensor.cpu",), doc="The tensor on the CPU.")
+composite("cuda(input: Tensor, device: device = None, non_blocking: bool = False, *, memory_format: memory_format = None)",
+          names=("Tensor.cuda",), doc="The tensor on a GPU.")
+for _method in ("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double", "cfloat", "cdouble"):
+    composite(f"cast_{_method}(input: Tensor, *, memory_format: memory_format = None)", names=(f"Tensor.{_method}",),
+              doc=f"Converts to {_method}.")
+composite(f"eye(n: int, m: int | None = None, *, {_OPTIONS})", names=("torch.eye",), out=True, doc="Ones on the diagonal, zeros elsewhere.")
+composite(f"linspace(start: Scalar, end: Scalar, steps: int, *, {_OPTIONS})", names=("torch.linspace",), out=True,
+          doc="steps numbers evenly from start to end.")
+composite(f"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, {_OPTIONS})", names=("torch.logspace",), out=True,
+          doc="base to the power of steps numbers evenly from start to end.")
+composite(f"empty_strided(size: list[int], stride: list[int], *, {_OPTIONS})", names=("torch.empty_strided",),
+          doc="A tensor of the given sizes and strides, elements not set.")
+composite("one_hot(input: Tensor, num_classes: int = -1)", names=("nn.functional.one_hot",),
+          doc="A last dim of zeros with a one at each class number.")
+kernel("complex(real: Tensor, imag: Tensor)", names=("torch.complex",), out=True, doc="Complex numbers of real and imaginary parts.",
+       grad={"real": "real(grad)", "imag": "imag(grad)"})

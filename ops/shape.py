@@ -54,3 +54,46 @@ kernel("tril(input: Tensor, diagonal: int = 0)", inplace=True, out=True, doc="Th
        grad={"input": "tril(grad, diagonal)"}, ref="numpy.tril")
 kernel("triu(input: Tensor, diagonal: int = 0)", inplace=True, out=True, doc="The part on and above a diagonal, zeros elsewhere.",
        grad={"input": "triu(grad, diagonal)"}, ref="numpy.triu")
+
+composite("flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1)", doc="Dims start_dim to end_dim as one.")
+composite("ravel(input: Tensor)", "reshape(input, [-1])", doc="All elements as a vector.")
+composite("view_as(input: Tensor, other: Tensor)", "view(input, sizes(other))", names=("Tensor.view_as",), doc="A view in other's shape.")
+composite("reshape_as(input: Tensor, other: Tensor)", "reshape(input, sizes(other))", names=("Tensor.reshape_as",), doc="Reshapes to other's shape.")
+view("view__dtype(input: Tensor, dtype: dtype)", names=("Tensor.view",), replay=True, doc="The same bytes as another dtype.",
+     grad={"input": "view(grad, dtype(input))"})
+composite("unflatten(input: Tensor, dim: int, sizes: list[int])", doc="One dim as several.")
+composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", doc="At most `chunks` pieces of equal size; the last may be smaller.")
+composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.")
+composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]", "split_with_sizes(input, split_size, dim)",
+          names=("Tensor.split",), doc="Pieces of the given sizes.")
+composite("tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
+composite("tensor_split__indices(input: Tensor, indices_or_sections: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
+composite("hsplit(input: Tensor, indices_or_sections: int) -> list[Tensor]", "tensor_split(input, indices_or_sections, horizontal_dim(input))",
+          doc="Pieces side by side.")
+composite("hsplit__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
+          "tensor_split(input, indices_or_sections, horizontal_dim(input))", doc="Pieces side by side, cut at the given places.")
+for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
+    composite(f"{_name}(input: Tensor, indices_or_sections: int) -> list[Tensor]", f"tensor_split(input, indices_or_sections, {_dim})",
+              doc=f"Pieces of dim {_dim}.")
+    composite(f"{_name}__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
+              f"tensor_split(input, indices_or_sections, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
+composite("narrow(input: Tensor, dim: int, start: int, length: int)", doc="`length` elements of a dim from `start`.")
+composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1])",
+          names=("torch.movedim", "Tensor.movedim", "torch.moveaxis", "Tensor.moveaxis"), doc="Moves dims to other places.")
+composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",), doc="Copies laid side by side, `repeats` along each dim.")
+composite("tile(input: Tensor, dims: list[int])", doc="repeat, with missing leading counts taken as 1.")
+composite("repeat_interleave(input: Tensor, repeats: int, dim: int | None = None, *, output_size: int | None = None)",
+          doc="Each element (or slice of dim) `repeats` times in a row.")
+composite("repeat_interleave__tensor(input: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None)",
+          doc="Each element (or slice of dim) as often as repeats says.")
+composite("diag(input: Tensor, diagonal: int = 0)", out=True, doc="The diagonal of a matrix, or a matrix with the given diagonal.")
+composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)", doc="Matrices with the last dim on a diagonal.")
+composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)", doc="A matrix with all elements on a diagonal.")
+composite("fliplr(input: Tensor)", "flip(input, [1])", doc="Reverses dim 1.")
+composite("flipud(input: Tensor)", "flip(input, [0])", doc="Reverses dim 0.")
+composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", doc="Turns a plane by k right angles.")
+composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out=True, doc="Joins side by side.")
+composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out=True, doc="Joins on top of each other.")
+composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out=True, doc="Joins along dim 2.")
+composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out=True, doc="Joins vectors as columns.")
+composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)", names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.")

@@ -137,6 +137,127 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::o
   return finish(t, requires_grad, "arange");
 }
 
+namespace {
+Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy, std::optional<MemoryFormat> format) {
+  check_implemented(device.type != DeviceType::CUDA, "rushlight was built without CUDA: cannot move a tensor to ", device);
+  check_implemented(!input.is_meta() || device.is_meta(), "Cannot copy out of meta tensor; no data!");
+  if (device.is_meta() && !input.is_meta()) return create_like(input, dtype, device, format, "to");
+  bool ordered = !format || *format == MemoryFormat::Preserve || strides_for(input.sizes(), format, "to") == input.strides();
+  if (dtype == input.dtype() && !copy && ordered) return input;
+  Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format) : to_dtype(input, dtype);
+  return ordered || dtype == input.dtype() ? out : contiguous(out, format);
+}
+}  // namespace
+
+Tensor to(const Tensor& input, std::optional<DType> dtype, bool, bool copy, std::optional<MemoryFormat> format) {
+  return convert_to(input, dtype.value_or(input.dtype()), input.device(), copy, format);
+}
+Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool, bool copy, std::optional<MemoryFormat> format) {
+  return convert_to(input, dtype.value_or(input.dtype()), device.value_or(input.device()), copy, format);
+}
+Tensor to(const Tensor& input, const Tensor& other, bool, bool copy, std::optional<MemoryFormat> format) {
+  return convert_to(input, other.dtype(), other.device(), copy, format);
+}
+Tensor cpu(const Tensor& input, std::optional<MemoryFormat> format) { return convert_to(input, input.dtype(), {}, false, format); }
+Tensor cuda(const Tensor& input, std::optional<Device> device, bool, std::optional<MemoryFormat> format) {
+  return convert_to(input, input.dtype(), device.value_or(Device{DeviceType::CUDA}), false, format);
+}
+
+#define RL_CAST(name, dtype)                                                         \
+  Tensor cast_##name(const Tensor& input, std::optional<MemoryFormat> format) {      \
+    return convert_to(input, DType::dtype, input.device(), false, format);           \
+  }
+RL_CAST(bool, Bool)
+RL_CAST(byte, UInt8)
+RL_CAST(char, Int8)
+RL_CAST(short, Int16)
+RL_CAST(int, Int32)
+RL_CAST(long, Int64)
+RL_CAST(half, Float16)
+RL_CAST(bfloat16, BFloat16)
+RL_CAST(float, Float32)
+RL_CAST(double, Float64)
+RL_CAST(cfloat, Complex64)
+RL_CAST(cdouble, Complex128)
+#undef RL_CAST
+
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+           bool requires_grad, bool) {
+  check(n >= 0, "eye: n must be greater or equal to 0, got ", n);
+  check(m.value_or(0) >= 0, "eye: m must be greater or equal to 0, got ", m.value_or(0));
+  Tensor out = filled(create(Dims{n, m.value_or(n)}, dtype, device, {}, "eye"), Scalar(0));
+  if (!out.is_meta()) kernels::fill(impl::diagonal(out, 0, 0, 1).view(), Scalar(1));
+  return finish(out, requires_grad, "eye");
+}
+
+namespace {
+// start + step * i from the front, end - step * i from the back, so that both ends are exact.
+template <class T> T on_line(T start, T end, int64_t i, int64_t steps) {
+  if (steps == 1) return start;
+  if constexpr (std::is_integral_v<T>) {
+    double step = (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
+    double at = i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
+                              : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i);
+    return static_cast<T>(at);
+  } else {
+    T step = (end - start) / static_cast<T>(static_cast<real_t<T>>(steps - 1));
+    return i < steps / 2 ? start + step * static_cast<T>(static_cast<real_t<T>>(i))
+                         : end - step * static_cast<T>(static_cast<real_t<T>>(steps - 1 - i));
+  }
+}
+
+DType line_dtype(const Scalar& start, const Scalar& end, std::optional<DType> dtype) {
+  if (dtype) return *dtype;
+  return start.is_complex() || end.is_complex() ? to_complex(default_dtype()) : default_dtype();
+}
+}  // namespace
+
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype, LayoutArgument,
+                std::optional<Device> device, bool requires_grad, bool) {
+  check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
+  Tensor out = create(Dims{steps}, line_dtype(start, end, dtype), device, {}, "linspace");
+  if (!out.is_meta())
+    visit_all("linspace", out.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using C = compute_t<T>;
+      if constexpr (!std::is_same_v<T, bool>)
+        for (int64_t i = 0; i < steps; ++i) out.data<T>()[i] = T(on_line<C>(start.to<C>(), end.to<C>(), i, steps));
+      else
+        fail(ErrorKind::NotImplemented, "linspace: not implemented for dtype ", out.dtype());
+    });
+  return finish(out, requires_grad, "linspace");
+}
+
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype, LayoutArgument layout,
+                std::optional<Device> device, bool requires_grad, bool pin) {
+  check(steps >= 0, "logspace: number of steps must be non-negative, got ", steps);
+  DType type = line_dtype(start, end, dtype);
+  DType wide = rl::is_complex(type) ? DType::Complex128 : DType::Float64;
+  Tensor line = linspace(start, end, steps, wide, layout, device, false, pin);
+  return finish(to_dtype(pow(wrap_number(Scalar(base)), line), type), requires_grad, "logspace");
+}
+
+Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+                     bool requires_grad, bool) {
+  return finish(rl::empty_strided(size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})}), requires_grad, "empty_strided");
+}
+
+Tensor one_hot(const Tensor& input, int64_t num_classes) {
+  check(input.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ", input.dtype());
+  check(input.numel() > 0 || num_classes > 0, "one_hot: Can not infer total number of classes from empty tensor.");
+  int64_t classes = num_classes;
+  if (input.numel()) {
+    check(*amin(input).data<int64_t>() >= 0, "one_hot: Class values must be non-negative.");
+    int64_t largest = *amax(input).data<int64_t>();
+    if (classes == -1) classes = largest + 1;
+    check(classes >= 1, "one_hot: num_classes should be positive, got ", num_classes);
+    check(largest < classes, "one_hot: Class values must be smaller than num_classes.");
+  }
+  Dims sizes = input.sizes();
+  sizes.push_back(classes);
+  return scatter(zeros(sizes, DType::Int64), -1, unsqueeze(input, -1), Scalar(1));
+}
+
 Tensor conj(const Tensor& input) { return input.is_complex() ? conj_physical(input) : input; }
 
 namespace {
@@ -199,6 +320,19 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
 }
 
 Tensor fill(const Tensor& input, const Scalar& value) { return filled(rl::empty_like(input), value); }
+
+Tensor complex(const Tensor& real, const Tensor& imag) {
+  check(real.is_floating(), "complex: Expected both inputs to be Half, Float or Double tensors but got ", real.dtype(), " and ", imag.dtype());
+  check(real.dtype() == imag.dtype(), "complex: Expected object of scalar type ", real.dtype(), " but got scalar type ", imag.dtype(),
+        " for second argument");
+  Dims sizes = broadcast_sizes(real.sizes(), imag.sizes(), "complex");
+  Tensor out = rl::empty(sizes, options(real, to_complex(real.dtype())));
+  if (out.is_meta()) return out;
+  Tensor parts = view_as_real(out);
+  kernels::copy(expand(real, sizes, false).view(), select(parts, -1, 0).view());
+  kernels::copy(expand(imag, sizes, false).view(), select(parts, -1, 1).view());
+  return out;
+}
 
 Tensor conj_physical(const Tensor& input) {
   Tensor out = rl::empty_like(input);

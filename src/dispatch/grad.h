@@ -50,6 +50,8 @@ inline Dims negated(Dims values) {
   return values;
 }
 
+int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
+
 // Losses.
 Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
 Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t ignore_index,

@@ -214,6 +214,32 @@ Tensor reinterpret(const Tensor& input, DType dtype, const Dims& sizes, const Di
 }
 }  // namespace
 
+Tensor view(const Tensor& input, std::optional<DType> dtype) {
+  int64_t old_size = itemsize(input.dtype()), new_size = itemsize(*dtype);
+  Dims sizes = input.sizes(), strides = input.strides();
+  if (old_size == new_size) return reinterpret(input, *dtype, sizes, strides, input.offset());
+  check(input.dim() > 0, "view: self.dim() cannot be 0 to view ", input.dtype(), " as ", *dtype, " (different element sizes)");
+  check(strides.back() == 1 || sizes.back() == 1, "view: self.stride(-1) must be 1 to view ", input.dtype(), " as ", *dtype,
+        " (different element sizes), but got ", strides.back());
+  int64_t ratio = new_size > old_size ? new_size / old_size : old_size / new_size;
+  if (new_size < old_size) {
+    for (int64_t& s : strides) s *= ratio;
+    sizes.back() *= ratio;
+    strides.back() = 1;
+    return reinterpret(input, *dtype, sizes, strides, input.offset() * ratio);
+  }
+  check(sizes.back() % ratio == 0, "view: self.size(-1) must be divisible by ", ratio, " to view ", input.dtype(), " as ", *dtype,
+        " (different element sizes), but got ", sizes.back());
+  check(input.offset() % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio, ", got ", input.offset());
+  sizes.back() /= ratio;
+  for (int64_t d = 0; d + 1 < input.dim(); ++d) {
+    check(strides[d] % ratio == 0, "view: self.stride(", d, ") must be divisible by ", ratio, ", but got ", strides[d]);
+    strides[d] /= ratio;
+  }
+  strides.back() = 1;
+  return reinterpret(input, *dtype, sizes, strides, input.offset() / ratio);
+}
+
 Tensor view_as_real(const Tensor& input) {
   check(input.is_complex(), "view_as_real: only supported for complex tensors, got ", input.dtype());
   Dims sizes = input.sizes(), strides = input.strides();
