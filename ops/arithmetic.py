@@ -38,6 +38,10 @@ for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
 for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", "^")):
     elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", dtypes=INTEGRAL | BOOL,
                 inplace=True, doc=f"input {_sign} other, bit by bit.", grad="integers have no gradient")
+for _name in ("left_shift", "right_shift"):
+    elementwise(f"bitwise_{_name}(input: Tensor, other: Tensor | Number)", f"shift_{_name.split('_')[0]}(input, other)",
+                dtypes=INTEGRAL, inplace=True, names=(f"torch.bitwise_{_name}", f"Tensor.bitwise_{_name}"),
+                doc="input with its bits shifted by other.", grad="integers have no gradient")
 for _name, _sign, _doc in (("logical_and", "&", "Are both elements nonzero?"), ("logical_or", "|", "Is either element nonzero?"),
                            ("logical_xor", "!=", "Is exactly one element nonzero?")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"(input != 0) {_sign} (other != 0)", result="bool", inplace=True,

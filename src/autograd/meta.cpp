@@ -126,6 +126,11 @@ Ref<Node> accumulator(const Tensor& t) {
   return node;
 }
 
+void forget_accumulator(const Tensor& t) {
+  AccumulatorLock lock(meta(t).accumulator);
+  lock.node = nullptr;
+}
+
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
   sequence = UINT64_MAX;  // runs as soon as it can: its gradient need not wait in memory
   outputs[0] = {variable.sizes(), variable.dtype(), variable.device()};

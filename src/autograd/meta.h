@@ -41,5 +41,7 @@ class AccumulateGrad final : public Node {
 
 // The one node that accumulates into the leaf `t`.
 Ref<Node> accumulator(const Tensor& t);
+// After `.data` was replaced by data of another shape or dtype: the next use makes a new accumulator.
+void forget_accumulator(const Tensor& t);
 
 }  // namespace rl

@@ -17,6 +17,10 @@
 
 #include "bind/python.h"
 
+namespace rl {
+struct LayoutArgument;
+}
+
 namespace rl::bind {
 
 enum class Kind : uint8_t {
@@ -53,6 +57,10 @@ inline constexpr int max_arguments = 24;
 
 class Arguments {
  public:
+  Arguments() = default;
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+  ~Arguments() { Py_XDECREF(varargs_); }
   // Fits the call to the first overload that accepts it; `self` (or nullptr) is its first argument.
   // Python's rules, and torch's: a list argument that comes first may be given as varargs; `axis`
   // stands for `dim`, `keepdims` for `keepdim`, `x`/`self` for `input`, `x2` for `other`.
@@ -85,12 +93,25 @@ class Arguments {
   std::optional<rl::Device> device_or_none(int i) const;
   std::optional<MemoryFormat> memory_format_or_none(int i) const;
   rl::Generator* generator_or_none(int i) const;
+  LayoutArgument layout(int i) const;  // checks that it is strided
 
  private:
+  struct Call;  // what was passed
+  bool fit(const Call& call, std::string* why);
+  bool place_keywords(const Call& call, std::string* why);
+  bool accept(const Parameter& p, PyObject* o);
+  bool accept_list(const Parameter& p, PyObject* o);
+  bool accept_other_tensor(PyObject* o);
+  int refuse(const Call& call);
+  int ask_subclasses(const Call& call);
+  [[noreturn]] void overflow(int i) const;
+
   PyObject* slots_[max_arguments];
+  const Spec* spec_ = nullptr;
   const Overload* overload_ = nullptr;
   PyObject* result_ = nullptr;
   PyObject* varargs_ = nullptr;
+  bool overridden_ = false;  // some argument is more than a plain tensor
 };
 
 }  // namespace rl::bind

@@ -5,7 +5,7 @@
 
 namespace rl {
 
-void (*release_python)(void* object) = nullptr;
+bool (*release_python)(TensorImpl* impl) = nullptr;
 
 namespace {
 
@@ -65,11 +65,10 @@ void TensorImpl::refresh() {
 }
 
 void TensorImpl::destroy() {
-  void* object = owns_python ? python : nullptr;
+  if (owns_python && release_python(this)) return;
   this->~TensorImpl();
   count(CountedTensors, -1);
   pool_free(thread_state().tensors, this);
-  if (object) release_python(object);
 }
 
 Tensor empty(IntSpan sizes, TensorOptions options) {

@@ -65,8 +65,9 @@ struct TensorImpl {
   void refresh();                // recomputes data and numel after a change of storage or shape
 };
 
-// Releases the Python object that an impl owns; installed by bind/.
-extern void (*release_python)(void* object);
+// Lets go of the Python object that a dying impl owns; true if that is in use and keeps the impl
+// alive after all. Installed by bind/.
+extern bool (*release_python)(TensorImpl* impl);
 int64_t live_tensors();
 
 class Tensor {

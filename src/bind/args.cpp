@@ -1,0 +1,391 @@
+#include "bind/args.h"
+
+#include <cstring>
+
+#include "bind/convert.h"
+#include "bind/torch_function.h"
+#include "bind/types.h"
+
+namespace rl::bind {
+
+struct Arguments::Call {
+  PyObject* self;
+  PyObject* const* args;
+  Py_ssize_t count;
+  PyObject* names;  // of the keyword arguments, which follow the positional ones; or nullptr
+
+  Py_ssize_t keywords() const { return names ? PyTuple_GET_SIZE(names) : 0; }
+};
+
+namespace {
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::Tensor: return "Tensor";
+    case Kind::TensorOrNumber: return "Tensor";
+    case Kind::TensorList: return "tuple of Tensors";
+    case Kind::OptionalTensorList: return "tuple of Tensors";
+    case Kind::Scalar: return "Number";
+    case Kind::Int: return "int";
+    case Kind::Float: return "float";
+    case Kind::Bool: return "bool";
+    case Kind::IntList: return "tuple of ints";
+    case Kind::FloatList: return "tuple of floats";
+    case Kind::BoolList: return "tuple of bools";
+    case Kind::String: return "str";
+    case Kind::DType: return "torch.dtype";
+    case Kind::Device: return "torch.device";
+    case Kind::Layout: return "torch.layout";
+    case Kind::MemoryFormat: return "torch.memory_format";
+    case Kind::Generator: return "torch.Generator";
+    case Kind::Object: return "object";
+  }
+  return "";
+}
+
+bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
+
+// NumPy's names for the same things, as torch accepts them.
+bool is_alias(const char* parameter, const char* given) {
+  if (same(parameter, "dim")) return same(given, "axis");
+  if (same(parameter, "keepdim")) return same(given, "keepdims");
+  if (same(parameter, "input"))
+    return same(given, "x") || same(given, "a") || same(given, "x1") || same(given, "self");
+  if (same(parameter, "other")) return same(given, "x2");
+  return false;
+}
+
+int find_parameter(const Overload& overload, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) throw PythonError{};
+  for (int i = 0; i < overload.count; ++i)
+    if (same(overload.parameters[i].name, text)) return i;
+  for (int i = 0; i < overload.count; ++i)
+    if (is_alias(overload.parameters[i].name, text)) return i;
+  return -1;
+}
+
+bool is_real_number(PyObject* o) {
+  NumberKind kind = number_kind(o);
+  if (kind != NumberKind::None) return kind != NumberKind::Complex;
+  return is_tensor(o) && tensor_of(o).dim() == 0 && !tensor_of(o).requires_grad() &&
+         !tensor_of(o).is_complex();
+}
+
+bool is_scalar(PyObject* o) {
+  return is_number(o) || (is_tensor(o) && tensor_of(o).dim() == 0 && !tensor_of(o).requires_grad());
+}
+
+bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
+
+template <class Fits>
+bool all_of(PyObject* list, Fits fits) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  PyObject** items = PySequence_Fast_ITEMS(list);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!fits(items[i])) return false;
+  return true;
+}
+
+template <class... Parts>
+void explain(std::string* why, const Parts&... parts) {
+  if (!why) return;
+  std::ostringstream text;
+  (text << ... << parts);
+  *why = text.str();
+}
+
+}  // namespace
+
+// ---- fitting a call to an overload -------------------------------------------------------------
+
+int Arguments::parse(const Spec& spec, PyObject* self, PyObject* const* args, Py_ssize_t count,
+                     PyObject* names) {
+  const Call call{self, args, count, names};
+  spec_ = &spec;
+  for (int k = 0; k < spec.count; ++k) {
+    overload_ = &spec.overloads[k];
+    if (!fit(call, nullptr)) continue;
+    if (__builtin_expect(overridden_ || function_mode_active(), 0)) {
+      if (ask_subclasses(call) < 0) return -1;
+    }
+    return k;
+  }
+  return refuse(call);
+}
+
+bool Arguments::fit(const Call& call, std::string* why) {
+  const Overload& o = *overload_;
+  std::memset(slots_, 0, sizeof(PyObject*) * static_cast<size_t>(o.count));
+  overridden_ = false;
+  int at = 0;
+  if (call.self) slots_[at++] = call.self;
+  const Parameter* next = o.parameters + at;
+  const bool varargs = o.positional - at == 1 && next->kind == Kind::IntList && call.count > 0 &&
+                       (call.count > 1 || next->length < 0) && is_integer(call.args[0]);
+  if (varargs) {
+    if (!varargs_) {
+      varargs_ = checked(PyTuple_New(call.count)).release();
+      for (Py_ssize_t i = 0; i < call.count; ++i) {
+        Py_INCREF(call.args[i]);
+        PyTuple_SET_ITEM(varargs_, i, call.args[i]);
+      }
+    }
+    slots_[at] = varargs_;
+  } else if (__builtin_expect(call.count > o.positional - at, 0)) {
+    int most = o.positional - at;
+    explain(why, " takes ", most, " positional argument", most == 1 ? "" : "s", " but ", call.count,
+            call.count == 1 ? " was" : " were", " given");
+    return false;
+  } else {
+    for (Py_ssize_t i = 0; i < call.count; ++i) slots_[at + i] = call.args[i];
+  }
+  if (call.names && !place_keywords(call, why)) return false;
+  for (int i = 0; i < o.count; ++i) {
+    const Parameter& p = o.parameters[i];
+    if (!slots_[i]) {
+      if (p.has_default) continue;
+      explain(why, " missing 1 required positional arguments: \"", p.name, "\"");
+      return false;
+    }
+    if (accept(p, slots_[i])) continue;
+    if (why && i < o.positional && !call.self)
+      explain(why, ": argument '", p.name, "' (position ", i + 1, ") must be ", kind_name(p.kind), ", not ",
+              type_name(slots_[i]));
+    else if (why && i < o.positional)
+      explain(why, ": argument '", p.name, "' (position ", i, ") must be ", kind_name(p.kind), ", not ",
+              type_name(slots_[i]));
+    else
+      explain(why, ": argument '", p.name, "' must be ", kind_name(p.kind), ", not ", type_name(slots_[i]));
+    return false;
+  }
+  return true;
+}
+
+bool Arguments::place_keywords(const Call& call, std::string* why) {
+  for (Py_ssize_t j = 0; j < call.keywords(); ++j) {
+    PyObject* name = PyTuple_GET_ITEM(call.names, j);
+    int i = find_parameter(*overload_, name);
+    if (i < 0) {
+      explain(why, " got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'");
+      return false;
+    }
+    if (slots_[i]) {
+      explain(why, " got multiple values for argument '", overload_->parameters[i].name, "'");
+      return false;
+    }
+    slots_[i] = call.args[call.count + j];
+  }
+  return true;
+}
+
+bool Arguments::accept_other_tensor(PyObject* o) {
+  bool overrides = subclasses_enabled() && has_torch_function(o);
+  overridden_ = overridden_ || overrides;
+  return overrides || is_tensor(o);
+}
+
+bool Arguments::accept(const Parameter& p, PyObject* o) {
+  if (p.kind <= Kind::TensorList || p.kind == Kind::TensorOrNumber) {
+    if (__builtin_expect(is_exact_tensor(o), 1)) return p.kind != Kind::TensorList;
+  }
+  if (o == Py_None) return p.none;
+  switch (p.kind) {
+    case Kind::Tensor: return accept_other_tensor(o);
+    case Kind::TensorOrNumber: return is_number(o) || accept_other_tensor(o);
+    case Kind::Scalar: return is_scalar(o);
+    case Kind::Int: return is_integer(o);
+    case Kind::Float: return is_real_number(o);
+    case Kind::Bool: return PyBool_Check(o) || number_kind(o) == NumberKind::Bool;
+    case Kind::String: return PyUnicode_Check(o);
+    case Kind::DType: return is_dtype_like(o);
+    case Kind::Device: return is_device_like(o);
+    case Kind::Layout: return is_layout(o);
+    case Kind::MemoryFormat: return is_memory_format(o);
+    case Kind::Generator: return is_generator(o);
+    case Kind::Object: return true;
+    default: return accept_list(p, o);
+  }
+}
+
+bool Arguments::accept_list(const Parameter& p, PyObject* o) {
+  if (p.kind == Kind::IntList && p.length > 0 && is_integer(o)) return true;
+  if (p.kind == Kind::FloatList && p.length > 0 && is_real_number(o)) return true;
+  if (!is_list(o)) return p.kind == Kind::TensorList && !is_tensor(o) && accept_other_tensor(o);
+  switch (p.kind) {
+    case Kind::TensorList: return all_of(o, [&](PyObject* x) { return is_exact_tensor(x) || accept_other_tensor(x); });
+    case Kind::OptionalTensorList:
+      return all_of(o, [&](PyObject* x) { return x == Py_None || is_exact_tensor(x) || accept_other_tensor(x); });
+    case Kind::IntList: return all_of(o, is_integer);
+    case Kind::FloatList: return all_of(o, is_real_number);
+    default: return all_of(o, [](PyObject* x) { return PyBool_Check(x) != 0; });
+  }
+}
+
+// ---- calls that do not fit ---------------------------------------------------------------------
+
+int Arguments::refuse(const Call& call) {
+  std::string text = std::string(spec_->name) + "()";
+  std::string why;
+  if (spec_->count == 1) {
+    overload_ = spec_->overloads;
+    fit(call, &why);
+    check_type(false, text, why);
+  }
+  text += " received an invalid combination of arguments - got (";
+  for (Py_ssize_t i = 0; i < call.count + call.keywords(); ++i) {
+    if (i) text += ", ";
+    if (i >= call.count) text += to_string(PyTuple_GET_ITEM(call.names, i - call.count)) + "=";
+    text += type_name(call.args[i]);
+  }
+  text += "), but expected one of:";
+  for (int k = 0; k < spec_->count; ++k) {
+    overload_ = &spec_->overloads[k];
+    fit(call, &why);
+    text += std::string("\n * ") + overload_->signature + "\n     " + spec_->name + "()" + why;
+  }
+  fail(ErrorKind::Type, text);
+}
+
+void Arguments::overflow(int i) const {
+  fail(ErrorKind::Value, spec_->name, "(): argument '", overload_->parameters[i].name,
+       "' does not fit into 64 bits: Overflow when unpacking long long");
+}
+
+// ---- the subclass protocol -----------------------------------------------------------------------
+
+namespace {
+
+// rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being imported.
+Object public_function(const char* qualified) {
+  Object found = checked(PyImport_ImportModule("rushlight"));
+  std::string path = qualified;
+  for (size_t start = 0; start <= path.size();) {
+    size_t end = std::min(path.find('.', start), path.size());
+    found = checked(PyObject_GetAttrString(found.get(), path.substr(start, end - start).c_str()));
+    start = end + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+// 0 if nobody overrides after all; -1 when result_ (or an error) is set.
+int Arguments::ask_subclasses(const Call& call) {
+  Overriding found;
+  if (subclasses_enabled())
+    for (int i = 0; i < overload_->count; ++i)
+      if (slots_[i]) collect_overriding(slots_[i], found);
+  if (found.empty() && !function_mode_active()) return 0;
+  Object function = call.self ? checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name))
+                              : public_function(spec_->qualified);
+  Py_ssize_t first = call.self ? 1 : 0;
+  Object args = checked(PyTuple_New(call.count + first));
+  if (call.self) PyTuple_SET_ITEM(args.get(), 0, Object::share(call.self).release());
+  for (Py_ssize_t i = 0; i < call.count; ++i)
+    PyTuple_SET_ITEM(args.get(), first + i, Object::share(call.args[i]).release());
+  Object kwargs;
+  if (call.keywords()) kwargs = checked(PyDict_New());
+  for (Py_ssize_t j = 0; j < call.keywords(); ++j)
+    checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
+  result_ = call_torch_function(function.get(), found, args.get(), kwargs.get());
+  return -1;
+}
+
+// ---- readers -------------------------------------------------------------------------------------
+
+Tensor Arguments::tensor(int i) const {
+  PyObject* o = slots_[i];
+  return is_tensor(o) ? tensor_of(o) : wrap_number(to_scalar(o));
+}
+Tensor Arguments::tensor_or_none(int i) const { return given(i) ? tensor(i) : Tensor(); }
+
+TensorList Arguments::tensors(int i) const {
+  if (!given(i)) return {};
+  PyObject* list = slots_[i];
+  TensorList out;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  out.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    PyObject* member = PySequence_Fast_GET_ITEM(list, k);
+    out.push_back(member == Py_None ? Tensor() : tensor_of(member));
+  }
+  return out;
+}
+std::vector<Tensor> Arguments::tensors_or_none(int i) const { return tensors(i); }
+
+Scalar Arguments::scalar(int i) const { return to_scalar(slots_[i]); }
+std::optional<Scalar> Arguments::scalar_or_none(int i) const {
+  return given(i) ? std::optional<Scalar>(scalar(i)) : std::nullopt;
+}
+
+int64_t Arguments::integer(int i) const {
+  PyObject* o = slots_[i];
+  if (!PyLong_Check(o)) return to_int64(o);
+  int overflows = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(o, &overflows);
+  if (__builtin_expect(overflows, 0)) overflow(i);
+  return value;
+}
+std::optional<int64_t> Arguments::integer_or_none(int i) const {
+  return given(i) ? std::optional<int64_t>(integer(i)) : std::nullopt;
+}
+
+double Arguments::real(int i) const { return to_double(slots_[i]); }
+std::optional<double> Arguments::real_or_none(int i) const {
+  return given(i) ? std::optional<double>(real(i)) : std::nullopt;
+}
+
+bool Arguments::boolean(int i) const { return to_bool(slots_[i]); }
+std::optional<bool> Arguments::boolean_or_none(int i) const {
+  return given(i) ? std::optional<bool>(boolean(i)) : std::nullopt;
+}
+
+Dims Arguments::integers(int i) const {
+  PyObject* o = slots_[i];
+  if (!is_list(o)) return Dims(overload_->parameters[i].length, integer(i));
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  Dims dims(n);
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    PyObject* member = PySequence_Fast_GET_ITEM(o, k);
+    int overflows = 0;
+    dims[k] = PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows) : to_int64(member);
+    if (__builtin_expect(overflows, 0)) overflow(i);
+  }
+  return dims;
+}
+std::optional<Dims> Arguments::integers_or_none(int i) const {
+  return given(i) ? std::optional<Dims>(integers(i)) : std::nullopt;
+}
+
+std::vector<double> Arguments::reals(int i) const {
+  PyObject* o = slots_[i];
+  if (!is_list(o)) return std::vector<double>(static_cast<size_t>(overload_->parameters[i].length), real(i));
+  std::vector<double> out;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
+    out.push_back(to_double(PySequence_Fast_GET_ITEM(o, k)));
+  return out;
+}
+std::optional<std::vector<double>> Arguments::reals_or_none(int i) const {
+  return given(i) ? std::optional<std::vector<double>>(reals(i)) : std::nullopt;
+}
+
+std::string Arguments::text(int i) const { return to_string(slots_[i]); }
+std::optional<std::string> Arguments::text_or_none(int i) const {
+  return given(i) ? std::optional<std::string>(text(i)) : std::nullopt;
+}
+
+std::optional<rl::DType> Arguments::dtype_or_none(int i) const {
+  return given(i) ? std::optional<rl::DType>(to_dtype(slots_[i])) : std::nullopt;
+}
+std::optional<rl::Device> Arguments::device_or_none(int i) const {
+  return given(i) ? std::optional<rl::Device>(to_device(slots_[i])) : std::nullopt;
+}
+std::optional<MemoryFormat> Arguments::memory_format_or_none(int i) const {
+  return given(i) ? std::optional<MemoryFormat>(to_memory_format(slots_[i])) : std::nullopt;
+}
+rl::Generator* Arguments::generator_or_none(int i) const {
+  return given(i) ? to_generator(slots_[i]) : nullptr;
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,173 @@
+#include "bind/convert.h"
+
+#include <cstring>
+#include <limits>
+
+namespace rl::bind {
+
+namespace {
+
+bool starts_with(const char* text, const char* prefix) {
+  return std::strncmp(text, prefix, std::strlen(prefix)) == 0;
+}
+
+// By name, so that NumPy need not be imported: "numpy.float32", "numpy.bool" ...
+NumberKind numpy_scalar_kind(const char* name) {
+  if (starts_with(name, "bool")) return NumberKind::Bool;
+  if (starts_with(name, "float") || starts_with(name, "longdouble") || starts_with(name, "half"))
+    return NumberKind::Float;
+  if (starts_with(name, "complex") || starts_with(name, "clongdouble")) return NumberKind::Complex;
+  for (const char* prefix : {"int", "uint", "longlong", "ulonglong"})
+    if (starts_with(name, prefix)) return NumberKind::Int;
+  return NumberKind::None;
+}
+
+}  // namespace
+
+NumberKind number_kind_slow(PyObject* o) {
+  if (PyLong_Check(o)) return NumberKind::Int;
+  if (PyFloat_Check(o)) return NumberKind::Float;
+  if (PyComplex_Check(o)) return NumberKind::Complex;
+  if (is_tensor(o)) return NumberKind::None;
+  if (starts_with(Py_TYPE(o)->tp_name, "numpy.")) return numpy_scalar_kind(Py_TYPE(o)->tp_name + 6);
+  return PyIndex_Check(o) && !PySequence_Check(o) ? NumberKind::Int : NumberKind::None;
+}
+
+bool is_integer_tensor(const Tensor& t) {
+  return t.dim() == 0 && rl::is_integral(t.dtype()) && !t.requires_grad();
+}
+
+bool is_integer(PyObject* o) {
+  if (PyLong_CheckExact(o)) return true;
+  if (is_tensor(o)) return is_integer_tensor(tensor_of(o));
+  return number_kind(o) == NumberKind::Int;
+}
+
+int64_t to_int64(PyObject* o) {
+  if (is_tensor(o)) return item(tensor_of(o)).to<int64_t>();
+  Object index;
+  if (!PyLong_Check(o)) {
+    index = checked(PyNumber_Index(o));
+    o = index.get();
+  }
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  check_value(!overflow, "an integer does not fit into 64 bits");
+  if (value == -1 && PyErr_Occurred()) throw PythonError{};
+  return value;
+}
+
+double to_double(PyObject* o) {
+  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  if (is_tensor(o)) return item(tensor_of(o)).to<double>();
+  double value = PyFloat_AsDouble(o);
+  if (value == -1.0 && PyErr_Occurred()) throw PythonError{};
+  return value;
+}
+
+bool to_bool(PyObject* o) {
+  int truth = PyObject_IsTrue(o);
+  checked(truth);
+  return truth != 0;
+}
+
+Scalar to_scalar(PyObject* o) {
+  switch (number_kind(o)) {
+    case NumberKind::Float: return Scalar(to_double(o));
+    case NumberKind::Int: return Scalar(to_int64(o));
+    case NumberKind::Bool: return Scalar(to_bool(o));
+    case NumberKind::Complex: {
+      Py_complex c = PyComplex_AsCComplex(o);
+      if (c.real == -1.0 && PyErr_Occurred()) throw PythonError{};
+      return Scalar(complex128(c.real, c.imag));
+    }
+    case NumberKind::None: break;
+  }
+  check_type(is_tensor(o), "a number was expected, not ", type_name(o));
+  return item(tensor_of(o));
+}
+
+Dims to_dims(PyObject* sequence) {
+  Object fast = checked(PySequence_Fast(sequence, "a tuple or list of integers was expected"));
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+  Dims dims(n);
+  for (Py_ssize_t i = 0; i < n; ++i) dims[i] = to_int64(PySequence_Fast_GET_ITEM(fast.get(), i));
+  return dims;
+}
+
+std::string to_string(PyObject* o) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!text) throw PythonError{};
+  return {text, static_cast<size_t>(size)};
+}
+
+Scalar load_scalar(const void* p, DType t) {
+  Scalar value;
+  visit_all("item", t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T x = *static_cast<const T*>(p);
+    if constexpr (std::is_same_v<T, bool>) value = Scalar(x);
+    else if constexpr (std::is_integral_v<T>) value = Scalar(static_cast<int64_t>(x));
+    else if constexpr (is_complex_v<T>) value = Scalar(convert<complex128>(x));
+    else value = Scalar(static_cast<double>(x));
+  });
+  return value;
+}
+
+PyObject* load_object(const void* p, DType t) { return wrap(load_scalar(p, t)); }
+
+Scalar item(const Tensor& t) {
+  check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
+  return load_scalar(t.data<void>(), t.dtype());
+}
+
+namespace {
+
+// As torch: a negative number may wrap into an unsigned type, as far as its magnitude fits.
+template <class T>
+bool fits(const Scalar& value) {
+  constexpr auto most = static_cast<double>(std::numeric_limits<T>::max());
+  constexpr auto least = std::is_unsigned_v<T> ? -most : static_cast<double>(std::numeric_limits<T>::min());
+  if (sizeof(T) == 8 && !value.is_floating() && !value.is_complex()) return true;
+  double v = value.real();
+  return v > least - 1 && (sizeof(T) == 8 ? v < most : v < most + 1);
+}
+
+}  // namespace
+
+void store_scalar(void* p, DType t, const Scalar& value) {
+  check(!value.is_complex() || is_complex(t) || t == DType::Bool || value.to<complex128>().imag() == 0,
+        "value cannot be converted to type ", t, " without overflow");
+  visit_all("fill", t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      check(fits<T>(value), "value cannot be converted to type ", t, " without overflow");
+    *static_cast<T*>(p) = value.to<T>();
+  });
+}
+
+const char* type_name(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  const char* dot = std::strrchr(name, '.');
+  return dot && !starts_with(name, "numpy.") ? dot + 1 : name;
+}
+
+Object import_attribute(const char* module, const char* name) {
+  Object m = checked(PyImport_ImportModule(module));
+  return checked(PyObject_GetAttrString(m.get(), name));
+}
+
+PyObject* wrap(bool v) { return PyBool_FromLong(v); }
+PyObject* wrap(int64_t v) { return PyLong_FromLongLong(v); }
+PyObject* wrap(double v) { return PyFloat_FromDouble(v); }
+PyObject* wrap(const Scalar& v) {
+  if (v.is_bool()) return wrap(v.to<bool>());
+  if (v.is_integral()) return wrap(v.to<int64_t>());
+  if (v.is_floating()) return wrap(v.to<double>());
+  complex128 c = v.to<complex128>();
+  return PyComplex_FromDoubles(c.real(), c.imag());
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,69 @@
+#include "bind/errors.h"
+
+#include <new>
+
+#include "bind/convert.h"
+
+namespace rl::bind {
+
+namespace {
+
+PyObject* out_of_memory = nullptr;  // rushlight.OutOfMemoryError, a RuntimeError as in torch
+
+PyObject* python_class(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Runtime: return PyExc_RuntimeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory: return out_of_memory;
+    case ErrorKind::Overflow: return PyExc_OverflowError;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+CarriedError::State::~State() {
+  if (!type || !Py_IsInitialized()) return;
+  WithGil gil;
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+}
+
+CarriedError CarriedError::take() {
+  CarriedError error;
+  PyErr_Fetch(&error.state_->type, &error.state_->value, &error.state_->traceback);
+  return error;
+}
+
+void CarriedError::restore() const {
+  Py_XINCREF(state_->type);
+  Py_XINCREF(state_->value);
+  Py_XINCREF(state_->traceback);
+  PyErr_Restore(state_->type, state_->value, state_->traceback);
+}
+
+void set_error_from_current_exception() {
+  try {
+    throw;
+  } catch (const PythonError&) {
+  } catch (const CarriedError& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(python_class(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(out_of_memory, "not enough memory");
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+void init_errors(PyObject* module) {
+  out_of_memory = checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr)).release();
+  checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory));
+}
+
+}  // namespace rl::bind

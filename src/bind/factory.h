@@ -1,0 +1,25 @@
+// Tensors made of Python data: torch.tensor, as_tensor, from_numpy, frombuffer, DLPack.
+#pragma once
+#include <optional>
+
+#include "bind/python.h"
+#include "bind/registry.h"
+
+namespace rl::bind {
+
+// A copy of nested sequences, numbers, arrays or tensors; without a dtype it is inferred as torch does.
+Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+// The same, but sharing memory where dtype and device allow.
+Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+
+// Exchange with other libraries; src/bind/exchange.cpp.
+bool is_array(PyObject* o);                   // has __array_interface__: a NumPy array or scalar
+Tensor share_array(PyObject* o, bool warn_read_only);
+Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
+
+void register_factory(Registry& registry);
+void register_exchange(Registry& registry);
+void add_buffer_slots(PyTypeObject& type);
+void init_exchange(PyObject* module);
+
+}  // namespace rl::bind

@@ -1,0 +1,364 @@
+// Custom Functions. The context of a call (an instance of the user's class) belongs to the node that
+// the call records; ctx and grad_fn are the same object, as in torch.
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+
+#include "autograd/engine.h"
+#include "autograd/inplace.h"
+#include "autograd/saved_tensor.h"
+#include "bind/convert.h"
+#include "bind/errors.h"
+#include "bind/graph.h"
+#include "bind/types.h"
+
+
+namespace rl::bind {
+
+namespace {
+
+struct FunctionNode;
+
+struct Context {
+  PyObject_HEAD
+  FunctionNode* node;  // borrowed: the node owns the context
+  PyObject* weakrefs;
+  PyObject* to_save;
+  PyObject* dirty_tensors;
+  PyObject* non_differentiable;
+  PyObject* needs_input_grad;
+  PyObject* saved_for_forward;
+  char materialize_grads;
+};
+
+PyTypeObject* context_type = nullptr;
+
+Context* cast(PyObject* o) { return reinterpret_cast<Context*>(o); }
+
+// What the graph calls an op of the user's: "Exp" from class Exp. Nodes keep a pointer for good.
+const char* interned(const std::string& name) {
+  static std::unordered_set<std::string> names;
+  return names.insert(name).first->c_str();
+}
+
+// rushlight.autograd.Function, whose methods stand for "not defined by the user".
+PyObject* function_base() {
+  static PyObject* base = import_attribute("rushlight.autograd.function", "Function").release();
+  return base;
+}
+
+struct FunctionNode final : Node {
+  PyObject* context;            // owned
+  std::vector<bool> tensor_inputs;  // for each argument of forward: does it have an edge?
+  std::vector<bool> tensor_outputs;
+  std::vector<SavedTensor> saved;
+  bool materialize = true;
+
+  FunctionNode(const char* op, PyObject* ctx) : Node(op, 0), context(Object::share(ctx).release()) {
+    python = ctx;
+    cast(ctx)->node = this;
+  }
+  ~FunctionNode() override {
+    if (!Py_IsInitialized()) return;
+    WithGil gil;
+    cast(context)->node = nullptr;
+    Py_DECREF(context);
+  }
+
+  std::string name() const override { return std::string(op) + "Backward"; }
+  bool runs_without_gradient() const override { return true; }
+  void release_saved() override {
+    for (SavedTensor& t : saved) t.release();
+  }
+  void apply(Gradients& grads, Gradients& results) override {
+    WithGil gil;
+    try {
+      Object returned = call_backward(grads);
+      unpack(returned.get(), results);
+    } catch (const PythonError&) {
+      throw CarriedError::take();
+    }
+  }
+
+ private:
+  Object call_backward(const Gradients& grads) {
+    Object args = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1));
+    PyTuple_SET_ITEM(args.get(), 0, Object::share(context).release());
+    for (size_t i = 0; i < grads.size(); ++i) {
+      Tensor grad = grads[i];
+      if (!grad.defined() && materialize && tensor_outputs[i])
+        grad = engine_ops.zeros(outputs[i].sizes, {outputs[i].dtype, outputs[i].device});
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i) + 1, wrap(std::move(grad)));
+    }
+    return checked(PyObject_CallObject(backward_of(Py_TYPE(context)).get(), args.get()));
+  }
+
+  // cls.backward, or cls.vjp if that is what the user has defined.
+  static Object backward_of(PyTypeObject* type) {
+    auto* cls = reinterpret_cast<PyObject*>(type);
+    Object inherited = checked(PyObject_GetAttrString(function_base(), "backward"));
+    Object backward = checked(PyObject_GetAttrString(cls, "backward"));
+    return backward.get() == inherited.get() ? checked(PyObject_GetAttrString(cls, "vjp")) : std::move(backward);
+  }
+
+  void unpack(PyObject* returned, Gradients& results) const {
+    Object all = PyTuple_Check(returned) ? Object::share(returned) : checked(PyTuple_Pack(1, returned));
+    auto given = static_cast<size_t>(PyTuple_GET_SIZE(all.get())), wanted = tensor_inputs.size();
+    while (given > wanted && PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(given) - 1) == Py_None) --given;
+    check(given == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted, ", got ", given, ")");
+    size_t edge = 0;
+    for (size_t i = 0; i < wanted; ++i) {
+      PyObject* grad = PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(i));
+      check_type(grad == Py_None || is_tensor(grad), "function ", name(), " returned a gradient of type ", type_name(grad),
+                 " at position ", i + 1, ": expected Variable or None");
+      check(tensor_inputs[i] || grad == Py_None, "function ", name(), " returned a gradient different from None at position ", i + 1,
+            ", but the corresponding forward input was not a Variable");
+      if (!tensor_inputs[i]) continue;
+      if (grad != Py_None) results[edge] = tensor_of(grad);
+      ++edge;
+    }
+  }
+};
+
+// ---- one call of apply -----------------------------------------------------------------------------------
+
+bool holds(PyObject* tuple, const Tensor& t) {
+  if (!tuple || !PyTuple_Check(tuple)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(tuple, i);
+    if (is_tensor(o) && tensor_of(o).is_same(t)) return true;
+  }
+  return false;
+}
+
+Object tuple_attribute(PyObject* value, const char* name) {
+  if (!value || value == Py_None) return checked(PyTuple_New(0));
+  check_type(PyTuple_Check(value), name, " attribute of a Function's context is expected to be a tuple but is ", type_name(value));
+  return Object::share(value);
+}
+
+class Application {
+ public:
+  Application(PyTypeObject* cls, PyObject* const* args, Py_ssize_t count) : cls_(cls) {
+    inputs_ = checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(inputs_.get(), i, Object::share(args[i]).release());
+    Object none = checked(PyTuple_New(0));
+    context_ = checked(cls->tp_new(cls, none.get(), nullptr));
+    prepare(count);
+  }
+
+  PyObject* run() {
+    Object output = call_forward();
+    const bool single = !PyTuple_Check(output.get());
+    Object outputs = single ? checked(PyTuple_Pack(1, output.get())) : std::move(output);
+    mark_dirty();
+    Object results = checked(PyTuple_New(PyTuple_GET_SIZE(outputs.get())));
+    if (node_) declare_outputs(outputs.get());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs.get()); ++i)
+      PyTuple_SET_ITEM(results.get(), i, link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
+    if (node_) save();
+    Py_CLEAR(context()->to_save);
+    return single ? Object::share(PyTuple_GET_ITEM(results.get(), 0)).release() : results.release();
+  }
+
+ private:
+  Context* context() const { return cast(context_.get()); }
+
+  void prepare(Py_ssize_t count) {
+    Object needs = checked(PyTuple_New(count));
+    bool any = false;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs_.get(), i);
+      bool wanted = is_tensor(o) && requires_grad(tensor_of(o));
+      any = any || wanted;
+      PyTuple_SET_ITEM(needs.get(), i, wrap(wanted));
+    }
+    context()->needs_input_grad = needs.release();
+    if (!any || !grad_enabled()) return;
+    node_ = make_ref<FunctionNode>(interned(cls_->tp_name), context_.get());
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs_.get(), i);
+      node_->tensor_inputs.push_back(is_tensor(o));
+      if (is_tensor(o)) node_->add_input(tensor_of(o));
+    }
+  }
+
+  // forward(ctx, *args), or forward(*args) and setup_context(ctx, inputs, output).
+  Object call_forward() {
+    NoGradGuard guard;
+    auto* cls = reinterpret_cast<PyObject*>(cls_);
+    Object forward = checked(PyObject_GetAttrString(cls, "forward"));
+    Object inherited = checked(PyObject_GetAttrString(function_base(), "setup_context"));
+    Object setup = checked(PyObject_GetAttrString(cls, "setup_context"));
+    if (setup.get() == inherited.get()) {
+      Object first = checked(PyTuple_Pack(1, context_.get()));
+      Object args = checked(PySequence_Concat(first.get(), inputs_.get()));
+      return checked(PyObject_CallObject(forward.get(), args.get()));
+    }
+    Object output = checked(PyObject_CallObject(forward.get(), inputs_.get()));
+    checked(PyObject_CallFunctionObjArgs(setup.get(), context_.get(), inputs_.get(), output.get(), nullptr));
+    return output;
+  }
+
+  void mark_dirty() {
+    Object dirty = tuple_attribute(context()->dirty_tensors, "dirty_tensors");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dirty.get()); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(dirty.get(), i);
+      check_type(is_tensor(o), "mark_dirty can only accept variables, but argument ", i, " is of type ", type_name(o));
+      check_in_place(tensor_of(o), interned(cls_->tp_name), static_cast<bool>(node_));
+      bump_version(tensor_of(o), interned(cls_->tp_name));
+    }
+  }
+
+  void declare_outputs(PyObject* outputs) {
+    auto n = static_cast<size_t>(PyTuple_GET_SIZE(outputs));
+    node_->outputs.resize(n);
+    node_->materialize = context()->materialize_grads;
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(outputs, static_cast<Py_ssize_t>(i));
+      node_->tensor_outputs.push_back(is_tensor(o));
+      if (is_tensor(o)) node_->outputs[i] = {tensor_of(o).sizes(), tensor_of(o).dtype(), tensor_of(o).device()};
+    }
+  }
+
+  // Makes the node the producer of an output.
+  Object link(PyObject* output, uint32_t nr) {
+    if (!is_tensor(output)) return Object::share(output);
+    Tensor t = tensor_of(output);
+    const bool input = holds(inputs_.get(), t), dirty = holds(context()->dirty_tensors, t);
+    check(!dirty || input, "a tensor that was marked dirty is no input of ", cls_->tp_name,
+          ": only inputs may be given to ctx.mark_dirty()");
+    if (input && !dirty) {  // a view, so that the input itself keeps its history
+      NoGradGuard guard;
+      t = make_view(t, alias(t));
+      t.impl()->view_origin = ViewOrigin::CustomFunction;
+    }
+    const bool fixed = !is_differentiable(t.dtype()) || holds(context()->non_differentiable, tensor_of(output));
+    if (!node_ || fixed) {
+      if (fixed && !dirty && t.impl()->grad_fn) t = alias(t);
+      return checked(wrap(std::move(t)));
+    }
+    if (dirty) {
+      rebase_history(t, node_, nr);
+    } else {
+      set_history(t, node_, nr);
+      if (t.is_view()) t.impl()->view_origin = ViewOrigin::CustomFunction;
+    }
+    return checked(wrap(std::move(t)));
+  }
+
+  void save() {
+    Object list = tuple_attribute(context()->to_save, "to_save");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(list.get(), i);
+      check_type(o == Py_None || is_tensor(o), "save_for_backward can only save variables, but argument ", i, " is of type ", type_name(o));
+      Tensor t = o == Py_None ? Tensor() : tensor_of(o);
+      const bool is_output = t.defined() && t.impl()->grad_fn.get() == node_.get();
+      node_->saved.emplace_back();
+      node_->saved.back().save(t, is_output);
+    }
+  }
+
+  PyTypeObject* cls_;
+  Object inputs_, context_;
+  Ref<FunctionNode> node_;
+};
+
+PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    check_type(!names || PyTuple_GET_SIZE(names) == 0, "apply() takes no keyword arguments");
+    return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
+  });
+}
+
+// ---- the context -----------------------------------------------------------------------------------------
+
+PyObject* construct(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) cast(o)->materialize_grads = 1;
+  return o;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Context* c = cast(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(c->to_save);
+  Py_VISIT(c->dirty_tensors);
+  Py_VISIT(c->non_differentiable);
+  Py_VISIT(c->needs_input_grad);
+  Py_VISIT(c->saved_for_forward);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Context* c = cast(self);
+  Py_CLEAR(c->to_save);
+  Py_CLEAR(c->dirty_tensors);
+  Py_CLEAR(c->non_differentiable);
+  Py_CLEAR(c->needs_input_grad);
+  Py_CLEAR(c->saved_for_forward);
+  return 0;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (cast(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* saved_tensors(PyObject* self, void*) {
+  return guarded([&] {
+    FunctionNode* node = cast(self)->node;
+    if (!node) return PyTuple_New(0);
+    RunLock lock(*node);
+    node->check_unreleased();
+    TensorList tensors;
+    for (const SavedTensor& t : node->saved) tensors.push_back(t.unpack(*node));
+    return wrap(tensors);
+  });
+}
+
+PyGetSetDef attributes[] = {{"saved_tensors", saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
+                            {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {{"to_save", T_OBJECT, offsetof(Context, to_save), 0, nullptr},
+                         {"dirty_tensors", T_OBJECT, offsetof(Context, dirty_tensors), 0, nullptr},
+                         {"non_differentiable", T_OBJECT, offsetof(Context, non_differentiable), 0, nullptr},
+                         {"needs_input_grad", T_OBJECT, offsetof(Context, needs_input_grad), 0,
+                          "For each argument of forward, whether its gradient is wanted."},
+                         {"saved_for_forward", T_OBJECT, offsetof(Context, saved_for_forward), 0, nullptr},
+                         {"materialize_grads", T_BOOL, offsetof(Context, materialize_grads), 0, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef methods[] = {{"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply)),
+                          METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+                          "Runs forward and records a node that will run backward."},
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool is_context(PyObject* o) { return PyObject_TypeCheck(o, context_type); }
+Node* node_of_context(PyObject* o) { return cast(o)->node; }
+
+int visit_context(Node* node, visitproc visit, void* arg) {
+  auto* function = dynamic_cast<FunctionNode*>(node);
+  if (function) Py_VISIT(function->context);
+  return 0;
+}
+
+void init_function_type(PyObject* module, PyTypeObject* node_type) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                         {Py_tp_getset, attributes},
+                         {Py_tp_members, members},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
+  context_type = make_type(module, "rushlight.autograd._FunctionBase", sizeof(Context),
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots, node_type);
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,155 @@
+#include "core/generator.h"
+
+#include <memory>
+
+#include "bind/args.h"
+#include "bind/convert.h"
+#include "bind/types.h"
+
+namespace rl::bind {
+
+namespace {
+
+struct PyGenerator {
+  PyObject_HEAD
+  Generator* generator;
+  bool owned;  // false for the default generator
+};
+
+PyTypeObject* generator_type = nullptr;
+
+Generator& generator_of(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->generator; }
+
+PyObject* make(Generator* generator, bool owned) {
+  auto* o = PyObject_New(PyGenerator, generator_type);
+  if (!o) throw PythonError{};
+  o->generator = generator;
+  o->owned = owned;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device", nullptr};
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+  return guarded([&] {
+    check_type(!device || is_device_like(device), "Generator(): argument 'device' must be torch.device, not ", type_name(device ? device : Py_None));
+    check(!device || to_device(device).type == DeviceType::CPU, "Device type ", device ? to_device(device) : Device{},
+          " is not supported for torch.Generator() api.");
+    auto made = std::make_unique<Generator>();
+    return make(made.release(), true);
+  });
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  if (reinterpret_cast<PyGenerator*>(self)->owned) delete &generator_of(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// Seeds lie in [-2^63, 2^64); a negative one counts back from 2^64, as torch has it.
+uint64_t to_seed(PyObject* o) {
+  check_type(PyLong_Check(o) || number_kind(o) == NumberKind::Int || number_kind(o) == NumberKind::Float,
+             "manual_seed expected a long, but got ", type_name(o));
+  Object whole = checked(PyNumber_Long(o));
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(whole.get(), &overflow);
+  if (!overflow) return static_cast<uint64_t>(value);
+  uint64_t large = overflow > 0 ? PyLong_AsUnsignedLongLong(whole.get()) : 0;
+  bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  check_value(fits, "Overflow when unpacking long long: a seed must fit into 64 bits");
+  return large;
+}
+
+PyObject* manual_seed(PyObject* self, PyObject* seed) {
+  return guarded([&] {
+    uint64_t value = to_seed(seed);
+    std::lock_guard<std::mutex> lock(generator_of(self).mutex);
+    generator_of(self).manual_seed(value);
+    return Object::share(self).release();
+  });
+}
+
+PyObject* seed(PyObject* self, PyObject*) {
+  std::lock_guard<std::mutex> lock(generator_of(self).mutex);
+  return PyLong_FromUnsignedLongLong(generator_of(self).seed());
+}
+
+PyObject* initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed());
+}
+
+PyObject* get_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    std::lock_guard<std::mutex> lock(generator_of(self).mutex);
+    std::vector<uint8_t> state = generator_of(self).get_state();
+    const int64_t n = static_cast<int64_t>(state.size());
+    Tensor t = empty(Dims{n}, {DType::UInt8, {}});
+    std::copy(state.begin(), state.end(), t.data<uint8_t>());
+    return wrap(std::move(t));
+  });
+}
+
+PyObject* set_state(PyObject* self, PyObject* state) {
+  return guarded([&] {
+    check_type(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(state));
+    const Tensor& t = tensor_of(state);
+    check_type(t.dtype() == DType::UInt8 && !t.is_meta(), "RNG state must be a torch.ByteTensor");
+    check(t.is_contiguous(), "RNG state must be contiguous");
+    std::lock_guard<std::mutex> lock(generator_of(self).mutex);
+    generator_of(self).set_state(t.data<uint8_t>(), t.numel());
+    return Object::share(self).release();
+  });
+}
+
+PyObject* clone_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    auto copy = std::make_unique<Generator>();
+    std::lock_guard<std::mutex> lock(generator_of(self).mutex);
+    std::vector<uint8_t> state = generator_of(self).get_state();
+    copy->set_state(state.data(), static_cast<int64_t>(state.size()));
+    return make(copy.release(), true);
+  });
+}
+
+PyObject* get_device(PyObject*, void*) {
+  return guarded([] { return wrap(Device{}); });
+}
+
+// Pickles as a new generator and the state to give it.
+PyObject* reduce(PyObject* self, PyObject*) {
+  Object state(get_state(self, nullptr));
+  return state ? Py_BuildValue("O()N", generator_type, state.release()) : nullptr;
+}
+
+PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "manual_seed($self, seed)\n--\n\nStarts the sequence of this seed."},
+    {"seed", seed, METH_NOARGS, "seed($self)\n--\n\nStarts a sequence that nobody can predict and returns its seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed the sequence started from."},
+    {"get_state", get_state, METH_NOARGS, "get_state($self)\n--\n\nThe state as a tensor of bytes."},
+    {"set_state", set_state, METH_O, "set_state($self, state)\n--\n\nContinues from a state."},
+    {"__setstate__", set_state, METH_O, nullptr},
+    {"clone_state", clone_state, METH_NOARGS, "clone_state($self)\n--\n\nAnother generator in the same state."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool is_generator(PyObject* o) { return Py_TYPE(o) == generator_type; }
+rl::Generator* to_generator(PyObject* o) { return &generator_of(o); }
+
+void init_generator(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_getset, attributes},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
+  generator_type = make_type(module, "rushlight.Generator", sizeof(PyGenerator), Py_TPFLAGS_DEFAULT, slots);
+  Object standard = checked(make(&rl::default_generator(), false));
+  checked(PyModule_AddObjectRef(module, "default_generator", standard.get()));
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,44 @@
+// The autograd graph as Python sees it: nodes, hooks, custom Functions, the call of backward.
+#pragma once
+#include "autograd/node.h"
+#include "bind/object.h"
+#include "bind/python.h"
+
+namespace rl::bind {
+
+// ---- nodes: node_type.cpp ----------------------------------------------------------------------------
+PyObject* wrap_node(Node* node);  // None for nullptr; the same object while that lives
+Node* to_node(PyObject* o);       // of a node object or the context of a Function; PythonError else
+void init_node_type(PyObject* module);
+
+// ---- hooks: hooks.cpp --------------------------------------------------------------------------------
+// Each list of Python hooks is one C++ hook that holds an OrderedDict {id: callable}; a
+// RemovableHandle takes its entry out of that.
+PyObject* get_tensor_hooks(const Tensor& t);  // the dict, or None
+void set_tensor_hooks(const Tensor& t, PyObject* dict);
+PyObject* get_accumulate_hooks(const Tensor& t);
+void set_accumulate_hooks(const Tensor& t, PyObject* dict);
+// These add a callable and return its RemovableHandle.
+PyObject* add_python_hook(const Tensor& t, PyObject* callable);
+PyObject* add_accumulate_hook(const Tensor& t, PyObject* callable);
+PyObject* add_node_hook(Node* node, PyObject* callable, bool before);
+int visit_hooks(const Tensor& t, visitproc visit, void* arg);
+void clear_hooks(const Tensor& t);
+
+// ---- saved tensors: saved_hooks.cpp --------------------------------------------------------------------
+void init_saved_hooks(PyObject* module);
+
+// ---- custom Functions: function.cpp --------------------------------------------------------------------
+bool is_context(PyObject* o);
+Node* node_of_context(PyObject* o);  // nullptr if its node is gone
+int visit_context(Node* node, visitproc visit, void* arg);
+void init_function_type(PyObject* module, PyTypeObject* node_type);  // contexts are nodes to isinstance
+
+// ---- the engine: backward.cpp ------------------------------------------------------------------------
+void init_backward(PyObject* module);
+void init_source_tracing();  // source.cpp: the user's line, for errors
+
+// ---- elsewhere ---------------------------------------------------------------------------------------
+void change_requires_grad(const Tensor& t, bool value);
+
+}  // namespace rl::bind

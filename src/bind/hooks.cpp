@@ -1,0 +1,242 @@
+#include "autograd/meta.h"
+#include "bind/convert.h"
+#include "bind/errors.h"
+#include "bind/graph.h"
+
+namespace rl::bind {
+
+namespace {
+
+// The OrderedDict {id: callable} behind a list of hooks.
+class HookDict {
+ public:
+  explicit HookDict(Object dict) : dict_(std::move(dict)) {}
+  ~HookDict() {
+    if (!dict_) return;
+    if (!Py_IsInitialized()) {
+      dict_.release();
+      return;
+    }
+    WithGil gil;
+    dict_ = Object();
+  }
+  HookDict(const HookDict&) = delete;
+  HookDict& operator=(const HookDict&) = delete;
+
+  PyObject* get() const { return dict_.get(); }
+  // A list of its callables now: hooks may add and remove hooks.
+  Object callables() const { return checked(PyMapping_Values(dict_.get())); }
+  bool empty() const { return PyDict_GET_SIZE(dict_.get()) == 0; }
+
+ private:
+  Object dict_;
+};
+
+// Runs f with the GIL; a Python error leaves as a CarriedError, which may pass through the engine.
+template <class F>
+auto with_python(F&& f) {
+  WithGil gil;
+  try {
+    return f();
+  } catch (const PythonError&) {
+    throw CarriedError::take();
+  }
+}
+
+Tensor returned_tensor(PyObject* result) {
+  check_type(is_tensor(result), "expected Variable, but hook returned '", type_name(result), "'");
+  return tensor_of(result);
+}
+
+struct PythonTensorHook : TensorHook {
+  HookDict hooks;
+  explicit PythonTensorHook(Object dict) : hooks(std::move(dict)) {}
+
+  Tensor call(const Tensor& grad) override {
+    return with_python([&] {
+      Tensor current = grad;
+      bool changed = false;
+      if (hooks.empty()) return Tensor();
+      Object list = hooks.callables();
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        Object argument = checked(wrap(current));
+        Object result = checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
+        if (result.get() == Py_None) continue;
+        current = returned_tensor(result.get());
+        changed = true;
+      }
+      return changed ? current : Tensor();
+    });
+  }
+};
+
+struct PythonAccumulateHook : TensorHook {
+  HookDict hooks;
+  explicit PythonAccumulateHook(Object dict) : hooks(std::move(dict)) {}
+
+  Tensor call(const Tensor& leaf) override {
+    return with_python([&] {
+      if (hooks.empty()) return Tensor();
+      Object list = hooks.callables(), argument = checked(wrap(leaf));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        Object result = checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
+        check(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
+      }
+      return Tensor();
+    });
+  }
+};
+
+Object pack(const Gradients& grads) {
+  Object packed = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
+  for (size_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
+  return packed;
+}
+
+void unpack(PyObject* result, Gradients& into) {
+  Object all = PyTuple_Check(result) ? Object::share(result) : checked(PyTuple_Pack(1, result));
+  auto n = static_cast<size_t>(PyTuple_GET_SIZE(all.get()));
+  check(n == into.size(), "hook returned an incorrect number of values (got ", n, ", but expected ", into.size(), ")");
+  for (size_t i = 0; i < n; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(i));
+    into[i] = o == Py_None ? Tensor() : returned_tensor(o);
+  }
+}
+
+struct PythonNodeHook : NodeHook {
+  HookDict hooks;
+  bool before;
+  PythonNodeHook(Object dict, bool runs_before) : hooks(std::move(dict)), before(runs_before) {}
+
+  void call(Gradients& changed, const Gradients& grad_outputs) override {
+    with_python([&] {
+      if (hooks.empty()) return;
+      Object list = hooks.callables();
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        PyObject* hook = PyList_GET_ITEM(list.get(), i);
+        Object first = pack(changed);
+        Object result = before ? checked(PyObject_CallOneArg(hook, first.get()))
+                               : checked(PyObject_CallFunctionObjArgs(hook, first.get(), pack(grad_outputs).get(), nullptr));
+        if (result.get() != Py_None) unpack(result.get(), changed);
+      }
+    });
+  }
+};
+
+Object new_dict() {
+  static PyObject* type = import_attribute("collections", "OrderedDict").release();
+  return checked(PyObject_CallNoArgs(type));
+}
+
+PyObject* add_to(PyObject* dict, PyObject* callable) {
+  static PyObject* type = import_attribute("rushlight.utils.hooks", "RemovableHandle").release();
+  check_type(PyCallable_Check(callable), "a hook must be callable, not ", type_name(callable));
+  Object handle = checked(PyObject_CallOneArg(type, dict));
+  Object id = checked(PyObject_GetAttrString(handle.get(), "id"));
+  checked(PyObject_SetItem(dict, id.get(), callable));
+  return handle.release();
+}
+
+// The last hook of a list if it is a Python one, so that a new callable runs after all others.
+template <class Hook, class Pointer>
+Hook* last_of(const std::vector<Pointer>& list) {
+  return list.empty() ? nullptr : dynamic_cast<Hook*>(list.back().get());
+}
+
+PythonTensorHook* tensor_hook(const Tensor& t) {
+  Node* node = grad_fn(t);
+  if (!node) {
+    AutogradMeta* m = meta_or_null(t);
+    return m ? last_of<PythonTensorHook>(m->hooks) : nullptr;
+  }
+  if (!node->hook_lists) return nullptr;
+  const auto& list = node->hook_lists->tensor;
+  for (size_t i = list.size(); i-- > 0;)
+    if (list[i].nr == t.impl()->output_nr) return dynamic_cast<PythonTensorHook*>(list[i].hook.get());
+  return nullptr;
+}
+
+PythonAccumulateHook* accumulate_hook(const Tensor& t) {
+  AutogradMeta* m = meta_or_null(t);
+  return m ? last_of<PythonAccumulateHook>(m->after_accumulate) : nullptr;
+}
+
+PyObject* dict_or_none(const HookDict* hooks) { return Object::share(hooks ? hooks->get() : Py_None).release(); }
+
+Object as_dict(PyObject* given) {
+  check_type(PyDict_Check(given), "hooks must be an OrderedDict, not ", type_name(given));
+  return Object::share(given);
+}
+
+}  // namespace
+
+PyObject* get_tensor_hooks(const Tensor& t) {
+  auto* hook = tensor_hook(t);
+  return dict_or_none(hook ? &hook->hooks : nullptr);
+}
+
+void set_tensor_hooks(const Tensor& t, PyObject* dict) {
+  if (dict != Py_None) return add_tensor_hook(t, std::make_shared<PythonTensorHook>(as_dict(dict)));
+  if (auto* hook = tensor_hook(t)) PyDict_Clear(hook->hooks.get());
+}
+
+PyObject* get_accumulate_hooks(const Tensor& t) {
+  auto* hook = accumulate_hook(t);
+  return dict_or_none(hook ? &hook->hooks : nullptr);
+}
+
+void set_accumulate_hooks(const Tensor& t, PyObject* dict) {
+  if (dict != Py_None) meta(t).after_accumulate.push_back(std::make_shared<PythonAccumulateHook>(as_dict(dict)));
+  else if (auto* hook = accumulate_hook(t)) PyDict_Clear(hook->hooks.get());
+}
+
+PyObject* add_python_hook(const Tensor& t, PyObject* callable) {
+  check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  auto* hook = tensor_hook(t);
+  if (!hook) {
+    auto fresh = std::make_shared<PythonTensorHook>(new_dict());
+    hook = fresh.get();
+    add_tensor_hook(t, std::move(fresh));
+  }
+  return add_to(hook->hooks.get(), callable);
+}
+
+PyObject* add_accumulate_hook(const Tensor& t, PyObject* callable) {
+  check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  check(!grad_fn(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+  auto* hook = accumulate_hook(t);
+  if (!hook) {
+    auto fresh = std::make_shared<PythonAccumulateHook>(new_dict());
+    hook = fresh.get();
+    meta(t).after_accumulate.push_back(std::move(fresh));
+  }
+  return add_to(hook->hooks.get(), callable);
+}
+
+PyObject* add_node_hook(Node* node, PyObject* callable, bool before) {
+  auto& list = before ? node->hooks().before : node->hooks().after;
+  auto* hook = last_of<PythonNodeHook>(list);
+  if (!hook) {
+    auto fresh = std::make_shared<PythonNodeHook>(new_dict(), before);
+    hook = fresh.get();
+    list.push_back(std::move(fresh));
+  }
+  return add_to(hook->hooks.get(), callable);
+}
+
+int visit_hooks(const Tensor& t, visitproc visit, void* arg) {
+  AutogradMeta* m = meta_or_null(t);
+  if (!m) return 0;
+  if (auto* hook = last_of<PythonTensorHook>(m->hooks)) Py_VISIT(hook->hooks.get());
+  if (auto* hook = last_of<PythonAccumulateHook>(m->after_accumulate)) Py_VISIT(hook->hooks.get());
+  return 0;
+}
+
+void clear_hooks(const Tensor& t) {
+  AutogradMeta* m = meta_or_null(t);
+  if (!m) return;
+  auto hooks = std::move(m->hooks);
+  auto after = std::move(m->after_accumulate);
+}
+
+}  // namespace rl::bind

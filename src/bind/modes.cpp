@@ -1,0 +1,169 @@
+// Switches and statistics: what _C exports besides types and ops.
+#include "bind/modes.h"
+
+#include "autograd/node.h"
+#include "bind/convert.h"
+#include "bind/object.h"
+#include "bind/types.h"
+#include "core/parallel.h"
+
+namespace rl::bind {
+
+namespace {
+
+bool to_flag(PyObject* o, const char* function, const char* argument) {
+  check_type(PyBool_Check(o), function, "(): argument '", argument, "' (position 1) must be bool, not ", type_name(o));
+  return o == Py_True;
+}
+
+void set_bit(ModeBit bit, bool on) {
+  if (on) mode() |= bit;
+  else mode() &= ~static_cast<uint32_t>(bit);
+}
+
+template <ModeBit bit>
+PyObject* has_bit(PyObject*, PyObject*) {
+  return PyBool_FromLong(mode() & bit);
+}
+
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
+
+PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
+  return guarded([&]() -> PyObject* {
+    set_bit(NoGrad, !to_flag(enabled, "set_grad_enabled", "enabled"));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_inference_mode(PyObject*, PyObject* enabled) {
+  return guarded([&]() -> PyObject* {
+    set_bit(Inference, to_flag(enabled, "set_inference_mode", "mode"));
+    Py_RETURN_NONE;
+  });
+}
+
+bool check_nan = true;
+
+PyObject* set_anomaly_enabled(PyObject*, PyObject* args) {
+  int on, nan = 1;
+  if (!PyArg_ParseTuple(args, "p|p", &on, &nan)) return nullptr;
+  set_bit(Anomaly, on);
+  check_nan = nan;
+  Py_RETURN_NONE;
+}
+
+PyObject* is_check_nan_enabled(PyObject*, PyObject*) { return PyBool_FromLong(check_nan); }
+
+PyObject* get_default_dtype(PyObject*, PyObject*) {
+  return guarded([] { return wrap(default_dtype()); });
+}
+
+PyObject* set_default_dtype(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    check_type(is_dtype(o), "invalid dtype object: only floating-point types are supported as the default type");
+    DType t = to_dtype(o);
+    check_type(rl::is_floating(t), "only floating-point types are supported as the default type");
+    rl::set_default_dtype(t);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+
+PyObject* set_num_threads(PyObject*, PyObject* n) {
+  return guarded([&]() -> PyObject* {
+    check(is_integer(n), "set_num_threads expects an int, but got ", type_name(n));
+    int64_t count = to_int64(n);
+    check(count > 0 && count <= 1024, "set_num_threads expects a positive integer (up to 1024), got ", count);
+    rl::set_num_threads(static_cast<int>(count));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* memory_statistics(PyObject*, PyObject*) {
+  MemoryStats s = memory_stats();
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(s.allocated), "peak",
+                       static_cast<long long>(s.peak), "cached", static_cast<long long>(s.cached), "allocations",
+                       static_cast<long long>(s.allocations), "system_allocations", static_cast<long long>(s.system_allocations));
+}
+
+PyObject* empty_memory_cache(PyObject*, PyObject*) {
+  empty_cache();
+  Py_RETURN_NONE;
+}
+
+PyObject* reset_peak(PyObject*, PyObject*) {
+  reset_peak_memory();
+  Py_RETURN_NONE;
+}
+
+PyObject* count_tensors(PyObject*, PyObject*) { return PyLong_FromLongLong(live_tensors()); }
+PyObject* count_nodes(PyObject*, PyObject*) { return PyLong_FromLongLong(live_nodes()); }
+PyObject* count_storages(PyObject*, PyObject*) { return PyLong_FromLongLong(live_storages()); }
+
+// ---- context managers over the mode word -------------------------------------------------------------
+
+struct ModeScope {
+  PyObject_HEAD
+  uint32_t saved;
+};
+
+template <uint32_t set, uint32_t cleared>
+PyObject* enter(PyObject* self, PyObject*) {
+  reinterpret_cast<ModeScope*>(self)->saved = mode();
+  mode() = (mode() | set) & ~cleared;
+  return Object::share(self).release();
+}
+
+template <uint32_t touched>
+PyObject* leave(PyObject* self, PyObject*) {
+  mode() = (mode() & ~touched) | (reinterpret_cast<ModeScope*>(self)->saved & touched);
+  Py_RETURN_NONE;
+}
+
+template <uint32_t set, uint32_t cleared>
+void add_scope(PyObject* module, const char* name) {
+  static PyMethodDef methods[] = {{"__enter__", enter<set, cleared>, METH_NOARGS, nullptr},
+                                  {"__exit__", leave<set | cleared>, METH_VARARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)}, {Py_tp_methods, methods}, {0, nullptr}};
+  make_type(module, name, sizeof(ModeScope), Py_TPFLAGS_DEFAULT, slots);
+}
+
+// Found under these names in rushlight itself.
+PyMethodDef public_functions[] = {
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, "get_default_dtype()\n--\n\nThe dtype that Python floats get."},
+    {"set_default_dtype", set_default_dtype, METH_O, "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."},
+    {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads an op may use."},
+    {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n)\n--\n\nSets how many threads an op may use."},
+    {"memory_stats", memory_statistics, METH_NOARGS, "memory_stats()\n--\n\nBytes held by tensors and by the cache of the CPU allocator."},
+    {"empty_cache", empty_memory_cache, METH_NOARGS, "empty_cache()\n--\n\nGives cached memory back to the system."},
+    {"reset_peak_memory_stats", reset_peak, METH_NOARGS, "reset_peak_memory_stats()\n--\n\nStarts the peak anew."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
+    {"set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS, "is_inference_mode_enabled()\n--\n\nWhether inference mode is on."},
+    {"set_inference_mode", set_inference_mode, METH_O, nullptr},
+    {"is_anomaly_enabled", has_bit<Anomaly>, METH_NOARGS, nullptr},
+    {"is_anomaly_check_nan_enabled", is_check_nan_enabled, METH_NOARGS, nullptr},
+    {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
+    {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
+    {"_live_nodes", count_nodes, METH_NOARGS, nullptr},
+    {"_live_storages", count_storages, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_modes(PyObject* module, PyObject* rushlight) {
+  checked(PyModule_AddFunctions(module, functions));
+  for (PyMethodDef* d = public_functions; d->ml_name; ++d) {
+    Object function = checked(PyCFunction_NewEx(d, nullptr, Object(PyUnicode_FromString("rushlight")).get()));
+    checked(PyDict_SetItemString(rushlight, d->ml_name, function.get()));
+  }
+  add_scope<NoTorchFunction, 0>(module, "rushlight._C.DisableTorchFunctionSubclass");
+  add_scope<NoTorchFunction, FunctionMode>(module, "rushlight._C.DisableTorchFunction");
+}
+
+}  // namespace rl::bind

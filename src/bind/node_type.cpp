@@ -1,0 +1,163 @@
+// Graph nodes as Python objects: tensor.grad_fn.
+#include <string>
+#include <unordered_map>
+
+#include "autograd/meta.h"
+#include "bind/convert.h"
+#include "bind/graph.h"
+#include "bind/types.h"
+
+
+namespace rl::bind {
+
+namespace {
+
+struct PyNode {
+  PyObject_HEAD
+  Node* node;  // owns a count
+  PyObject* weakrefs;
+};
+
+PyTypeObject* node_type = nullptr;
+
+void destroy(PyObject* self) {
+  auto* o = reinterpret_cast<PyNode*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (o->weakrefs) PyObject_ClearWeakRefs(self);
+  if (o->node) {
+    o->node->python = nullptr;
+    Ref<Node>::adopt(o->node);
+  }
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// One class per kind of node, so that type(y.grad_fn).__name__ is "MulBackward0".
+PyTypeObject* type_named(const std::string& name) {
+  static std::unordered_map<std::string, PyTypeObject*> types;
+  PyTypeObject*& type = types[name];
+  if (!type) {
+    PyType_Slot slots[] = {{0, nullptr}};
+    static std::unordered_map<std::string, std::string> qualified;  // Python keeps a pointer to the name
+    std::string& full = qualified[name];
+    full = "rushlight.autograd." + name;
+    type = make_type(nullptr, full.c_str(), sizeof(PyNode), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
+  }
+  return type;
+}
+
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", to_node(self)->name().c_str(), self);
+}
+
+PyObject* name(PyObject* self, PyObject*) {
+  return guarded([&] { return PyUnicode_FromString(to_node(self)->name().c_str()); });
+}
+
+PyObject* next_functions(PyObject* self, void*) {
+  return guarded([&] {
+    Node* node = to_node(self);
+    Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(node->edges.size())));
+    for (size_t i = 0; i < node->edges.size(); ++i) {
+      const Edge& edge = node->edges[i];
+      Object pair = checked(Py_BuildValue("(NI)", wrap_node(edge.node.get()), edge.nr));
+      PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), pair.release());
+    }
+    return all.release();
+  });
+}
+
+PyObject* metadata(PyObject* self, void*) {
+  return guarded([&] {
+    Node* node = to_node(self);
+    if (!node->metadata) node->metadata = checked(PyDict_New()).release();
+    return Object::share(static_cast<PyObject*>(node->metadata)).release();
+  });
+}
+
+PyObject* variable(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = to_node(self);
+    if (node->is_accumulator()) return wrap(static_cast<AccumulateGrad*>(node)->variable);
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", node->name().c_str());
+    return nullptr;
+  });
+}
+
+PyObject* sequence_nr(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromUnsignedLongLong(to_node(self)->sequence); });
+}
+
+PyObject* requires_grad_of(PyObject*, void*) { Py_RETURN_TRUE; }
+
+PyObject* register_hook(PyObject* self, PyObject* hook) {
+  return guarded([&] { return add_node_hook(to_node(self), hook, false); });
+}
+PyObject* register_prehook(PyObject* self, PyObject* hook) {
+  return guarded([&] { return add_node_hook(to_node(self), hook, true); });
+}
+
+PyObject* where(PyObject* self, void*) {
+  return guarded([&] { return PyUnicode_FromString(describe(to_node(self)->where).c_str()); });
+}
+
+PyGetSetDef attributes[] = {
+    {"next_functions", next_functions, nullptr, "The nodes that the gradients of the inputs go to.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for the user's notes.", nullptr},
+    {"variable", variable, nullptr, "The leaf that an accumulator adds to.", nullptr},
+    {"requires_grad", requires_grad_of, nullptr, nullptr, nullptr},
+    {"where", where, nullptr, "The line of the program that called the op, if it was recorded.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {
+    {"name", name, METH_NOARGS, "name($self)\n--\n\nThe name of the node, such as \"MulBackward0\"."},
+    {"_sequence_nr", sequence_nr, METH_NOARGS, nullptr},
+    {"register_hook", register_hook, METH_O,
+     "register_hook($self, hook)\n--\n\nCalls hook(grad_inputs, grad_outputs) after the node has run. Returns a handle."},
+    {"register_prehook", register_prehook, METH_O,
+     "register_prehook($self, hook)\n--\n\nCalls hook(grad_outputs) before the node runs. Returns a handle."},
+    {nullptr, nullptr, 0, nullptr}};
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+void release_metadata(void* dict) {
+  if (!Py_IsInitialized()) return;
+  WithGil gil;
+  Py_DECREF(static_cast<PyObject*>(dict));
+}
+
+}  // namespace
+
+PyObject* wrap_node(Node* node) {
+  if (!node) Py_RETURN_NONE;
+  if (node->python) return Object::share(static_cast<PyObject*>(node->python)).release();
+  PyTypeObject* type = type_named(node->name());
+  auto* o = PyObject_New(PyNode, type);
+  if (!o) throw PythonError{};
+  o->node = Ref<Node>::share(node).release();
+  o->weakrefs = nullptr;
+  node->python = o;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+Node* to_node(PyObject* o) {
+  check_type(PyObject_TypeCheck(o, node_type), "expected a graph node, got ", type_name(o));
+  if (!is_context(o)) return reinterpret_cast<PyNode*>(o)->node;
+  Node* node = node_of_context(o);
+  check(node != nullptr, "the graph node of this ", type_name(o), " is gone: it has not run yet, or its outputs have died");
+  return node;
+}
+
+void init_node_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_getset, attributes},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {0, nullptr}};
+  node_type = make_type(module, "rushlight.autograd.Node", sizeof(PyNode),
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+  release_node_metadata = release_metadata;
+  init_function_type(module, node_type);
+}
+
+}  // namespace rl::bind

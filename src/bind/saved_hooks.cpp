@@ -1,0 +1,121 @@
+// torch.autograd.graph.saved_tensors_hooks: pack and unpack functions of the user.
+#include "autograd/saved_tensor.h"
+#include "bind/convert.h"
+#include "bind/errors.h"
+#include "bind/graph.h"
+
+namespace rl::bind {
+
+namespace {
+
+constexpr const char* stack_key = "rushlight.saved_tensors_hooks";
+constexpr const char* disabled_key = "rushlight.saved_tensors_hooks_disabled";
+
+PyObject* thread_dict() {
+  PyObject* dict = PyThreadState_GetDict();
+  if (!dict) throw PythonError{};
+  return dict;
+}
+
+// Pairs (pack, unpack) of this thread, the innermost last; borrowed.
+PyObject* stack() {
+  PyObject* dict = thread_dict();
+  if (PyObject* found = PyDict_GetItemString(dict, stack_key)) return found;
+  Object fresh = checked(PyList_New(0));
+  checked(PyDict_SetItemString(dict, stack_key, fresh.get()));
+  return fresh.get();
+}
+
+struct PythonPacked : PackedTensor {
+  PyObject *packed, *unpacker;  // owned
+  PythonPacked(PyObject* p, PyObject* u) : packed(p), unpacker(u) {}
+  ~PythonPacked() override {
+    if (!Py_IsInitialized()) return;
+    WithGil gil;
+    Py_DECREF(packed);
+    Py_DECREF(unpacker);
+  }
+
+  Tensor unpack() override {
+    WithGil gil;
+    Object result(PyObject_CallOneArg(unpacker, packed));
+    if (!result) throw CarriedError::take();
+    check_type(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+               type_name(result.get()));
+    return tensor_of(result.get());
+  }
+};
+
+std::unique_ptr<PackedTensor> pack(const Tensor& t) {
+  WithGil gil;
+  PyObject* list = stack();
+  Py_ssize_t n = PyList_GET_SIZE(list);
+  if (n == 0) return nullptr;
+  Object pair = Object::share(PyList_GET_ITEM(list, n - 1));
+  Object argument(wrap(t));
+  Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get()) : nullptr);
+  if (!packed) throw CarriedError::take();
+  return std::make_unique<PythonPacked>(packed.release(), Object::share(PyTuple_GET_ITEM(pair.get(), 1)).release());
+}
+
+PyObject* push(PyObject*, PyObject* args) {
+  PyObject *packer, *unpacker;
+  if (!PyArg_ParseTuple(args, "OO", &packer, &unpacker)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    if (PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key)) fail(ErrorKind::Runtime, to_string(why));
+    check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker), "saved_tensors_hooks: both hooks must be callable");
+    Object pair = checked(PyTuple_Pack(2, packer, unpacker));
+    checked(PyList_Append(stack(), pair.get()));
+    mode() |= SavedHooks;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* pop(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject* list = stack();
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    check(n > 0, "no saved_tensors_hooks are active");
+    checked(PyList_SetSlice(list, n - 1, n, nullptr));
+    if (n == 1) mode() &= ~SavedHooks;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* disable(PyObject*, PyObject* message) {
+  return guarded([&]() -> PyObject* {
+    check(PyList_GET_SIZE(stack()) == 0, to_string(message));
+    checked(PyDict_SetItemString(thread_dict(), disabled_key, message));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* enable(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (PyDict_GetItemString(thread_dict(), disabled_key)) checked(PyDict_DelItemString(thread_dict(), disabled_key));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* disabled(PyObject*, PyObject*) {
+  return guarded([&] {
+    PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key);
+    return Object::share(why ? why : Py_None).release();
+  });
+}
+
+PyMethodDef functions[] = {{"push_saved_tensors_hooks", push, METH_VARARGS, nullptr},
+                           {"pop_saved_tensors_hooks", pop, METH_NOARGS, nullptr},
+                           {"disable_saved_tensors_hooks", disable, METH_O, nullptr},
+                           {"enable_saved_tensors_hooks", enable, METH_NOARGS, nullptr},
+                           {"saved_tensors_hooks_disabled", disabled, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_saved_hooks(PyObject* module) {
+  pack_saved = pack;
+  checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace rl::bind

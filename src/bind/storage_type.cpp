@@ -1,0 +1,164 @@
+#include "bind/storage_type.h"
+
+#include <cstring>
+
+#include "bind/convert.h"
+#include "bind/errors.h"
+#include "bind/types.h"
+
+namespace rl::bind {
+
+namespace {
+
+struct PyStorage {
+  PyObject_HEAD
+  Storage* storage;  // owns a count
+};
+
+PyTypeObject* storage_type = nullptr;
+
+Storage* storage_of(PyObject* o) { return reinterpret_cast<PyStorage*>(o)->storage; }
+unsigned char* bytes_of(PyObject* o) { return static_cast<unsigned char*>(storage_of(o)->data); }
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Storage* storage = storage_of(self);
+  if (storage->python == self) storage->python = nullptr;
+  Ref<Storage>::adopt(storage);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* wrap_fresh(Ref<Storage> storage) {
+  auto* o = PyObject_New(PyStorage, storage_type);
+  if (!o) throw PythonError{};
+  o->storage = storage.release();
+  o->storage->python = o;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+// UntypedStorage(nbytes=0)
+PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"size", nullptr};
+  Py_ssize_t size = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|n:UntypedStorage", const_cast<char**>(names), &size)) return nullptr;
+  return guarded([&] {
+    check(size >= 0, "UntypedStorage: negative size ", size);
+    return wrap_fresh(Storage::create(size));
+  });
+}
+
+Py_ssize_t length(PyObject* self) { return storage_of(self)->nbytes; }
+
+int64_t checked_index(PyObject* self, PyObject* index) {
+  int64_t n = storage_of(self)->nbytes, i = to_int64(index);
+  check_index(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
+  check_implemented(!storage_of(self)->device.is_meta(), "a storage of the meta device has no bytes");
+  return i < 0 ? i + n : i;
+}
+
+PyObject* get_item(PyObject* self, PyObject* index) {
+  return guarded([&] { return wrap(int64_t(bytes_of(self)[checked_index(self, index)])); });
+}
+
+int set_item(PyObject* self, PyObject* index, PyObject* value) {
+  Object done(guarded([&]() -> PyObject* {
+    check_type(value != nullptr, "UntypedStorage does not support deleting bytes");
+    check(!storage_of(self)->read_only, "UntypedStorage: the memory is read-only");
+    int64_t byte = to_int64(value);
+    check_value(byte >= 0 && byte < 256, "UntypedStorage: a byte must be in [0, 255], got ", byte);
+    bytes_of(self)[checked_index(self, index)] = static_cast<unsigned char>(byte);
+    storage_of(self)->version.fetch_add(1, std::memory_order_relaxed);
+    Py_RETURN_NONE;
+  }));
+  return done ? 0 : -1;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  Storage* s = storage_of(self);
+  if (s->device.is_meta()) {
+    PyErr_SetString(PyExc_BufferError, "a storage of the meta device has no bytes");
+    return -1;
+  }
+  s->resizable = false;
+  return PyBuffer_FillInfo(view, self, s->data, s->nbytes, s->read_only, flags);
+}
+
+PyObject* nbytes(PyObject* self, PyObject*) { return wrap(storage_of(self)->nbytes); }
+PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self)->data); }
+PyObject* resizable(PyObject* self, PyObject*) { return wrap(storage_of(self)->resizable); }
+PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+
+PyObject* clone(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Storage* s = storage_of(self);
+    Ref<Storage> copy = Storage::create(s->nbytes, s->device);
+    if (copy->data && s->nbytes) std::memcpy(copy->data, s->data, static_cast<size_t>(s->nbytes));
+    return wrap_fresh(std::move(copy));
+  });
+}
+
+PyObject* resize(PyObject* self, PyObject* size) {
+  return guarded([&] {
+    int64_t n = to_int64(size);
+    check(n >= 0, "resize_: negative size ", n);
+    // Tensors keep the address of their first element: they would look at freed memory.
+    check(storage_of(self)->refs.load() == 1 || n == storage_of(self)->nbytes,
+          "resize_: this storage is in use by tensors; resize those");
+    storage_of(self)->resize(n);
+    return Object::share(self).release();
+  });
+}
+
+PyObject* to_list(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Object bytes = checked(PyBytes_FromStringAndSize(static_cast<const char*>(storage_of(self)->data), storage_of(self)->nbytes));
+    return PySequence_List(bytes.get());
+  });
+}
+
+PyObject* get_device(PyObject* self, void*) {
+  return guarded([&] { return wrap(storage_of(self)->device); });
+}
+PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }
+
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("[torch.storage.UntypedStorage(device=%s) of size %zd]",
+                              to_string(storage_of(self)->device).c_str(), static_cast<Py_ssize_t>(storage_of(self)->nbytes));
+}
+
+PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
+                            {"_cdata", get_cdata, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."},
+                         {"size", nbytes, METH_NOARGS, "The number of bytes."},
+                         {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
+                         {"resizable", resizable, METH_NOARGS, "Whether it owns its memory."},
+                         {"is_shared", is_shared, METH_NOARGS, nullptr},
+                         {"clone", clone, METH_NOARGS, "A copy."},
+                         {"resize_", resize, METH_O, "Changes the number of bytes."},
+                         {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* wrap_storage(const Ref<Storage>& storage) {
+  if (auto* known = static_cast<PyObject*>(storage->python)) return Object::share(known).release();
+  return wrap_fresh(storage);
+}
+
+void init_storage_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_mp_length, reinterpret_cast<void*>(length)},
+                         {Py_mp_subscript, reinterpret_cast<void*>(get_item)},
+                         {Py_mp_ass_subscript, reinterpret_cast<void*>(set_item)},
+                         {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                         {Py_tp_getset, attributes},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
+  storage_type = make_type(module, "rushlight.UntypedStorage", sizeof(PyStorage), Py_TPFLAGS_DEFAULT, slots);
+}
+
+}  // namespace rl::bind

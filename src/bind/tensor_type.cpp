@@ -1,0 +1,278 @@
+#include "bind/tensor_type.h"
+
+#include <cstring>
+
+#include "autograd/inplace.h"
+#include "bind/convert.h"
+#include "bind/factory.h"
+#include "bind/graph.h"
+#include "bind/registry.h"
+#include "bind/torch_function.h"
+
+
+namespace rl::bind {
+
+PyTypeObject* tensor_base_type = nullptr;
+PyTypeObject* tensor_meta_type = nullptr;
+PyTypeObject* tensor_type = nullptr;
+PyTypeObject* parameter_type = nullptr;
+
+namespace {
+
+PyTypeObject base_type;
+
+// ---- objects ---------------------------------------------------------------------------------
+
+PyTensor* cast(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+
+// Memory of dead objects of exactly Tensor, for the next ones.
+constexpr int pool_capacity = 256;
+PyTensor* pool[pool_capacity];
+int pool_size = 0;
+
+PyTensor* allocate(PyTypeObject* type) {
+  PyTensor* self;
+  if (type == tensor_type && pool_size) {
+    self = pool[--pool_size];
+    PyObject_Init(reinterpret_cast<PyObject*>(self), type);
+  } else {
+    self = reinterpret_cast<PyTensor*>(type == tensor_type || type == parameter_type
+                                           ? reinterpret_cast<PyObject*>(PyObject_GC_New(PyTensor, type))
+                                           : type->tp_alloc(type, 0));
+    if (!self) throw PythonError{};
+  }
+  self->dict = self->weakrefs = nullptr;
+  return self;
+}
+
+bool has_python_state(PyTensor* self) {
+  return Py_TYPE(self) != tensor_type || self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict));
+}
+
+// When Python lets go of an object whose tensor lives on in the graph, the tensor takes the object
+// over, so that its attributes, its class and its identity survive.
+bool hand_over_to_impl(PyTensor* self) {
+  TensorImpl* impl = self->impl;
+  if (impl->refs.load(std::memory_order_relaxed) == 1 || !has_python_state(self)) return false;
+  Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+  impl->owns_python = true;
+  Ref<TensorImpl>::adopt(impl);  // lets our count go
+  return true;
+}
+
+// The last count of `impl` is gone. True if the object is still in use and keeps the impl alive.
+bool release_object(TensorImpl* impl) {
+  if (!Py_IsInitialized()) return false;
+  WithGil gil;
+  if (!impl->owns_python) return true;
+  PyObject* o = static_cast<PyObject*>(impl->python);
+  impl->owns_python = false;
+  if (Py_REFCNT(o) > 1) {
+    impl->refs.fetch_add(1, std::memory_order_relaxed);
+    Py_DECREF(o);
+    return true;
+  }
+  cast(o)->impl = nullptr;
+  Py_DECREF(o);
+  return false;
+}
+
+// Slots that a subclass declared with __slots__.
+void clear_subclass_slots(PyObject* o) {
+  for (PyTypeObject* type = Py_TYPE(o); type != tensor_base_type; type = type->tp_base) {
+    if (type->tp_basicsize == type->tp_base->tp_basicsize) continue;
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(type->tp_dict, &at, &name, &value)) {
+      if (!Py_IS_TYPE(value, &PyMemberDescr_Type)) continue;
+      PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
+      if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
+      auto slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + member->offset);
+      Py_CLEAR(*slot);
+    }
+  }
+}
+
+void dealloc(PyObject* o) {
+  PyTensor* self = cast(o);
+  PyTypeObject* type = Py_TYPE(o);
+  if (self->impl && hand_over_to_impl(self)) return;
+  if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0) return;
+  if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  if (type != tensor_type && type != parameter_type) clear_subclass_slots(o);
+  Py_CLEAR(self->dict);
+  if (TensorImpl* impl = std::exchange(self->impl, nullptr)) {
+    impl->python = nullptr;
+    Ref<TensorImpl>::adopt(impl);
+  }
+  if (type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
+  else type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// ---- the cyclic collector --------------------------------------------------------------------
+
+int traverse(PyObject* o, visitproc visit, void* arg) {
+  PyTensor* self = cast(o);
+  Py_VISIT(self->dict);
+  TensorImpl* impl = self->impl;
+  // What only this object keeps alive through its impl: hooks, and the context of a custom Function.
+  if (!impl || impl->owns_python || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
+  if (int stop = visit_hooks(tensor_of(o), visit, arg)) return stop;
+  if (impl->grad_fn && impl->grad_fn->refs.load(std::memory_order_relaxed) == 1)
+    return visit_context(static_cast<Node*>(impl->grad_fn.get()), visit, arg);
+  return 0;
+}
+
+int clear(PyObject* o) {
+  PyTensor* self = cast(o);
+  Py_CLEAR(self->dict);
+  TensorImpl* impl = self->impl;
+  if (!impl || impl->owns_python || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
+  clear_hooks(tensor_of(o));
+  Ref<NodeBase> node = std::move(impl->grad_fn);
+  return 0;
+}
+
+// ---- attributes of instances -----------------------------------------------------------------
+
+int set_attribute(PyObject* o, PyObject* name, PyObject* value) {
+  int status = PyObject_GenericSetAttr(o, name, value);
+  if (cast(o)->dict) track(o);
+  return status;
+}
+
+PyObject* get_dict(PyObject* o, void*) {
+  PyObject* dict = PyObject_GenericGetDict(o, nullptr);
+  if (dict) track(o);
+  return dict;
+}
+
+int set_dict(PyObject* o, PyObject* value, void*) {
+  int status = PyObject_GenericSetDict(o, value, nullptr);
+  if (cast(o)->dict) track(o);
+  return status;
+}
+
+PyGetSetDef dict_attribute[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr},
+                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// ---- construction ----------------------------------------------------------------------------
+
+PyObject* new_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    check_type(type != tensor_base_type, "cannot create '_TensorBase' instances: use Tensor");
+    return wrap_as(type, construct_legacy(args, kwargs));
+  });
+}
+
+bool is_nn_parameter(PyTypeObject* type) {
+  PyObject* module = PyDict_GetItemString(type->tp_dict, "__module__");
+  return std::strcmp(type->tp_name, "Parameter") == 0 && module && PyUnicode_Check(module) &&
+         PyUnicode_CompareWithASCIIString(module, "rushlight.nn.parameter") == 0;
+}
+
+// Subclasses get Python's own dealloc, which cannot hand an object over: put ours in its place.
+int init_meta(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  type->tp_dealloc = dealloc;
+  if (is_nn_parameter(type)) {  // from here on as quick as Tensor itself
+    Py_INCREF(cls);
+    parameter_type = type;
+  }
+  return 0;
+}
+
+PyObject* repr(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    PyObject* result = nullptr;
+    if (may_override(self) && overrides_method("__repr__", {self}, result)) return result;
+    return PyObject_CallOneArg(import_attribute("rushlight._printing", "tensor_repr").get(), self);
+  });
+}
+
+PyTypeObject* make_meta_type() {
+  PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(init_meta)}, {0, nullptr}};
+  PyType_Spec spec = {"rushlight._C._TensorMeta", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  Object bases = checked(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyType_Type)));
+  return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+}
+
+void make_base_type() {
+  PyVarObject head = {PyObject_HEAD_INIT(nullptr) 0};
+  base_type.ob_base = head;
+  Py_SET_TYPE(reinterpret_cast<PyObject*>(&base_type), tensor_meta_type);
+  base_type.tp_name = "rushlight._C._TensorBase";
+  base_type.tp_basicsize = sizeof(PyTensor);
+  base_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  base_type.tp_dictoffset = offsetof(PyTensor, dict);
+  base_type.tp_weaklistoffset = offsetof(PyTensor, weakrefs);
+  base_type.tp_dealloc = dealloc;
+  base_type.tp_free = PyObject_GC_Del;
+  base_type.tp_traverse = traverse;
+  base_type.tp_clear = clear;
+  base_type.tp_setattro = set_attribute;
+  base_type.tp_repr = repr;
+  base_type.tp_new = new_tensor;
+  base_type.tp_getset = tensor_attributes();
+  base_type.tp_methods = tensor_methods();
+  add_number_slots(base_type);
+  add_index_slots(base_type);
+  add_buffer_slots(base_type);
+  checked(PyType_Ready(&base_type));
+  tensor_base_type = &base_type;
+  Object dict = checked(PyDescr_NewGetSet(tensor_base_type, dict_attribute));
+  checked(PyDict_SetItemString(base_type.tp_dict, "__dict__", dict.get()));
+}
+
+// A class made as a class statement makes it, so that users can set its attributes.
+PyTypeObject* make_class(const char* name, PyTypeObject* base) {
+  Object made = checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(tensor_meta_type), "s(O){s:s}",
+                                              name, base, "__module__", "rushlight"));
+  return reinterpret_cast<PyTypeObject*>(made.release());
+}
+
+}  // namespace
+
+void track(PyObject* o) {
+  if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+}
+
+PyObject* existing_object(const Tensor& t) { return static_cast<PyObject*>(t.impl()->python); }
+
+PyObject* wrap_as(PyTypeObject* type, Tensor t) {
+  PyTensor* self = allocate(type);
+  TensorImpl* impl = t.ref().release();
+  self->impl = impl;
+  impl->python = self;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap(Tensor t) {
+  TensorImpl* impl = t.impl();
+  if (!impl) Py_RETURN_NONE;
+  auto* o = static_cast<PyObject*>(impl->python);
+  if (!o) return wrap_as(tensor_type, std::move(t));
+  if (impl->owns_python) {  // back to the usual order: the object owns the tensor
+    impl->owns_python = false;
+    t.ref().release();
+    return o;
+  }
+  Py_INCREF(o);
+  return o;
+}
+
+void init_tensor_type(PyObject* module) {
+  tensor_meta_type = make_meta_type();
+  make_base_type();
+  tensor_type = make_class("Tensor", tensor_base_type);
+  parameter_type = tensor_type;  // until nn.Parameter exists
+  release_python = release_object;
+  checked(PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(tensor_meta_type)));
+  checked(PyModule_AddObjectRef(module, "_TensorBase", reinterpret_cast<PyObject*>(tensor_base_type)));
+  checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
+}
+
+}  // namespace rl::bind

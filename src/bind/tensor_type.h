@@ -1,0 +1,31 @@
+// The Tensor type: how its objects live and die.
+#pragma once
+#include "bind/object.h"
+#include "bind/python.h"
+
+namespace rl::bind {
+
+class Registry;
+
+extern PyTypeObject* tensor_base_type;  // static; holds the slots, methods and attributes
+extern PyTypeObject* tensor_meta_type;  // the class of Tensor and of all its subclasses
+
+// A new object of `type`, a Tensor or a subclass, for an impl that has none.
+PyObject* wrap_as(PyTypeObject* type, Tensor t);
+// The Python object of `t` if one lives; borrowed.
+PyObject* existing_object(const Tensor& t);
+// Lets the cyclic collector see the object: it has come to hold Python state.
+void track(PyObject* tensor);
+
+// Fill in parts of the static type before it is made ready.
+void add_number_slots(PyTypeObject& type);
+void add_index_slots(PyTypeObject& type);
+PyGetSetDef* tensor_attributes();
+PyMethodDef* tensor_methods();
+void init_tensor_type(PyObject* module);
+void register_tensor_methods(Registry& registry);
+
+// Tensor(...): the constructor that predates torch.tensor.
+Tensor construct_legacy(PyObject* args, PyObject* kwargs);
+
+}  // namespace rl::bind

@@ -1,0 +1,239 @@
+#include "bind/torch_function.h"
+
+#include "bind/convert.h"
+
+namespace rl::bind {
+
+namespace {
+
+PyObject* disabled_implementation = nullptr;
+PyObject* protocol_name = nullptr;
+
+// The modes of this thread, the innermost last; borrowed. Only asked for when one may be active.
+PyObject* modes() {
+  PyObject* dict = PyThreadState_GetDict();
+  if (!dict) throw PythonError{};
+  if (PyObject* found = PyDict_GetItemString(dict, "rushlight.function_modes")) return found;
+  Object fresh = checked(PyList_New(0));
+  checked(PyDict_SetItemString(dict, "rushlight.function_modes", fresh.get()));
+  return fresh.get();
+}
+
+void push(PyObject* m) {
+  checked(PyList_Append(modes(), m));
+  mode() |= FunctionMode;
+}
+
+Object pop() {
+  PyObject* list = modes();
+  Py_ssize_t n = PyList_GET_SIZE(list);
+  check(n > 0, "no __torch_function__ mode is active");
+  Object last = Object::share(PyList_GET_ITEM(list, n - 1));
+  checked(PyList_SetSlice(list, n - 1, n, nullptr));
+  if (n == 1) mode() &= ~FunctionMode;
+  return last;
+}
+
+// Takes the innermost mode away for a scope, so that what it calls reaches the one outside it.
+class OuterModes {
+ public:
+  OuterModes() : inner_(pop()) {}
+  ~OuterModes() { push(inner_.get()); }
+  PyObject* inner() const { return inner_.get(); }
+
+ private:
+  Object inner_;
+};
+
+bool is_plain_python(PyTypeObject* t) {
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
+         t == &PyTuple_Type || t == &PyList_Type || t == &PyDict_Type || t == Py_TYPE(Py_None) ||
+         t == &PySlice_Type || t == &PyComplex_Type;
+}
+
+Object types_of(const Overriding& found) {
+  Object types = checked(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
+  for (size_t i = 0; i < found.size(); ++i) {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(found[i]));
+    Py_INCREF(type);
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), type);
+  }
+  return types;
+}
+
+Object ask(PyObject* who, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
+  Object method = checked(PyObject_GetAttr(who, protocol_name));
+  Object none;
+  if (!kwargs) {
+    none = checked(PyDict_New());
+    kwargs = none.get();
+  }
+  return checked(PyObject_CallFunctionObjArgs(method.get(), function, types, args, kwargs, nullptr));
+}
+
+[[noreturn]] void fail_all_declined(PyObject* function, const Overriding& found) {
+  Object list = checked(PyList_New(0));
+  for (PyObject* o : found)
+    checked(PyList_Append(list.get(), reinterpret_cast<PyObject*>(Py_TYPE(o))));
+  PyErr_Format(PyExc_TypeError,
+               "no implementation found for %R on types that implement __torch_function__: %R",
+               function, list.get());
+  throw PythonError{};
+}
+
+}  // namespace
+
+bool has_torch_function(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (is_exact_tensor(o) || is_plain_python(type) || PyType_Check(o)) return false;
+  PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), protocol_name);
+  if (!found) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_DECREF(found);
+  return found != disabled_implementation;
+}
+
+void collect_overriding(PyObject* o, Overriding& found) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* member = PySequence_Fast_GET_ITEM(o, i);
+      if (!PyList_CheckExact(member) && !PyTuple_CheckExact(member)) collect_overriding(member, found);
+    }
+    return;
+  }
+  if (!has_torch_function(o)) return;
+  for (PyObject* known : found)
+    if (Py_TYPE(known) == Py_TYPE(o)) return;
+  auto at = found.begin();
+  while (at != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*at))) ++at;
+  found.insert(at, o);
+}
+
+PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args, PyObject* kwargs) {
+  Object types = types_of(found);
+  if (function_mode_active()) {
+    OuterModes outer;
+    Object result = ask(outer.inner(), function, types.get(), args, kwargs);
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  for (PyObject* o : found) {
+    Object result = ask(o, function, types.get(), args, kwargs);
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  fail_all_declined(function, found);
+}
+
+bool overrides_method(const char* name, std::initializer_list<PyObject*> args, PyObject*& result) {
+  Overriding found;
+  if (subclasses_enabled())
+    for (PyObject* o : args) collect_overriding(o, found);
+  if (found.empty() && !function_mode_active()) return false;
+  Object function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
+  Object packed = checked(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
+  Py_ssize_t at = 0;
+  for (PyObject* o : args) {
+    Py_INCREF(o);
+    PyTuple_SET_ITEM(packed.get(), at++, o);
+  }
+  result = call_torch_function(function.get(), found, packed.get(), nullptr);
+  return true;
+}
+
+bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
+                         PyObject*& result) {
+  Overriding found;
+  if (subclasses_enabled()) collect_overriding(self, found);
+  if (found.empty() && !function_mode_active()) return false;
+  Object descriptor = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
+  Object function = checked(PyObject_GetAttrString(descriptor.get(), accessor));
+  Object packed = checked(value ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self));
+  result = call_torch_function(function.get(), found, packed.get(), nullptr);
+  return true;
+}
+
+// ---- what _C exports -------------------------------------------------------------------------
+
+namespace {
+
+// _disabled_torch_function_impl(func, types, args=(), kwargs=None)
+PyObject* call_disabled(PyObject*, PyObject* args) {
+  PyObject *function, *types, *arguments = nullptr, *kwargs = nullptr;
+  if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &arguments, &kwargs)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    ModeGuard guard(NoTorchFunction, 0);
+    Object empty = checked(PyTuple_New(0));
+    return PyObject_Call(function, arguments ? arguments : empty.get(), kwargs == Py_None ? nullptr : kwargs);
+  });
+}
+
+PyObject* has_override(PyObject*, PyObject* relevant) {
+  return guarded([&]() -> PyObject* {
+    if (function_mode_active()) Py_RETURN_TRUE;
+    if (!subclasses_enabled()) Py_RETURN_FALSE;
+    Object items = checked(PySequence_Fast(relevant, "a sequence of arguments was expected"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      if (has_torch_function(PySequence_Fast_GET_ITEM(items.get(), i))) Py_RETURN_TRUE;
+    Py_RETURN_FALSE;
+  });
+}
+
+PyObject* has_override_unary(PyObject*, PyObject* o) {
+  return PyBool_FromLong(function_mode_active() || (subclasses_enabled() && has_torch_function(o)));
+}
+
+// _handle_torch_function(public_api, relevant_args, args, kwargs)
+PyObject* handle(PyObject*, PyObject* args) {
+  PyObject *function, *relevant, *arguments, *kwargs;
+  if (!PyArg_ParseTuple(args, "OOOO", &function, &relevant, &arguments, &kwargs)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Overriding found;
+    Object items = checked(PySequence_Tuple(relevant));
+    if (subclasses_enabled()) collect_overriding(items.get(), found);
+    return call_torch_function(function, found, arguments, kwargs);
+  });
+}
+
+PyObject* push_mode(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    push(o);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* pop_mode(PyObject*, PyObject*) {
+  return guarded([&] { return pop().release(); });
+}
+
+PyObject* count_modes(PyObject*, PyObject*) {
+  return guarded([&] { return PyLong_FromSsize_t(PyList_GET_SIZE(modes())); });
+}
+
+PyObject* mode_at(PyObject*, PyObject* index) {
+  return guarded([&] { return PyObject_GetItem(modes(), index); });
+}
+
+PyMethodDef functions[] = {
+    {"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
+     "Call func with the subclass protocol switched off; as __torch_function__ it opts a class out."},
+    {"_has_torch_function", has_override, METH_O, nullptr},
+    {"_has_torch_function_unary", has_override_unary, METH_O, nullptr},
+    {"_handle_torch_function", handle, METH_VARARGS, nullptr},
+    {"_push_torch_function_mode", push_mode, METH_O, nullptr},
+    {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},
+    {"_len_torch_function_stack", count_modes, METH_NOARGS, nullptr},
+    {"_get_function_stack_at", mode_at, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_torch_function(PyObject* module) {
+  protocol_name = checked(PyUnicode_InternFromString("__torch_function__")).release();
+  checked(PyModule_AddFunctions(module, functions));
+  disabled_implementation =
+      checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl")).release();
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,36 @@
+// The __torch_function__ protocol: subclasses and other objects that take over the functions they
+// are passed to, and modes that take over all of them.
+#pragma once
+#include <vector>
+
+#include "bind/object.h"
+#include "bind/python.h"
+#include "core/thread_state.h"
+
+namespace rl::bind {
+
+// Not exactly a Tensor or Parameter, and its __torch_function__ is not the disabled one.
+bool has_torch_function(PyObject* o);
+
+// May an argument that is not exactly a Tensor, or a mode, take over calls now?
+inline bool subclasses_enabled() { return !(mode() & NoTorchFunction); }
+inline bool function_mode_active() { return mode() & FunctionMode; }
+
+// The arguments (or members of lists) that take over, subclasses before their bases; borrowed.
+using Overriding = std::vector<PyObject*>;
+void collect_overriding(PyObject* o, Overriding& found);
+
+// Asks the active mode, then each of `found`. New reference; throws PythonError.
+PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args, PyObject* kwargs);
+
+// For methods, slots and attributes of Tensor. True if the call was taken over: then `result` is set.
+bool overrides_method(const char* name, std::initializer_list<PyObject*> args, PyObject*& result);
+bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
+                         PyObject*& result);
+inline bool may_override(PyObject* self) {
+  return __builtin_expect(!is_exact_tensor(self) || function_mode_active(), 0);
+}
+
+void init_torch_function(PyObject* module);
+
+}  // namespace rl::bind
