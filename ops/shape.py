@@ -97,3 +97,6 @@ composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_sta
 composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out=True, doc="Joins along dim 2.")
 composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out=True, doc="Joins vectors as columns.")
 composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)", names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.")
+kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)", names=("torch.constant_pad_nd",),
+       doc="Adds elements around (or, where negative, cuts them off): pad lists (before, after) from the last dim on.",
+       grad={"input": "constant_pad_nd(grad, negated(pad), 0)"})

@@ -1,6 +1,8 @@
 // Functions that gradient formulas use and that are no ops of their own. All are differentiable.
 #pragma once
+#include <array>
 #include <optional>
+#include <string>
 
 #include "autograd/node.h"
 #include "core/scalar.h"
@@ -49,6 +51,32 @@ inline Dims negated(Dims values) {
   for (int64_t& v : values) v = -v;
   return values;
 }
+
+// Convolutions over `dims` spatial dims; unbatched inputs pass too.
+Tensor convolution_bias(const Tensor& grad);
+Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
+                const Dims& dilation, int64_t groups);
+Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
+                      const std::string& padding, const Dims& dilation, int64_t groups);
+Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
+                           const Dims& padding, const Dims& output_padding, int64_t groups, const Dims& dilation);
+
+// Pooling.
+int64_t number_of(const Dims& dims);
+Dims or_else(const std::optional<Dims>& stride, const Dims& kernel_size);
+int64_t checked_divisor(std::optional<int64_t> divisor);
+Tensor first(const std::array<Tensor, 2>& pair);
+Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
+
+// Normalisation; `which` is 0 for the input, 1 for the weight, 2 for the bias.
+Tensor batch_norm_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
+                           bool training, double eps, int64_t which);
+Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& mean, const Tensor& rstd,
+                           const Tensor& weight, double eps, int64_t which);
+Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& rstd, const Tensor& weight,
+                         double eps, int64_t which);
+Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean, const Tensor& rstd,
+                           const Tensor& weight, double eps, int64_t which);
 
 int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
 

@@ -339,6 +339,32 @@ Tensor triangle(const char* op, const Tensor& input, int64_t diagonal, void (*ke
 Tensor tril(const Tensor& input, int64_t diagonal) { return triangle("tril", input, diagonal, kernels::tril); }
 Tensor triu(const Tensor& input, int64_t diagonal) { return triangle("triu", input, diagonal, kernels::triu); }
 
+Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value) {
+  check(pad.size() % 2 == 0, "pad: Length of pad must be even but instead it equals ", pad.size());
+  check(pad.size() / 2 <= input.dim(), "pad: Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
+        pad.size(), " while the input has ", input.dim(), " dimensions.");
+  // `inner` is what is kept of the input; `outer` is its place in the result.
+  Tensor inner = input;
+  Dims sizes = input.sizes();
+  for (int64_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t d = input.dim() - 1 - i;
+    sizes[d] += pad[2 * i] + pad[2 * i + 1];
+    check(sizes[d] >= 0, "pad: The input size ", input.sizes()[d], ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+          ", resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    inner = slice(inner, d, std::max<int64_t>(0, -pad[2 * i]), inner.sizes()[d] - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
+  }
+  Tensor out = rl::empty(sizes, options(input));
+  if (out.is_meta()) return out;
+  kernels::fill(out.view(), value);
+  Tensor outer = out;
+  for (int64_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t d = input.dim() - 1 - i;
+    outer = slice(outer, d, std::max<int64_t>(0, pad[2 * i]), sizes[d] - std::max<int64_t>(0, pad[2 * i + 1]), 1);
+  }
+  if (inner.numel()) kernels::copy(inner.view(), outer.view());
+  return out;
+}
+
 Tensor stack(const TensorList& tensors, int64_t dim) {
   check(!tensors.empty(), "stack: expects a non-empty TensorList");
   int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");

@@ -1,0 +1,32 @@
+"""Normalisation."""
+from ops.schema import composite, kernel
+
+_STATE = "running_mean: Tensor | None, running_var: Tensor | None"
+kernel(f"batch_norm_kernel(input: Tensor, weight: Tensor | None, bias: Tensor | None, {_STATE}, training: bool, momentum: float, "
+       "eps: float) -> tuple[output, mean, invstd]", names=(), doc="Batch normalisation over dim 1, with what its gradient needs.",
+       grad={"input": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 0)",
+             "weight": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 1)",
+             "bias": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 2)"})
+composite(f"batch_norm(input: Tensor, {_STATE}, weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False, "
+          "momentum: float = 0.1, eps: float = 1e-05)", names=("nn.functional.batch_norm",),
+          doc="Normalises each channel (dim 1) over all other dims.")
+kernel("layer_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, bias: Tensor | None, eps: float) "
+       "-> tuple[output, mean, rstd]", names=(), doc="Layer normalisation, with what its gradient needs.",
+       grad={"input": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 0)",
+             "weight": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 1)",
+             "bias": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 2)"})
+composite("layer_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, "
+          "eps: float = 1e-05)", names=("nn.functional.layer_norm", "torch.layer_norm"), doc="Normalises over the last dims.")
+kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, eps: float) -> tuple[output, rstd]", names=(),
+       doc="Root-mean-square normalisation, with what its gradient needs.",
+       grad={"input": "rms_norm_gradient(grad, input, size, rstd, weight, eps, 0)",
+             "weight": "rms_norm_gradient(grad, input, size, rstd, weight, eps, 1)"})
+composite("rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None)",
+          names=("nn.functional.rms_norm", "torch.rms_norm"), doc="Divides by the root of the mean square over the last dims.")
+kernel("group_norm_kernel(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) "
+       "-> tuple[output, mean, rstd]", names=(), doc="Group normalisation, with what its gradient needs.",
+       grad={"input": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 0)",
+             "weight": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 1)",
+             "bias": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 2)"})
+composite("group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05)",
+          names=("nn.functional.group_norm", "torch.group_norm"), doc="Normalises each group of channels of each sample.")

@@ -1,0 +1,130 @@
+// Convolutions.
+#include "dispatch/generated.h"
+#include "kernels/conv.h"
+
+namespace rl {
+namespace {
+
+kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const Dims& dilation, bool transposed,
+                                  const Dims& output_padding, int64_t groups) {
+  kernels::ConvGeometry g;
+  g.dims = static_cast<int>(stride.size());
+  check(g.dims >= 1 && g.dims <= 3, "convolution: expected 1 to 3 spatial dims, got stride ", stride);
+  check(padding.size() == g.dims && dilation.size() == g.dims && output_padding.size() == g.dims,
+        "convolution: stride ", stride, ", padding ", padding, ", dilation ", dilation, " and output_padding ", output_padding,
+        " must have one entry for each spatial dim");
+  for (int d = 0; d < g.dims; ++d) {
+    g.stride[d] = stride[d];
+    g.padding[d] = padding[d];
+    g.dilation[d] = dilation[d];
+    g.output_padding[d] = output_padding[d];
+  }
+  g.groups = groups;
+  g.transposed = transposed;
+  return g;
+}
+
+void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  check(input.dtype() == weight.dtype(), "convolution: Input type (", input.dtype(), ") and weight type (", weight.dtype(),
+        ") should be the same");
+  check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (", input.dtype(), ") and bias type (",
+        bias.defined() ? bias.dtype() : input.dtype(), ") should be the same");
+}
+
+}  // namespace
+
+namespace impl {
+
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
+                   const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+  check_conv_dtypes(input, weight, bias);
+  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  View bias_view;
+  IntSpan bias_sizes;
+  if (bias.defined()) {
+    bias_view = bias.view();
+    bias_sizes = bias.sizes();
+  }
+  Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);
+  Tensor out = rl::empty(sizes, options(input));
+  if (!out.is_meta()) kernels::conv_forward(input.view(), weight.view(), bias.defined() ? &bias_view : nullptr, out.view(), g);
+  return out;
+}
+
+Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& size, const Dims& stride, const Dims& padding,
+                         const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+  Tensor out = rl::empty(size, options(grad));
+  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  if (!out.is_meta()) kernels::conv_backward_input(grad.view(), weight.view(), out.view(), g);
+  return out;
+}
+
+Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& size, const Dims& stride, const Dims& padding,
+                          const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+  Tensor out = rl::empty(size, options(grad));
+  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  if (!out.is_meta()) kernels::conv_backward_weight(grad.view(), input.view(), out.view(), nullptr, g);
+  return out;
+}
+
+}  // namespace impl
+
+namespace grad {
+
+using namespace ops;
+
+Tensor convolution_bias(const Tensor& grad) {
+  Dims dims;
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  return sum(grad, dims, false);
+}
+
+namespace {
+// Adds a batch of one where there is none.
+template <class F> Tensor batched(const char* op, int64_t dims, const Tensor& input, F&& f) {
+  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1, "D (unbatched) or ", dims + 2,
+        "D (batched) input, but got input of size: ", input.sizes());
+  if (input.dim() == dims + 2) return f(input);
+  return squeeze(f(unsqueeze(input, 0)), Dims{0});
+}
+}  // namespace
+
+Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
+                const Dims& dilation, int64_t groups) {
+  return batched("conv", dims, input, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, false, Dims(dims, 0), groups);
+  });
+}
+
+Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
+                      const std::string& padding, const Dims& dilation, int64_t groups) {
+  check(padding == "valid" || padding == "same", "Invalid padding string: '", padding, "'");
+  if (padding == "valid") return convolve(dims, input, weight, bias, stride, Dims(dims, 0), dilation, groups);
+  check(weight.dim() == dims + 2, "conv: expected a ", dims + 2, "D weight, got ", weight.sizes());
+  for (int64_t s : stride) check(s == 1, "padding='same' is not supported for strided convolutions");
+  // What does not divide evenly goes to the end.
+  Dims even(dims), extra;
+  bool uneven = false;
+  for (int64_t d = 0; d < dims; ++d) {
+    int64_t total = dilation[d] * (weight.sizes()[d + 2] - 1);
+    even[d] = total / 2;
+    uneven = uneven || total % 2;
+  }
+  if (!uneven) return convolve(dims, input, weight, bias, stride, even, dilation, groups);
+  for (int64_t d = dims - 1; d >= 0; --d) {
+    extra.push_back(0);
+    extra.push_back(dilation[d] * (weight.sizes()[d + 2] - 1) % 2);
+  }
+  return convolve(dims, constant_pad_nd(input, extra, Scalar(0)), weight, bias, stride, even, dilation, groups);
+}
+
+Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
+                           const Dims& padding, const Dims& output_padding, int64_t groups, const Dims& dilation) {
+  return batched("conv_transpose", dims, input, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
+  });
+}
+
+}  // namespace grad
+}  // namespace rl

@@ -1,0 +1,131 @@
+// Pooling.
+#include "kernels/pooling.h"
+
+#include "dispatch/generated.h"
+
+namespace rl {
+namespace {
+
+kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const Dims& stride, const Dims& padding, const Dims& dilation,
+                                  bool ceil_mode) {
+  kernels::PoolGeometry g;
+  g.dims = static_cast<int>(kernel_size.size());
+  check(g.dims >= 1 && g.dims <= 3 && stride.size() == g.dims && padding.size() == g.dims && dilation.size() == g.dims, op,
+        ": kernel_size ", kernel_size, ", stride ", stride, ", padding ", padding, " and dilation ", dilation, " must agree in length");
+  for (int d = 0; d < g.dims; ++d) {
+    g.kernel[d] = kernel_size[d];
+    g.stride[d] = stride[d];
+    g.padding[d] = padding[d];
+    g.dilation[d] = dilation[d];
+  }
+  g.ceil_mode = ceil_mode;
+  return g;
+}
+
+Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size) {
+  int64_t dims = output_size.size();
+  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1, "D or ", dims + 2, "D tensor, but got ", input.sizes());
+  Dims sizes = input.sizes();
+  for (int64_t d = 0; d < dims; ++d) {
+    int64_t at = input.dim() - dims + d;
+    check(input.sizes()[at] > 0, op, ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ", input.sizes());
+    check(output_size[d] >= 0, op, ": elements of output_size must be greater than or equal to 0, got ", output_size);
+    sizes[at] = output_size[d];
+  }
+  return sizes;
+}
+
+}  // namespace
+
+namespace impl {
+
+std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims& stride, const Dims& padding,
+                                      const Dims& dilation, bool ceil_mode) {
+  kernels::PoolGeometry g = geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
+  Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "max_pool");
+  Tensor values = rl::empty(sizes, options(input)), indices = rl::empty(sizes, options(input, DType::Int64));
+  if (!values.is_meta()) {
+    View places = indices.view();
+    kernels::max_pool(input.view(), values.view(), &places, g);
+  }
+  return {values, indices};
+}
+
+Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t ndim) {
+  Tensor out = rl::empty(size, options(grad));
+  if (!out.is_meta()) kernels::max_pool_backward(grad.view(), indices.view(), out.view(), static_cast<int>(ndim));
+  return out;
+}
+
+Tensor max_unpool_kernel(const Tensor& input, const Tensor& indices, const Dims& size, int64_t ndim) {
+  check(indices.dtype() == DType::Int64, "max_unpool: elements in indices should be type int64 but got: ", indices.dtype());
+  check(input.sizes() == indices.sizes(), "max_unpool: Expected shape of indices to be same as that of the input tensor (", input.sizes(),
+        ") but got indices tensor with shape: ", indices.sizes());
+  Tensor out = rl::empty(size, options(input));
+  if (!out.is_meta()) kernels::max_unpool(input.view(), indices.view(), out.view(), static_cast<int>(ndim));
+  return out;
+}
+
+Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims& stride, const Dims& padding, bool ceil_mode,
+                       bool count_include_pad, int64_t divisor_override) {
+  kernels::PoolGeometry g = geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
+  Tensor out = rl::empty(kernels::pool_output_sizes(input.sizes(), g, "avg_pool"), options(input));
+  if (!out.is_meta()) kernels::avg_pool(input.view(), out.view(), g, count_include_pad, divisor_override);
+  return out;
+}
+
+Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kernel_size, const Dims& stride, const Dims& padding,
+                         bool ceil_mode, bool count_include_pad, int64_t divisor_override) {
+  kernels::PoolGeometry g = geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
+  Tensor out = rl::empty(size, options(grad));
+  if (!out.is_meta()) kernels::avg_pool_backward(grad.view(), out.view(), g, count_include_pad, divisor_override);
+  return out;
+}
+
+Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
+  Tensor out = rl::empty(adaptive_sizes("adaptive_avg_pool", input, output_size), options(input));
+  if (!out.is_meta()) kernels::adaptive_avg_pool(input.view(), out.view(), static_cast<int>(output_size.size()));
+  return out;
+}
+
+Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size) {
+  Tensor out = rl::empty(size, options(grad));
+  if (!out.is_meta()) kernels::adaptive_avg_pool_backward(grad.view(), out.view(), static_cast<int>(output_size.size()));
+  return out;
+}
+
+std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& output_size) {
+  Dims sizes = adaptive_sizes("adaptive_max_pool", input, output_size);
+  Tensor values = rl::empty(sizes, options(input)), indices = rl::empty(sizes, options(input, DType::Int64));
+  if (!values.is_meta())
+    kernels::adaptive_max_pool(input.view(), values.view(), indices.view(), static_cast<int>(output_size.size()));
+  return {values, indices};
+}
+
+}  // namespace impl
+
+namespace grad {
+
+using namespace ops;
+
+int64_t number_of(const Dims& dims) { return dims.size(); }
+Dims or_else(const std::optional<Dims>& stride, const Dims& kernel_size) {
+  return stride && !stride->empty() ? *stride : kernel_size;
+}
+int64_t checked_divisor(std::optional<int64_t> divisor) {
+  check(!divisor || *divisor != 0, "avg_pool: divisor must be not zero");
+  return divisor.value_or(0);
+}
+Tensor first(const std::array<Tensor, 2>& pair) { return pair[0]; }
+
+// The elements at places counted within planes of the last ndim dims.
+Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim) {
+  Dims planes(IntSpan(t.sizes().data(), t.dim() - ndim)), wanted = planes;
+  planes.push_back(-1);
+  wanted.push_back(product(IntSpan(indices.sizes().data() + indices.dim() - ndim, ndim)));
+  if (indices.numel() == 0) return zeros_of(t, indices.sizes());
+  return reshape(gather(reshape(t, planes), -1, reshape(indices, wanted)), indices.sizes());
+}
+
+}  // namespace grad
+}  // namespace rl
