@@ -5,7 +5,9 @@
 // one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
 // compiler builtins and C library functions, never std:: function templates.
 // Bodies are branch-free where they are common, so that gcc vectorises the loops around them; none
-// relies on fused multiply-add being present or absent.
+// relies on fused multiply-add being present or absent. What gcc 12 needs for that: selections on
+// one comparison each (it gives up on `a & b ? x : y` between floats), no arithmetic shift of and
+// no conversion from 64-bit integers (AVX2 has neither), and tables read through a local pointer.
 //
 // Overloads of elementary functions are non-templates for float, double, complex64 and complex128:
 // so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
@@ -127,10 +129,22 @@ RL_INLINE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 
 // ---- order ----
 // maximum and minimum hand a NaN on; fmax and fmin prefer the number.
-template <class T> RL_INLINE T maximum(T a, T b) { return (a > b) | isnan(a) ? a : b; }
-template <class T> RL_INLINE T minimum(T a, T b) { return (a < b) | isnan(a) ? a : b; }
-template <class T> RL_INLINE T fmax(T a, T b) { return (a > b) | isnan(b) ? a : b; }
-template <class T> RL_INLINE T fmin(T a, T b) { return (a < b) | isnan(b) ? a : b; }
+template <class T> RL_INLINE T maximum(T a, T b) {
+  T larger = a > b ? a : b;
+  return isnan(a) ? a : larger;
+}
+template <class T> RL_INLINE T minimum(T a, T b) {
+  T smaller = a < b ? a : b;
+  return isnan(a) ? a : smaller;
+}
+template <class T> RL_INLINE T fmax(T a, T b) {
+  T larger = a > b ? a : b;
+  return isnan(b) ? a : larger;
+}
+template <class T> RL_INLINE T fmin(T a, T b) {
+  T smaller = a < b ? a : b;
+  return isnan(b) ? a : smaller;
+}
 template <class T> RL_INLINE T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include "math/arithmetic.h"
 #include "math/exponential.h"
+#include "math/hyperbolic.h"
 #include "math/trigonometric.h"
 
 namespace rl::math {

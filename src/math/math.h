@@ -3,5 +3,6 @@
 #include "math/arithmetic.h"
 #include "math/complex.h"
 #include "math/exponential.h"
+#include "math/hyperbolic.h"
 #include "math/special.h"
 #include "math/trigonometric.h"

@@ -7,7 +7,6 @@
 
 namespace rl::math {
 
-inline constexpr double pi = 3.14159265358979323846;
 inline constexpr double sqrt_half = 0.70710678118654752440;
 
 // A function of double for float too.
@@ -15,9 +14,29 @@ inline constexpr double sqrt_half = 0.70710678118654752440;
   RL_INLINE float name(float x) { return static_cast<float>(name(static_cast<double>(x))); }
 
 // ---- the error function and the normal distribution ----
-RL_INLINE float erf(float x) { return __builtin_erff(x); }
+RL_INLINE float erf(float x) {
+  float a = magnitude(x), z = x * x;
+  float small = x + x * polynomial(z, 1.283791661e-01f, -3.761263490e-01f, 1.128369421e-01f,
+                                   -2.685927041e-02f, 5.200634245e-03f, -8.137439145e-04f,
+                                   8.345230890e-05f);
+  float b = a > 4.0f ? 4.0f : a;
+  float log_erfc = polynomial(b, 1.746834896e-04f, -1.129514933e+00f, -6.333469152e-01f,
+                              -1.082800776e-01f, 2.511941828e-02f, -4.171059467e-03f,
+                              4.344618355e-04f, -2.109497836e-05f);
+  return a < 0.92f ? small : copysign(1.0f - exp_normal(log_erfc), x);
+}
 RL_INLINE double erf(double x) { return __builtin_erf(x); }
-RL_INLINE float erfc(float x) { return __builtin_erfcf(x); }
+// In double, through exp(x^2) erfc(x) (1 + 2x) as a polynomial in (x - 4) / (x + 4).
+RL_INLINE float erfc(float x) {
+  double a = magnitude(static_cast<double>(x)), b = a > 10.5 ? 10.5 : a;
+  double p = polynomial((b - 4.0) / (b + 4.0), 1.2329951186119663, -0.13962111721033738,
+                        0.015379655025287068, 0.06809708292757528, -0.10103915039583976,
+                        0.09373216077434576, -0.06632983287152106, 0.03717422135359429,
+                        -0.01619456989600347, 0.0050041006162716475, -0.000797085643721505,
+                        -0.00017365823828574848, 0.0002433269107940566, 4.467149971407365e-05);
+  double y = p / (1.0 + 2.0 * b) * exp_short(-b * b);
+  return static_cast<float>(x < 0.0f ? 2.0 - y : y);
+}
 RL_INLINE double erfc(double x) { return __builtin_erfc(x); }
 
 // exp(x^2) erfc(x): from 2 on by the continued fraction 1 / (x + (1/2) / (x + (2/2) / (x + ...))).

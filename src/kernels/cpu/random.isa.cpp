@@ -57,9 +57,10 @@ RL_INLINE SineCosine cephes_sincos(float x) {
   s = fma(s, z, -1.6666654611e-1f);
   s = fma(s * z, x, x);
   bool swap = (octant & 2) != 0;
-  int32_t sine_sign = (octant & 4) << 29, cosine_sign = (~(octant - 2) & 4) << 29;
-  return {bit_cast<float>(bit_cast<int32_t>(where(swap, c, s)) ^ sine_sign),
-          bit_cast<float>(bit_cast<int32_t>(where(swap, s, c)) ^ cosine_sign)};
+  uint32_t quarter = static_cast<uint32_t>(octant);
+  uint32_t sine_sign = (quarter & 4) << 29, cosine_sign = ((quarter + 2) & 4) << 29;
+  return {bit_cast<float>(bit_cast<uint32_t>(where(swap, c, s)) ^ sine_sign),
+          bit_cast<float>(bit_cast<uint32_t>(where(swap, s, c)) ^ cosine_sign)};
 }
 
 }  // namespace
