@@ -42,7 +42,7 @@ void searchsorted(const View& sorted, const View& values, bool right, const View
 
 // Counts of elements in `out.numel` equal bins over [low, high], high included; what lies outside
 // (or is NaN) is not counted. If low == high the input's own range is taken, and widened by 1 on
-// both sides if that is a point. input and out of one dtype, floating or integer. out is 1-D.
+// both sides if that is a point. input and out are floating, out is 1-D.
 void histc(const View& input, double low, double high, const View& out);
 
 // The least size bincount's out may have: 1 + the largest element, 0 for an empty input.

@@ -1,0 +1,137 @@
+#include "kernels/nll_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/copy.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/reduce.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+// Targets in row-major order, each with the address of class 0 of its scores (a view whose dim 1
+// holds the classes) and the index of the target.
+class Targets {
+ public:
+  Targets(const char* name, const View& target, const View& scores, const View* weight, int64_t ignore_index)
+      : name_(name), target_dtype_(target.dtype), weight_(weight), ignore_index_(ignore_index) {
+    check(scores.ndim >= 2 && target.ndim == scores.ndim - 1, name, ": target of sizes ", target.shape(),
+          " does not go with an input of sizes ", scores.shape());
+    check(target.dtype == DType::Int64 || target.dtype == DType::UInt8, name,
+          ": expected a target of dtype int64, got ", target.dtype);
+    classes_ = scores.sizes[1];
+    class_step_ = scores.strides[1] * itemsize(scores.dtype);
+    check(!weight || (weight->numel == classes_ && weight->dtype == scores.dtype), name,
+          ": weight tensor should be defined for all ", classes_, " classes in the input's dtype");
+    walk_.base[0] = target.ptr<char>();
+    walk_.base[1] = scores.ptr<char>();
+    for (int64_t d = target.ndim - 1; d >= 0; --d) {
+      int64_t s = d == 0 ? 0 : d + 1;
+      check(target.sizes[d] == scores.sizes[s], name, ": target of sizes ", target.shape(),
+            " does not go with an input of sizes ", scores.shape());
+      walk_.add(target.sizes[d],
+                {target.strides[d] * itemsize(target.dtype), scores.strides[s] * itemsize(scores.dtype)});
+    }
+    walk_.finish(false);
+  }
+
+  int64_t count() const { return walk_.numel; }
+
+  // f(number, score address, weight) for each target that counts; T is the scores' dtype.
+  template <class T, class F>
+  void for_each(F&& f) const {
+    using C = compute_t<T>;
+    const T* weights = weight_ ? weight_->ptr<T>() : nullptr;
+    parallel_for(0, count(), default_grain / 4, [&](int64_t begin, int64_t end) {
+      constexpr int64_t strip = 512;
+      int64_t classes[strip], number = begin;
+      walk_.range(begin, end, walk_.base, [&](char* const* p, int64_t n) {
+        for (int64_t i = 0; i < n; i += strip) {
+          int64_t m = std::min(strip, n - i), step = walk_.strides[0][0];
+          load_strip(target_dtype_, p[0] + i * step, step, DType::Int64, classes, m);
+          for (int64_t k = 0; k < m; ++k, ++number) {
+            int64_t c = classes[k];
+            if (c == ignore_index_) continue;
+            check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ", classes_,
+                        " classes");
+            char* score = p[1] + (i + k) * walk_.strides[1][0] + c * class_step_;
+            f(number, reinterpret_cast<T*>(score), weights ? C(weights[c]) : C(1));
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  const char* name_;
+  DType target_dtype_;
+  const View* weight_;
+  int64_t ignore_index_, classes_, class_step_;
+  Walk<2> walk_;  // target, scores
+};
+
+// The sum of contiguous values, by the tree of reductions.
+template <class C>
+C total(const std::vector<C>& values) {
+  C result = 0;
+  int64_t n = static_cast<int64_t>(values.size()), one = 1;
+  sum({const_cast<C*>(values.data()), &n, &one, 1, n, dtype_of<C>}, {&result, &one, &one, 1, 1, dtype_of<C>});
+  return result;
+}
+
+template <class C>
+void store(C value, const View& out) {
+  fill(out, Scalar(static_cast<double>(value)));
+}
+
+}  // namespace
+
+void nll_loss(const View& input, const View& target, const View* weight, int64_t ignore_index,
+              Reduction reduction, const View& out, const View& total_weight) {
+  Targets targets("nll_loss", target, input, weight, ignore_index);
+  visit_floating("nll_loss", input.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    std::vector<C> losses(static_cast<size_t>(targets.count()), C(0)), weights;
+    if (reduction != Reduction::None) weights.resize(losses.size(), C(0));
+    targets.template for_each<T>([&](int64_t i, const T* score, C w) {
+      losses[static_cast<size_t>(i)] = -C(*score) * w;
+      if (!weights.empty()) weights[static_cast<size_t>(i)] = w;
+    });
+    if (reduction == Reduction::None) {
+      store(C(0), total_weight);
+      Dims strides = contiguous_strides(target.shape());
+      copy({losses.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>}, out);
+      return;
+    }
+    C weight_sum = total(weights), loss = total(losses);
+    store(weight_sum, total_weight);
+    store(reduction == Reduction::Mean ? loss / weight_sum : loss, out);
+  });
+}
+
+void nll_loss_backward(const View& grad, const View& target, const View* weight, int64_t ignore_index,
+                       Reduction reduction, const View& total_weight, const View& grad_input) {
+  Targets targets("nll_loss_backward", target, grad_input, weight, ignore_index);
+  fill(grad_input, 0);
+  visit_floating("nll_loss_backward", grad_input.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    if (reduction == Reduction::None) {
+      std::vector<C> grads(static_cast<size_t>(targets.count()));
+      Dims strides = contiguous_strides(target.shape());
+      copy(grad, {grads.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>});
+      targets.template for_each<T>(
+          [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
+      return;
+    }
+    C g = C(*grad.ptr<T>());
+    if (reduction == Reduction::Mean) g /= C(*total_weight.ptr<T>());
+    targets.template for_each<T>([&](int64_t, T* to, C w) { *to = T(-w * g); });
+  });
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,114 @@
+#include "kernels/sort.h"
+
+#include "kernels/cpu/sort_keys.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+namespace {
+
+// Runs choose(items, n) on the items of each line along dim; the places of the first `kept` items
+// that it leaves go to indices, their elements to values.
+template <class Choose>
+void for_each_line(const char* name, const View& input, int64_t dim, bool descending, int64_t kept,
+                   const View* values, const View& indices, Choose&& choose) {
+  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  check(indices.dtype == DType::Int64 && (!values || values->dtype == input.dtype), name,
+        ": outputs must have dtypes ", input.dtype, " and int64");
+  if (indices.numel == 0) return;
+  const View& value_view = values ? *values : indices;
+  Walk<3> lines({&indices, &input, &value_view}, true, dim);
+  bool scalar = input.ndim == 0;
+  int64_t n = scalar ? 1 : input.sizes[dim], size = itemsize(input.dtype);
+  int64_t in_step = scalar ? 0 : input.strides[dim] * size;
+  int64_t index_step = scalar ? 0 : indices.strides[dim] * itemsize(DType::Int64);
+  int64_t value_step = scalar || !values ? 0 : values->strides[dim] * size;
+  visit_items(input.dtype, n, [&](auto item) {
+    using Item = decltype(item);
+    lines.parallel_each(std::max<int64_t>(1, default_grain / 16 / std::max<int64_t>(1, n)), [&](char* const* p) {
+      thread_local std::vector<Item> items;
+      items.resize(static_cast<size_t>(n));
+      load_items(input.dtype, p[1], in_step, n, descending, items.data());
+      choose(items);
+      for (int64_t i = 0; i < kept; ++i) {
+        int64_t place = items[static_cast<size_t>(i)].place();
+        *reinterpret_cast<int64_t*>(p[0] + i * index_step) = place;
+        if (values)
+          std::memcpy(p[2] + i * value_step, p[1] + place * in_step, static_cast<size_t>(size));
+      }
+    });
+  });
+}
+
+int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
+
+// Brings the item of the given rank to the front.
+template <class Items>
+void select_rank(Items& items, int64_t rank) {
+  std::nth_element(items.begin(), items.begin() + rank, items.end());
+  std::swap(items[0], items[static_cast<size_t>(rank)]);
+}
+
+// How many items are not NaN, which is where the keys of NaN start in rising order.
+template <class Item>
+int64_t count_numbers(const std::vector<Item>& items, DType dtype) {
+  auto is_number = [](const Item& item) { return item.key() != nan_key<Item>; };
+  return is_floating(dtype) ? std::count_if(items.begin(), items.end(), is_number)
+                            : static_cast<int64_t>(items.size());
+}
+
+}  // namespace
+
+void sort(const View& input, int64_t dim, bool descending, const View* values, const View& indices) {
+  for_each_line("sort", input, dim, descending, line_size(input, dim), values, indices,
+                [](auto& items) { sort_items(items); });
+}
+
+void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values, const View& indices) {
+  check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
+        " for sizes ", input.shape());
+  for_each_line("topk", input, dim, largest, k, &values, indices, [k](auto& items) {
+    auto end = items.begin() + k;
+    // a heap of few passes over many items faster than a partition
+    if (k * 64 <= static_cast<int64_t>(items.size()))
+      return std::partial_sort(items.begin(), end, items.end());
+    if (end != items.end()) std::nth_element(items.begin(), end, items.end());
+    std::sort(items.begin(), end);
+  });
+}
+
+void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, const View& indices) {
+  check(k >= 1 && k <= line_size(input, dim), "kthvalue: selected number k out of range for dimension ", dim,
+        ", got k=", k, " for sizes ", input.shape());
+  for_each_line("kthvalue", input, dim, false, 1, &values, indices,
+                [k](auto& items) { select_rank(items, k - 1); });
+}
+
+void median(const View& input, int64_t dim, bool ignore_nan, const View& values, const View& indices) {
+  check_index(line_size(input, dim) > 0 || indices.numel == 0, "median: Expected reduction dim ", dim,
+              " to have non-zero size.");
+  for_each_line("median", input, dim, false, 1, &values, indices, [&](auto& items) {
+    int64_t numbers = count_numbers(items, input.dtype), all = static_cast<int64_t>(items.size());
+    bool is_nan = ignore_nan ? numbers == 0 : numbers < all;
+    select_rank(items, is_nan ? numbers : (numbers - 1) / 2);
+  });
+}
+
+void mode(const View& input, int64_t dim, const View& values, const View& indices) {
+  check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
+              " to have non-zero size.");
+  for_each_line("mode", input, dim, false, 1, &values, indices, [](auto& items) {
+    sort_items(items);
+    size_t best_end = 0, best_length = 0, begin = 0;
+    for (size_t i = 1; i <= items.size(); ++i) {
+      if (i < items.size() && items[i].key() == items[begin].key()) continue;
+      if (i - begin > best_length) {
+        best_length = i - begin;
+        best_end = i - 1;
+      }
+      begin = i;
+    }
+    std::swap(items[0], items[best_end]);
+  });
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,80 @@
+#include "kernels/cpu/sort_keys.h"
+
+#include <utility>
+
+namespace rl::kernels {
+namespace {
+
+uint32_t key_of(int32_t v) { return static_cast<uint32_t>(v) ^ 0x80000000u; }
+uint64_t key_of(int64_t v) { return static_cast<uint64_t>(v) ^ 0x8000000000000000u; }
+
+// Positive floats sort as their bits; negative ones the other way round, below them.
+template <class Bits, class T>
+Bits float_key(T v) {
+  if (v != v) return static_cast<Bits>(-1);
+  v += T(0);  // -0 becomes 0
+  Bits bits, sign = Bits(1) << (8 * sizeof(Bits) - 1);
+  std::memcpy(&bits, &v, sizeof v);
+  return bits & sign ? ~bits : bits | sign;
+}
+uint32_t key_of(float v) { return float_key<uint32_t>(v); }
+uint64_t key_of(double v) { return float_key<uint64_t>(v); }
+
+template <class T, class Key>
+void load_typed(DType dtype, const char* in, int64_t stride, int64_t n, Key* keys) {
+  constexpr int64_t strip = 1024;
+  T values[strip];
+  for (int64_t i = 0; i < n; i += strip) {
+    int64_t m = std::min(strip, n - i);
+    load_strip(dtype, in + i * stride, stride, dtype_of<T>, values, m);
+    for (int64_t k = 0; k < m; ++k) keys[i + k] = key_of(values[k]);
+  }
+}
+
+// Sorts by the key's bytes from the lowest to the highest, which keeps the order of equals. A byte
+// in which all keys agree costs nothing.
+template <class Item>
+void radix_sort(std::vector<Item>& items) {
+  constexpr int bytes = sizeof(typename Item::Key);
+  std::vector<size_t> counts(bytes * 256, 0);
+  for (const Item& item : items)
+    for (int b = 0; b < bytes; ++b) ++counts[static_cast<size_t>(b * 256 + (item.key() >> (8 * b) & 255))];
+  std::vector<Item> other(items.size());
+  for (int b = 0; b < bytes; ++b) {
+    size_t* place = counts.data() + b * 256;
+    if (std::find(place, place + 256, items.size()) != place + 256) continue;
+    size_t sum = 0;
+    for (int v = 0; v < 256; ++v) sum += std::exchange(place[v], sum);
+    for (const Item& item : items) other[place[item.key() >> (8 * b) & 255]++] = item;
+    items.swap(other);
+  }
+}
+
+template <class Item>
+void sort_any(std::vector<Item>& items) {
+  // below this size, scattering costs more than comparing
+  if (items.size() < 256 * sizeof(typename Item::Key) / 2)
+    std::sort(items.begin(), items.end());
+  else
+    radix_sort(items);
+}
+
+}  // namespace
+
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys) {
+  if (is_floating(dtype))
+    load_typed<float>(dtype, in, stride, n, keys);
+  else
+    load_typed<int32_t>(dtype, in, stride, n, keys);
+}
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t* keys) {
+  if (is_floating(dtype))
+    load_typed<double>(dtype, in, stride, n, keys);
+  else
+    load_typed<int64_t>(dtype, in, stride, n, keys);
+}
+
+void sort_items(std::vector<NarrowItem>& items) { sort_any(items); }
+void sort_items(std::vector<WideItem>& items) { sort_any(items); }
+
+}  // namespace rl::kernels

@@ -1,0 +1,71 @@
+// Order without types: every real element becomes an unsigned key that sorts as it does (NaN above
+// all, -0 level with 0), and what is sorted are keys with the places they came from. Ties are then
+// broken by place, so that any sort of them is stable, and two sorts serve all dtypes.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "core/view.h"
+#include "kernels/cpu/strip.h"
+
+namespace rl::kernels {
+
+// Key above, place below: for dtypes of up to 32 bits and lines of fewer than 2^32 elements.
+struct NarrowItem {
+  uint64_t bits;
+  using Key = uint32_t;
+  static NarrowItem make(uint32_t key, int64_t place) {
+    return {static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(place)};
+  }
+  uint32_t key() const { return static_cast<uint32_t>(bits >> 32); }
+  int64_t place() const { return static_cast<int64_t>(bits & 0xffffffffu); }
+  bool operator<(NarrowItem other) const { return bits < other.bits; }
+};
+
+struct WideItem {
+  uint64_t key_;
+  int64_t place_;
+  using Key = uint64_t;
+  static WideItem make(uint64_t key, int64_t place) { return {key, place}; }
+  uint64_t key() const { return key_; }
+  int64_t place() const { return place_; }
+  bool operator<(const WideItem& other) const {
+    return key_ != other.key_ ? key_ < other.key_ : place_ < other.place_;
+  }
+};
+
+inline bool has_narrow_keys(DType t) { return itemsize(t) <= 4; }
+// The key of every NaN; integers use it as any other.
+template <class Item> inline constexpr typename Item::Key nan_key = static_cast<typename Item::Key>(-1);
+
+// Keys of n elements, stepping by bytes.
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys);
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t* keys);
+
+// The items of a line. In descending order the largest come first; equals keep their order.
+template <class Item>
+void load_items(DType dtype, const char* in, int64_t stride, int64_t n, bool descending, Item* items) {
+  constexpr int64_t strip = 1024;
+  typename Item::Key keys[strip], flip = descending ? static_cast<typename Item::Key>(-1) : 0;
+  for (int64_t i = 0; i < n; i += strip) {
+    int64_t m = std::min(strip, n - i);
+    load_keys(dtype, in + i * stride, stride, m, keys);
+    for (int64_t k = 0; k < m; ++k)
+      items[i + k] = Item::make(static_cast<typename Item::Key>(keys[k] ^ flip), i + k);
+  }
+}
+
+// Sorts items whose places rise from first to last.
+void sort_items(std::vector<NarrowItem>& items);
+void sort_items(std::vector<WideItem>& items);
+
+// f(Item()) with the item type that serves lines of n elements.
+template <class F>
+void visit_items(DType dtype, int64_t n, F&& f) {
+  if (has_narrow_keys(dtype) && n < int64_t(1) << 32)
+    f(NarrowItem());
+  else
+    f(WideItem());
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,90 @@
+#include <numeric>
+
+#include "kernels/cpu/sort_keys.h"
+#include "kernels/sort.h"
+
+namespace rl::kernels {
+namespace {
+
+// Collects groups of equal elements: the place of the first of each, sizes, and each one's group.
+struct Groups {
+  int64_t count = 0;
+  int64_t* first;
+  int64_t* inverse;
+  int64_t* counts;
+
+  // Takes places in order; `starts` says whether this one differs from the one before.
+  void take(int64_t place, bool starts) {
+    if (starts) {
+      first[count] = place;
+      if (counts) counts[count] = 0;
+      ++count;
+    }
+    if (inverse) inverse[place] = count - 1;
+    if (counts) ++counts[count - 1];
+  }
+};
+
+int64_t* data_or_null(const View* v) { return v ? v->ptr<int64_t>() : nullptr; }
+
+// NaN equals nothing, itself included.
+template <class Item>
+bool differ(typename Item::Key a, typename Item::Key b, DType dtype) {
+  return a != b || (is_floating(dtype) && a == nan_key<Item>);
+}
+
+int64_t unique_any(const char* name, bool consecutive, const View& input, const View& values,
+                   const View* inverse, const View* counts) {
+  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  int64_t n = input.numel, size = itemsize(input.dtype);
+  std::vector<int64_t> first(static_cast<size_t>(n));
+  Groups groups{0, first.data(), data_or_null(inverse), data_or_null(counts)};
+  visit_items(input.dtype, n, [&](auto item) {
+    using Item = decltype(item);
+    std::vector<Item> items(static_cast<size_t>(n));
+    load_items(input.dtype, input.ptr<char>(), size, n, false, items.data());
+    if (!consecutive) sort_items(items);
+    for (size_t i = 0; i < items.size(); ++i)
+      groups.take(items[i].place(),
+                  i == 0 || differ<Item>(items[i].key(), items[i - 1].key(), input.dtype));
+  });
+  for (int64_t g = 0; g < groups.count; ++g)
+    std::memcpy(values.ptr<char>() + g * size, input.ptr<char>() + first[static_cast<size_t>(g)] * size,
+                static_cast<size_t>(size));
+  return groups.count;
+}
+
+}  // namespace
+
+int64_t unique(const View& input, const View& values, const View* inverse, const View* counts) {
+  return unique_any("unique", false, input, values, inverse, counts);
+}
+int64_t unique_consecutive(const View& input, const View& values, const View* inverse, const View* counts) {
+  return unique_any("unique_consecutive", true, input, values, inverse, counts);
+}
+
+int64_t unique_rows(const View& input, bool consecutive, const View& first, const View* inverse,
+                    const View* counts) {
+  check_implemented(!is_complex(input.dtype), "unique_dim: not implemented for dtype ", input.dtype);
+  int64_t n = input.sizes[0], width = input.sizes[1];
+  Groups groups{0, first.ptr<int64_t>(), data_or_null(inverse), data_or_null(counts)};
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  visit_items(input.dtype, width, [&](auto item) {
+    using Item = decltype(item);
+    using Key = typename Item::Key;
+    std::vector<Key> keys(static_cast<size_t>(input.numel));
+    load_keys(input.dtype, input.ptr<char>(), itemsize(input.dtype), input.numel, keys.data());
+    auto row = [&](int64_t r) { return keys.data() + r * width; };
+    if (!consecutive)
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+      });
+    auto same = [&](Key a, Key b) { return !differ<Item>(a, b, input.dtype); };
+    for (size_t i = 0; i < order.size(); ++i)
+      groups.take(order[i], i == 0 || !std::equal(row(order[i]), row(order[i]) + width, row(order[i - 1]), same));
+  });
+  return groups.count;
+}
+
+}  // namespace rl::kernels
