@@ -369,21 +369,20 @@ class _Check:
     def _push_forward(self, forward_ad, source, tangent):
         """Return the tangent of each output when `source` moves along `tangent`."""
         with forward_ad.dual_level():
-            point = [
-                forward_ad.make_dual(t.detach(), tangent) if t is source else t for t in self._point
-            ]
+            point = [forward_ad.make_dual(t, tangent) if t is source else t for t in self._point]
             return [forward_ad.unpack_dual(out).tangent for out in self._outputs(point)]
 
     def batched_forward_mode(self):
-        from rushlight.func import vmap
-
-        from rushlight.autograd import forward_ad
+        from rushlight.func import jvp, vmap
 
         for position, (source, moves) in enumerate(zip(self._sources, self._moves, strict=True)):
 
-            def push(move, source=source):
-                tangents = self._push_forward(forward_ad, source, move)
-                return [tangent for tangent in tangents if tangent is not None]
+            def outputs_at(value, source=source):
+                point = [value if t is source else t for t in self._point]
+                return tuple(self._outputs(point))
+
+            def push(move, source=source, function=outputs_at):
+                return jvp(function, (source.detach(),), (move,))[1]
 
             if not moves:
                 continue

@@ -1,0 +1,71 @@
+"""The global random number generator of the CPU, and of GPUs where there are any."""
+
+import contextlib
+
+import rushlight
+
+
+def manual_seed(seed):
+    """Seed all global generators and return that of the CPU.
+
+    Args:
+        seed: any 64-bit integer; a negative one counts from 2**64.
+
+    Example:
+        >>> rushlight.manual_seed(0)
+        >>> rushlight.rand(1)
+        tensor([0.4963])
+    """
+    seed = int(seed)
+    if rushlight.cuda.is_available():
+        rushlight.cuda.manual_seed_all(seed)
+    return rushlight.default_generator.manual_seed(seed)
+
+
+def seed():
+    """Seed all global generators from the operating system and return the seed."""
+    drawn = rushlight.default_generator.seed()
+    if rushlight.cuda.is_available():
+        rushlight.cuda.manual_seed_all(drawn)
+    return drawn
+
+
+def initial_seed():
+    """Return the last seed of the CPU's global generator."""
+    return rushlight.default_generator.initial_seed()
+
+
+def get_rng_state():
+    """Return the state of the CPU's global generator as a uint8 tensor."""
+    return rushlight.default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Go back to a state from `get_rng_state`."""
+    rushlight.default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True, device_type="cuda"):
+    """Leave the global generators after a `with` block as they were before.
+
+    Args:
+        devices: GPUs whose generators are included, by default all.
+        enabled: False makes the block an ordinary one.
+        device_type: kind of the devices.
+    """
+    if not enabled:
+        yield
+        return
+    module = getattr(rushlight, device_type)
+    if devices is None:
+        devices = range(module.device_count()) if module.is_available() else ()
+    devices = list(devices)
+    state = get_rng_state()
+    device_states = [module.get_rng_state(device) for device in devices]
+    try:
+        yield
+    finally:
+        set_rng_state(state)
+        for device, device_state in zip(devices, device_states, strict=True):
+            module.set_rng_state(device_state, device)

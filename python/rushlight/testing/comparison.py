@@ -1,0 +1,314 @@
+"""`assert_close`: equality up to tolerances, of tensors and of anything made of them."""
+
+import cmath
+import collections.abc
+import sys
+import warnings
+
+import rushlight
+
+# (rtol, atol) of floating dtypes; other dtypes must agree exactly.
+_TOLERANCES = {
+    rushlight.float16: (1e-3, 1e-5),
+    rushlight.bfloat16: (1.6e-2, 1e-5),
+    rushlight.float32: (1.3e-6, 1e-5),
+    rushlight.float64: (1e-7, 1e-7),
+    rushlight.complex64: (1.3e-6, 1e-5),
+    rushlight.complex128: (1e-7, 1e-7),
+}
+_NUMBER_DTYPES = {
+    int: rushlight.int64,
+    float: rushlight.float64,
+    complex: rushlight.complex128,
+    bool: rushlight.bool,
+}
+
+
+def default_tolerances(*inputs):
+    """Return (rtol, atol), the larger ones if the inputs, tensors or dtypes, differ."""
+    dtypes = [x if isinstance(x, rushlight.dtype) else x.dtype for x in inputs]
+    pairs = [_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
+    return max(rtol for rtol, _ in pairs), max(atol for _, atol in pairs)
+
+
+def assert_close(
+    actual,
+    expected,
+    *,
+    allow_subclasses=True,
+    rtol=None,
+    atol=None,
+    equal_nan=False,
+    check_device=True,
+    check_dtype=True,
+    check_layout=True,
+    check_stride=False,
+    msg=None,
+):
+    """Raise an error unless |actual - expected| <= atol + rtol * |expected| everywhere.
+
+    Args:
+        actual: tensor, NumPy array, number, bool, None, or a sequence or mapping of such.
+        expected: the same.
+        allow_subclasses: types may differ if one is a subclass of the other.
+        rtol: relative tolerance; by default from the dtypes.
+        atol: absolute tolerance, to be given together with `rtol`.
+        equal_nan: NaNs equal each other.
+        check_device: devices must be equal.
+        check_dtype: dtypes must be equal; otherwise values are compared in a common one.
+        check_layout: layouts must be equal.
+        check_stride: strides must be equal.
+        msg: the text of the error, or a function of the text that it would have.
+
+    Raises:
+        AssertionError: there is a difference.
+        TypeError: the inputs are of kinds that cannot be compared.
+        ValueError: only one of `rtol` and `atol` is given.
+
+    Example:
+        >>> assert_close(rushlight.tensor(1.0) / 3 * 3, rushlight.tensor(1.0))
+    """
+    __tracebackhide__ = True  # pytest then shows the caller's line
+    if (rtol is None) != (atol is None):
+        absent = "rtol" if rtol is None else "atol"
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {absent}."
+        )
+    rules = _Rules(
+        allow_subclasses=allow_subclasses,
+        tolerances=None if rtol is None else (rtol, atol),
+        equal_nan=equal_nan,
+        check_device=check_device,
+        check_dtype=check_dtype,
+        check_layout=check_layout,
+        check_stride=check_stride,
+    )
+    try:
+        rules.compare(actual, expected, ())
+    except _Difference as difference:
+        text = str(difference)
+        if callable(msg):
+            text = msg(text)
+        elif msg:
+            text = msg
+        raise AssertionError(text) from None
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """Old form of `assert_close`, without checks of device, dtype and stride."""
+    warnings.warn("assert_allclose is deprecated, use assert_close", FutureWarning, stacklevel=2)
+    actual, expected = (
+        value if isinstance(value, rushlight.Tensor) else rushlight.tensor(value)
+        for value in (actual, expected)
+    )
+    if rtol is None and atol is None:
+        rtol, atol = default_tolerances(actual, expected)
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=True,
+        check_dtype=False,
+        check_stride=False,
+        msg=msg or None,
+    )
+
+
+class _Difference(Exception):
+    """A difference, and the path of keys to it."""
+
+    def __init__(self, text, path):
+        if path:
+            text += "\n\nThe failure occurred for item " + "".join(f"[{key!r}]" for key in path)
+        super().__init__(text)
+
+
+def _is_number(value):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.number):
+        return True
+    return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
+
+
+def _is_bool(value):
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, bool) or (numpy is not None and isinstance(value, numpy.bool_))
+
+
+def _is_sequence(value):
+    return isinstance(value, collections.abc.Sequence) and not isinstance(value, (str, bytes))
+
+
+def _plain(number):
+    """Return a NumPy scalar as the Python number it stands for."""
+    return number.item() if hasattr(number, "item") else number
+
+
+class _Rules:
+    """What counts as equal; `compare` goes through containers down to tensors and numbers."""
+
+    def __init__(self, **options):
+        self.__dict__.update(options)
+
+    def compare(self, actual, expected, path):
+        if _is_sequence(actual) and _is_sequence(expected):
+            self._compare_sequences(actual, expected, path)
+        elif all(isinstance(x, collections.abc.Mapping) for x in (actual, expected)):
+            self._compare_mappings(actual, expected, path)
+        elif actual is None or expected is None:
+            if actual is not expected:
+                raise _Difference(f"None mismatch: {actual} is not {expected}", path)
+        elif _is_bool(actual) and _is_bool(expected):
+            if bool(actual) is not bool(expected):
+                raise _Difference(f"Booleans mismatch: {actual} is not {expected}", path)
+        elif all(_is_number(x) or _is_bool(x) for x in (actual, expected)):
+            self._compare_numbers(_plain(actual), _plain(expected), path)
+        else:
+            self._compare_tensors(*self._as_tensors(actual, expected), path)
+
+    def _compare_sequences(self, actual, expected, path):
+        if len(actual) != len(expected):
+            raise _Difference(
+                f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
+            )
+        for position, (a, e) in enumerate(zip(actual, expected, strict=True)):
+            self.compare(a, e, (*path, position))
+
+    def _compare_mappings(self, actual, expected, path):
+        missing = [key for key in expected if key not in actual]
+        additional = [key for key in actual if key not in expected]
+        if missing or additional:
+            text = "The keys of the mappings do not match:"
+            text += f"\nMissing keys in the actual mapping: {_sorted(missing)}" * bool(missing)
+            text += f"\nAdditional keys in the actual mapping: {_sorted(additional)}" * bool(
+                additional
+            )
+            raise _Difference(text, path)
+        for key in _sorted(actual):
+            self.compare(actual[key], expected[key], (*path, key))
+
+    # --- numbers
+
+    def _compare_numbers(self, actual, expected, path):
+        if self.check_dtype and type(actual) is not type(expected):
+            raise _Difference(
+                f"The (d)types do not match: {type(actual)} != {type(expected)}.", path
+            )
+        tolerances = self.tolerances
+        if tolerances is None:
+            tolerances = default_tolerances(
+                _NUMBER_DTYPES[type(actual)], _NUMBER_DTYPES[type(expected)]
+            )
+        self._compare_scalars(actual, expected, tolerances, path)
+
+    def _compare_scalars(self, actual, expected, tolerances, path):
+        rtol, atol = tolerances
+        difference = abs(actual - expected)
+        if actual == expected or (
+            cmath.isfinite(expected)
+            and cmath.isfinite(actual)
+            and difference <= atol + rtol * abs(expected)
+        ):
+            return
+        if self.equal_nan and cmath.isnan(actual) and cmath.isnan(expected):
+            return
+        relative = difference / abs(expected) if expected else cmath.inf
+        exact = rtol == atol == 0
+        raise _Difference(
+            f"Scalars are not {'equal' if exact else 'close'}!\n\n"
+            f"Expected {expected} but got {actual}.\n"
+            f"Absolute difference: {difference}{_allowed(atol, exact)}\n"
+            f"Relative difference: {relative}{_allowed(rtol, exact)}",
+            path,
+        )
+
+    # --- tensors
+
+    def _as_tensors(self, actual, expected):
+        related = type(actual) is type(expected) or (
+            self.allow_subclasses
+            and (isinstance(actual, type(expected)) or isinstance(expected, type(actual)))
+        )
+        numpy = sys.modules.get("numpy")
+        kinds = (rushlight.Tensor,) if numpy is None else (rushlight.Tensor, numpy.ndarray)
+        if not related or not isinstance(actual, kinds):
+            raise TypeError(
+                "No comparison pair was able to handle inputs of type"
+                f" {type(actual)} and {type(expected)}."
+            )
+        return rushlight.as_tensor(actual).detach(), rushlight.as_tensor(expected).detach()
+
+    def _check_attribute(self, name, actual, expected, path):
+        if actual != expected:
+            raise _Difference(
+                f"The values for attribute '{name}' do not match: {actual} != {expected}.", path
+            )
+
+    def _compare_tensors(self, actual, expected, path):
+        self._check_attribute("shape", actual.shape, expected.shape, path)
+        if self.check_layout:
+            self._check_attribute("layout", actual.layout, expected.layout, path)
+        if self.check_stride:
+            self._check_attribute("stride()", actual.stride(), expected.stride(), path)
+        if self.check_device:
+            self._check_attribute("device", actual.device, expected.device, path)
+        if self.check_dtype:
+            self._check_attribute("dtype", actual.dtype, expected.dtype, path)
+        if actual.is_meta or expected.is_meta:
+            return
+        tolerances = self.tolerances or default_tolerances(actual, expected)
+        if actual.device != expected.device:
+            actual, expected = actual.cpu(), expected.cpu()
+        if actual.dtype != expected.dtype:
+            common = rushlight.promote_types(actual.dtype, expected.dtype)
+            actual, expected = actual.to(common), expected.to(common)
+        rtol, atol = tolerances
+        close = rushlight.isclose(actual, expected, rtol, atol, self.equal_nan)
+        if close.all():
+            return
+        if actual.dim() == 0:
+            self._compare_scalars(actual.item(), expected.item(), tolerances, path)
+        raise _Difference(_describe(actual, expected, close, tolerances), path)
+
+
+def _sorted(keys):
+    """Return `keys` in order, or as they come if they have none."""
+    keys = list(keys)
+    try:
+        return sorted(keys)
+    except TypeError:
+        return keys
+
+
+def _allowed(tolerance, exact):
+    return "" if exact else f" (up to {tolerance} allowed)"
+
+
+def _describe(actual, expected, close, tolerances):
+    """Say how many elements differ and where they differ most."""
+    rtol, atol = tolerances
+    exact = rtol == atol == 0
+    total = close.numel()
+    bad = total - int(close.sum())
+    if not (actual.is_floating_point() or actual.is_complex()):
+        actual, expected = actual.to(rushlight.int64), expected.to(rushlight.int64)
+    difference = (actual - expected).abs().masked_fill(close, 0)
+    relative = (difference / expected.abs()).masked_fill(close, 0)
+    return (
+        f"Tensor-likes are not {'equal' if exact else 'close'}!\n\n"
+        f"Mismatched elements: {bad} / {total} ({bad / total:.1%})\n"
+        f"Greatest absolute difference: {_greatest(difference)}{_allowed(atol, exact)}\n"
+        f"Greatest relative difference: {_greatest(relative)}{_allowed(rtol, exact)}"
+    )
+
+
+def _greatest(values):
+    place = int(values.reshape(-1).argmax())
+    value = values.reshape(-1)[place].item()
+    index = []
+    for size in reversed(values.shape):
+        place, position = divmod(place, size)
+        index.append(position)
+    return f"{value} at index {tuple(reversed(index))}"

@@ -1,0 +1,365 @@
+"""Trees of containers: take their leaves out, change them, and put them back.
+
+Lists, tuples, named tuples, dicts, ordered and default dicts, deques and registered types are
+nodes; everything else is a leaf, None too. Dicts keep their order.
+"""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+NodeDef = namedtuple("NodeDef", ["type", "flatten_fn", "unflatten_fn", "flatten_with_keys_fn"])
+
+SUPPORTED_NODES = {}
+
+
+class SequenceKey(namedtuple("SequenceKey", ["idx"])):
+    """A step of a path into a sequence."""
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence):
+        return sequence[self.idx]
+
+
+class MappingKey(namedtuple("MappingKey", ["key"])):
+    """A step of a path into a mapping."""
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+    def get(self, mapping):
+        return mapping[self.key]
+
+
+class GetAttrKey(namedtuple("GetAttrKey", ["name"])):
+    """A step of a path to an attribute."""
+
+    def __str__(self):
+        return f".{self.name}"
+
+    def get(self, instance):
+        return getattr(instance, self.name)
+
+
+def register_pytree_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+):
+    """Make instances of `cls` nodes.
+
+    Args:
+        cls: the type; subclasses stay leaves.
+        flatten_fn: instance -> (list of children, context).
+        unflatten_fn: (children, context) -> instance.
+        serialized_type_name: accepted for compatibility, like the next two.
+        to_dumpable_context: see above.
+        from_dumpable_context: see above.
+        flatten_with_keys_fn: instance -> (list of (key, child), context), for paths.
+    """
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+def _sequence_keys(tree, flatten):
+    children, context = flatten(tree)
+    return [(SequenceKey(i), child) for i, child in enumerate(children)], context
+
+
+def _register_sequence(cls, flatten, unflatten):
+    register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        flatten_with_keys_fn=lambda tree: _sequence_keys(tree, flatten),
+    )
+
+
+def _register_mapping(cls, context_of, rebuild):
+    def flatten(tree):
+        return list(tree.values()), context_of(tree)
+
+    def flatten_with_keys(tree):
+        return [(MappingKey(key), child) for key, child in tree.items()], context_of(tree)
+
+    register_pytree_node(cls, flatten, rebuild, flatten_with_keys_fn=flatten_with_keys)
+
+
+_register_sequence(list, lambda tree: (tree, None), lambda children, _: list(children))
+_register_sequence(tuple, lambda tree: (list(tree), None), lambda children, _: tuple(children))
+_register_sequence(
+    deque,
+    lambda tree: (list(tree), tree.maxlen),
+    lambda children, maxlen: deque(children, maxlen=maxlen),
+)
+_register_sequence(
+    namedtuple,
+    lambda tree: (list(tree), type(tree)),
+    lambda children, kind: kind(*children) if hasattr(kind, "_fields") else kind(children),
+)
+_register_mapping(dict, list, lambda children, keys: dict(zip(keys, children, strict=True)))
+_register_mapping(
+    OrderedDict, list, lambda children, keys: OrderedDict(zip(keys, children, strict=True))
+)
+_register_mapping(
+    defaultdict,
+    lambda tree: [tree.default_factory, list(tree)],
+    lambda children, context: defaultdict(context[0], zip(context[1], children, strict=True)),
+)
+
+
+def _node_type(tree):
+    """Return the type under which `tree` is registered, or None for a leaf."""
+    kind = type(tree)
+    if kind in SUPPORTED_NODES:
+        return kind
+    # named tuples, and the C kind of named tuple that functions with several results return
+    if issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields")):
+        return namedtuple
+    return None
+
+
+def tree_is_leaf(tree, is_leaf=None):
+    """Say whether `tree` is a leaf, by its type or because `is_leaf` says so."""
+    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
+
+
+class TreeSpec:
+    """The shape of a tree without its leaves.
+
+    A leaf has type None. `children()` are the specs below, `context` is what else the node's type
+    needs to be rebuilt.
+    """
+
+    def __init__(self, type, context, children):
+        self.type = type
+        self.context = context
+        self._children = list(children)
+        self.num_children = len(self._children)
+        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
+        self.num_nodes = 1 + sum(child.num_nodes for child in self._children)
+
+    def is_leaf(self):
+        return self.type is None
+
+    def children(self):
+        return list(self._children)
+
+    def child(self, index):
+        return self._children[index]
+
+    def __eq__(self, other):
+        if not isinstance(other, TreeSpec):
+            return NotImplemented
+        return (self.type, self.context, self._children) == (
+            other.type,
+            other.context,
+            other._children,
+        )
+
+    def __hash__(self):
+        return hash((self.type, str(self.context), tuple(self._children)))
+
+    def __repr__(self):
+        if self.is_leaf():
+            return "*"
+        children = ",\n".join(map(repr, self._children)).replace("\n", "\n  ")
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
+
+    def unflatten(self, leaves):
+        """Return the tree of this shape with the given leaves."""
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers"
+                f" to a pytree that holds {self.num_leaves} items ({self})."
+            )
+        return self._build(iter(leaves))
+
+    def _build(self, leaves):
+        if self.is_leaf():
+            return next(leaves)
+        children = [child._build(leaves) for child in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
+
+    def flatten_up_to(self, tree):
+        """Return the subtrees of `tree` that stand where this spec has leaves."""
+        subtrees = []
+        self._collect(tree, subtrees)
+        return subtrees
+
+    def _collect(self, tree, subtrees):
+        if self.is_leaf():
+            subtrees.append(tree)
+            return
+        kind = _node_type(tree)
+        mapping_types = (dict, OrderedDict, defaultdict)
+        if kind is not self.type and not (kind in mapping_types and self.type in mapping_types):
+            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        if self.type in mapping_types:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            if set(keys) != set(tree):
+                raise ValueError(f"Node keys mismatch; expected {keys}, but got {list(tree)}.")
+            children = [tree[key] for key in keys]
+        else:
+            children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+            if len(children) != self.num_children:
+                raise ValueError(
+                    f"Node arity mismatch; expected {self.num_children}, but got {len(children)}."
+                )
+            if self.type is not deque and context != self.context:
+                raise ValueError(
+                    f"Node context mismatch for custom node type {self.type!r}: expected"
+                    f" {self.context!r}, but got {context!r}."
+                )
+        for child, subtree in zip(self._children, children, strict=True):
+            child._collect(subtree, subtrees)
+
+
+_LEAF = TreeSpec(None, None, [])
+
+
+def LeafSpec():
+    """Return the spec of a leaf."""
+    return _LEAF
+
+
+def tree_flatten(tree, is_leaf=None):
+    """Return (list of leaves, `TreeSpec`)."""
+    leaves = []
+    return leaves, _flatten_into(tree, leaves, is_leaf)
+
+
+def _flatten_into(tree, leaves, is_leaf):
+    if tree_is_leaf(tree, is_leaf):
+        leaves.append(tree)
+        return _LEAF
+    kind = _node_type(tree)
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return TreeSpec(kind, context, [_flatten_into(child, leaves, is_leaf) for child in children])
+
+
+def tree_unflatten(leaves, treespec):
+    """Return the tree of the given shape and leaves: the inverse of `tree_flatten`."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"tree_unflatten: expected a TreeSpec, got {type(treespec).__name__}")
+    return treespec.unflatten(leaves)
+
+
+def tree_iter(tree, is_leaf=None):
+    """Iterate over the leaves."""
+    yield from tree_flatten(tree, is_leaf)[0]
+
+
+def tree_leaves(tree, is_leaf=None):
+    """Return the list of leaves."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree, is_leaf=None):
+    """Return the `TreeSpec`."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func, tree, *rests, is_leaf=None):
+    """Return a tree of `func(leaf, ...)`; the `rests` have at least the shape of `tree`."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return spec.unflatten(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
+
+
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Call `func` on each leaf and return `tree` itself."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    for arguments in zip(leaves, *[spec.flatten_up_to(rest) for rest in rests], strict=True):
+        func(*arguments)
+    return tree
+
+
+def _predicate(types_or_predicate):
+    if isinstance(types_or_predicate, (type, tuple)):
+        return lambda leaf: isinstance(leaf, types_or_predicate)
+    if callable(types_or_predicate):
+        return types_or_predicate
+    return lambda leaf: isinstance(leaf, types_or_predicate)
+
+
+def map_only(type_or_types_or_pred, /):
+    """Return a decorator: the function then leaves everything but the given types as it is."""
+    applies = _predicate(type_or_types_or_pred)
+
+    def decorate(func):
+        return lambda leaf: func(leaf) if applies(leaf) else leaf
+
+    return decorate
+
+
+def tree_map_only(type_or_types_or_pred, /, func, tree, is_leaf=None):
+    """Like `tree_map`, for leaves of the given types, or that a predicate accepts."""
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred, /, func, tree, is_leaf=None):
+    """Like `tree_map_`, for leaves of the given types, or that a predicate accepts."""
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred, tree, is_leaf=None):
+    """Say whether `pred` holds for all leaves."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred, tree, is_leaf=None):
+    """Say whether `pred` holds for some leaf."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_leaves_with_path(tree, is_leaf=None):
+    """Return a list of (path, leaf); a path is a tuple of keys."""
+    return list(_walk((), tree, is_leaf))
+
+
+def _walk(path, tree, is_leaf):
+    if tree_is_leaf(tree, is_leaf):
+        yield path, tree
+        return
+    kind = _node_type(tree)
+    if kind is namedtuple and hasattr(tree, "_fields"):
+        keyed = [(GetAttrKey(name), child) for name, child in zip(tree._fields, tree, strict=True)]
+    elif SUPPORTED_NODES[kind].flatten_with_keys_fn is None:
+        raise ValueError(f"{kind} was registered without flatten_with_keys_fn, so it has no paths")
+    else:
+        keyed, _ = SUPPORTED_NODES[kind].flatten_with_keys_fn(tree)
+    for key, child in keyed:
+        yield from _walk((*path, key), child, is_leaf)
+
+
+def tree_flatten_with_path(tree, is_leaf=None):
+    """Return (list of (path, leaf), `TreeSpec`)."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func, tree, *rests, is_leaf=None):
+    """Like `tree_map`, with the path as the first argument of `func`."""
+    keyed, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [spec.flatten_up_to(rest) for rest in rests]
+    return spec.unflatten(
+        func(path, leaf, *others) for (path, leaf), *others in zip(keyed, *columns, strict=True)
+    )
+
+
+def keystr(kp):
+    """Return a path as text, such as `['weights'][0]`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj, kp):
+    """Return what the path leads to in `obj`."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
