@@ -6,15 +6,15 @@ Run by `make quickstart`. Writes runs/quickstart/: curves.png, confusion.png, mi
 
 from pathlib import Path
 
-from graph_picture import graph_picture
-from pictures import plot_confusion, plot_curves, plot_misread
-from rushlight.utils.data import DataLoader, TensorDataset, random_split
 from safetensors.numpy import load_file, save_file
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 import rushlight as rl
+from graph_picture import graph_picture
+from pictures import plot_confusion, plot_curves, plot_misread
 from rushlight import nn
+from rushlight.utils.data import DataLoader, TensorDataset, random_split
 
 EPOCHS = 20
 
