@@ -280,6 +280,51 @@ void test_hook_order() {
   EXPECT(has(error_of([&] { backward(z); }), "has changed the size of value"));
 }
 
+void test_shared_gradients_stay_apart() {
+  Tensor x = parameter({1, 2}), y = parameter({3, 4});
+  Tensor g = vector({1, 1}), total = add(x, y);
+  run_backward({total}, {g}, true, false, {}, true);  // one gradient reaches both leaves
+  EXPECT(grad_of(x).storage() != grad_of(y).storage() && grad_of(x).storage() != g.storage());
+  backward(add(total, total));
+  EXPECT(equal(grad_of(x), {3, 3}) && equal(grad_of(y), {3, 3}) && equal(g, {1, 1}));
+  Tensor z = parameter({1, 2}), h = mul(z, z);
+  TensorList both = grad(add(h, h), {h, z}, false, true);
+  EXPECT(equal(both[0], {2, 2}) && equal(both[1], {4, 8}));
+  run_backward({h, h, z}, {g, g, g}, false, false, {}, true);
+  EXPECT(equal(grad_of(z), {5, 9}));
+}
+
+struct Split final : Node {  // x to (x, 2 x)
+  Split() : Node("split", 2) {}
+  void apply(Gradients& g, Gradients& r) override {
+    EXPECT(!g[0].defined() && g[1].defined());
+    r[0] = add(g[1], g[1]);
+  }
+};
+void test_several_outputs() {
+  Tensor x = parameter({3}), one = clone(vector({3})), two = clone(vector({6}));
+  Ref<Split> node = make_ref<Split>();
+  node->set_inputs({&x});
+  set_history(one, node, 0);
+  set_history(two, node, 1);
+  TensorList g = grad(mul(two, two), {x, one, two});
+  EXPECT(equal(g[0], {24}) && !g[1].defined() && equal(g[2], {12}));
+}
+
+void test_errors_leave_nothing_behind() {
+  Tensor x = parameter({1}), h = mul(x, x), y = mul(h, h);
+  bool fails = true;
+  add_tensor_hook(h, hook([&](const Tensor&) -> Tensor {
+    if (fails) fail(ErrorKind::Value, "from the hook");
+    return {};
+  }));
+  EXPECT(error_of([&] { backward(y, true); }) == "from the hook");
+  EXPECT(error_of([&] { grad(y, {x}, false, true); }) == "from the hook");
+  fails = false;
+  backward(y);
+  EXPECT(equal(grad_of(x), {4}) && !(mode() & (NoGrad | InBackward)));
+}
+
 // Ends the branch of `through` without a gradient, or runs a pass of its own.
 struct Stop final : Node {
   Stop() : Node("stop") {}
@@ -394,6 +439,9 @@ int main() {
       test_view_origins,
       test_view_rules,
       test_hook_order,
+      test_shared_gradients_stay_apart,
+      test_several_outputs,
+      test_errors_leave_nothing_behind,
       test_undefined_and_nested,
       test_anomaly,
       test_threads,
