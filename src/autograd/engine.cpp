@@ -5,7 +5,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "autograd/meta.h"
+#include "autograd/hooks.h"
 
 namespace rl {
 
@@ -29,57 +29,23 @@ namespace {
 // Reduces, casts or refuses a gradient so that it fits the tensor it belongs to.
 void conform(Tensor& grad, const OutputMeta& want, const Node& from, size_t index) {
   const TensorImpl* impl = grad.impl();
-  if (__builtin_expect(impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device, 1))
-    return;
+  bool fits = impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device;
+  if (__builtin_expect(fits, 1)) return;
   auto refuse = [&](const auto&... conflict) {
-    fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ", index, " - ",
-         conflict...);
+    fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
+         index, " - ", conflict...);
   };
-  if (impl->device != want.device) refuse("expected device ", want.device, " but got ", impl->device);
+  if (impl->device != want.device)
+    refuse("expected device ", want.device, " but got ", impl->device);
   if (impl->sizes != want.sizes) {
     int64_t extra = grad.dim() - want.sizes.size();
-    bool fits = extra >= 0;
+    fits = extra >= 0;
     for (int64_t d = 0; fits && d < want.sizes.size(); ++d)
       fits = want.sizes[d] == 1 || want.sizes[d] == grad.sizes()[d + extra];
     if (!fits) refuse("got ", grad.sizes(), " but expected shape compatible with ", want.sizes);
     grad = engine_ops.sum_to(grad, want.sizes);
   }
   if (grad.dtype() != want.dtype) grad = engine_ops.cast(grad, want.dtype);
-}
-
-void replace(Tensor& grad, Tensor by, const Node& node) {
-  if (!by.defined()) return;
-  check(grad.defined(), "a hook of ", node.name(), " can't replace a None gradient with a non-None value");
-  check(by.dtype() == grad.dtype() && by.device() == grad.device(), "a hook of ", node.name(),
-        " has changed the type of value (was ", grad.dtype(), " on ", grad.device(), ", got ", by.dtype(), " on ",
-        by.device(), ")");
-  check(by.sizes() == grad.sizes(), "a hook of ", node.name(), " has changed the size of value (was ", grad.sizes(),
-        ", got ", by.sizes(), ")");
-  grad = std::move(by);
-}
-
-// Lists of hooks are copied before they run: a hook may add or remove hooks.
-void run_tensor_hooks(Node& node, Gradients& grads) {
-  if (node.is_accumulator()) {
-    std::vector<std::shared_ptr<TensorHook>> hooks = meta(static_cast<AccumulateGrad&>(node).variable).hooks;
-    for (const auto& hook : hooks) replace(grads[0], hook->call(grads[0]), node);
-  }
-  if (!node.hook_lists) return;
-  for (auto list : {&NodeHooks::tensor, &NodeHooks::retain}) {
-    std::vector<NodeHooks::OnOutput> hooks = node.hook_lists.get()->*list;
-    for (const auto& [nr, hook] : hooks) replace(grads[nr], hook->call(grads[nr]), node);
-  }
-}
-
-void run_node_hooks(const Node& node, const std::vector<std::shared_ptr<NodeHook>>& list, Gradients& changed,
-                    const Gradients& grad_outputs) {
-  std::vector<std::shared_ptr<NodeHook>> hooks = list;
-  for (const auto& hook : hooks) {
-    size_t count = changed.size();
-    hook->call(changed, grad_outputs);
-    check(changed.size() == count, "a hook of ", node.name(), " has changed the number of gradients from ", count,
-          " to ", changed.size());
-  }
 }
 
 std::string recorded_at(const Node& node) {
@@ -95,8 +61,8 @@ bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence
 
 }  // namespace
 
-// One backward pass. Its state of a node lies in the node itself, unless another pass (a nested one,
-// or one of another thread) was there first: then in a table of its own.
+// One backward pass. Its state of a node lies in the node itself, unless another pass (a nested
+// one, or one of another thread) was there first: then in a table of its own.
 struct GraphTask {
  public:
   GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate)
@@ -116,8 +82,9 @@ struct GraphTask {
   TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
     for (const Edge& root : roots) discover(root.node.get());
     for (size_t i = 0; i < roots.size(); ++i) {
+      const auto& [node, nr] = roots[i];
       Tensor grad = grads[i];
-      if (grad.defined()) conform(grad, roots[i].node->outputs[roots[i].nr], *roots[i].node, roots[i].nr);
+      if (grad.defined()) conform(grad, node->outputs[nr], *node, nr);
       deliver(roots[i], std::move(grad));
     }
     while (!ready_.empty()) {
@@ -144,7 +111,8 @@ struct GraphTask {
   };
 
   NodeState& state(Node* node) {
-    return node->task.load(std::memory_order_relaxed) == this ? node->state : elsewhere_.find(node)->second;
+    bool inside = node->task.load(std::memory_order_relaxed) == this;
+    return inside ? node->state : elsewhere_.find(node)->second;
   }
 
   // The state of `node`, from now on kept by this task.
@@ -182,7 +150,7 @@ struct GraphTask {
     if (!accumulate) captures_.push_back(std::move(capture));
   }
 
-  // Counts how many gradients each node below `root` waits for, and marks those that lead to inputs.
+  // Counts how many gradients each node below `root` waits for, and marks what leads to inputs.
   void discover(Node* root) {
     NodeState& s = claim(root);
     ++s.dependencies;
@@ -243,14 +211,13 @@ struct GraphTask {
     }
     grads.resize(node.outputs.size());
     if (node.hook_lists || node.is_accumulator()) run_tensor_hooks(node, grads);
-    for (; capture >= 0; capture = captures_[capture].next) captures_[capture].grad = grads[captures_[capture].nr];
+    for (; capture >= 0; capture = captures_[capture].next)
+      captures_[capture].grad = grads[captures_[capture].nr];
     if (!leads) return;
     if (node.hook_lists) run_node_hooks(node, node.hook_lists->before, grads, grads);
     Gradients results(node.edges.size());
     apply(node, grads, results);
     if (node.hook_lists) run_node_hooks(node, node.hook_lists->after, results, grads);
-    check(results.size() == node.edges.size(), "Function ", node.name(), " returned ", results.size(),
-          " gradients, expected ", node.edges.size());
     grads.clear();  // so that a gradient passed on unchanged has one owner
     for (size_t i = 0; i < results.size(); ++i) {
       const Edge& edge = node.edges[i];
@@ -286,9 +253,9 @@ struct GraphTask {
       throw Error(error.kind(), error.what() + recorded_at(node));
     }
     for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].defined() && is_differentiable(results[i].dtype()) && engine_ops.has_nan(results[i]))
-        fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i, "th output.",
-             recorded_at(node));
+      if (results[i].defined() && engine_ops.has_nan(results[i]))
+        fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i,
+             "th output.", recorded_at(node));
   }
 
   bool keep_graph_, create_graph_, restricted_;
@@ -337,17 +304,21 @@ TensorList on_new_stack(F&& f) {
 
 }  // namespace
 
-TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph, bool create_graph,
-                        const std::vector<Edge>& inputs, bool accumulate) {
-  check(roots.size() == grads.size(), "backward: ", roots.size(), " tensors but ", grads.size(), " gradients");
+TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
+                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate) {
+  check(roots.size() == grads.size(), "backward: ", roots.size(), " tensors but ", grads.size(),
+        " gradients");
   uint32_t nested = thread_state().backward_depth;
   check(nested < max_depth, "backward: ", nested, " backward passes run inside of each other");
   if (nested % stack_depth == stack_depth - 1)
-    return on_new_stack([&] { return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate); });
+    return on_new_stack([&] {
+      return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate);
+    });
   std::vector<Edge> edges;  // these hold the graph while it runs, whatever hooks do to the tensors
   for (size_t i = 0; i < roots.size(); ++i) {
     Edge edge = gradient_edge(roots[i]);
-    check(static_cast<bool>(edge), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    check(static_cast<bool>(edge), "element ", i,
+          " of tensors does not require grad and does not have a grad_fn");
     edges.push_back(std::move(edge));
   }
   DepthGuard depth;

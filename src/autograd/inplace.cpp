@@ -16,7 +16,9 @@ struct Window {
 
   Window(const TensorImpl* view, const TensorImpl* of)
       : sizes(view->sizes), strides(view->strides), offset(view->offset - of->offset) {}
-  Tensor on(const Tensor& t) const { return view_ops.as_strided(t, sizes, strides, t.offset() + offset); }
+  Tensor on(const Tensor& t) const {
+    return view_ops.as_strided(t, sizes, strides, t.offset() + offset);
+  }
 };
 
 struct WindowRule : ViewRule {
@@ -39,11 +41,13 @@ Ref<ViewRule> window_rule(const TensorImpl* view, const TensorImpl* of) {
 class AsStrided final : public Node {
  public:
   AsStrided(const TensorImpl* view, const TensorImpl* base)
-      : Node("as_strided"), base_{base->sizes, base->dtype, base->device}, base_strides_(base->strides),
-        base_offset_(base->offset), sizes_(view->sizes), strides_(view->strides), offset_(view->offset) {}
+      : Node("as_strided"), base_{base->sizes, base->dtype, base->device},
+        base_strides_(base->strides), base_offset_(base->offset), sizes_(view->sizes),
+        strides_(view->strides), offset_(view->offset) {}
 
   void apply(Gradients& grads, Gradients& results) override {
-    results[0] = view_ops.as_strided_backward(grads[0], base_, base_strides_, base_offset_, sizes_, strides_, offset_);
+    results[0] = view_ops.as_strided_backward(grads[0], base_, base_strides_, base_offset_, sizes_,
+                                              strides_, offset_);
   }
 
  private:
@@ -58,7 +62,7 @@ class AsStrided final : public Node {
 // the op's node, the rest passes unchanged.
 class CopySlices final : public Node {
  public:
-  // The first edge leads to the base's former producer, the rest are those of the op's other inputs.
+  // The first edge leads to the base's former producer, the rest are of the op's other inputs.
   CopySlices(const Tensor& view, const Tensor& base, Ref<Node> op_node)
       : Node("copy_slices"), base_{base.sizes(), base.dtype(), base.device()},
         base_strides_(base.strides()), window_(view.impl(), base.impl()),
@@ -85,8 +89,8 @@ class CopySlices final : public Node {
       inner_->apply(inner_grads, inner_results);
     }
     if (wants(0)) {
-      bool passes = uses_view_ && inner_results[0].defined();
-      view_ops.copy(slice, passes ? inner_results[0] : engine_ops.zeros({nullptr, 0}, options(slice)));
+      if (uses_view_ && inner_results[0].defined()) view_ops.copy(slice, inner_results[0]);
+      else view_ops.copy(slice, engine_ops.zeros({nullptr, 0}, options(slice)));
       results[0] = std::move(whole);
     }
     for (size_t i = 1; i < results.size(); ++i)
@@ -106,12 +110,14 @@ class CopySlices final : public Node {
   }
 
  private:
-  Tensor view_of(const Tensor& whole) const { return rule_ ? rule_->replay(whole) : window_.on(whole); }
+  Tensor view_of(const Tensor& whole) const {
+    return rule_ ? rule_->replay(whole) : window_.on(whole);
+  }
 
   // The gradient of the base in memory laid out like the base, free to be changed.
   Tensor whole_gradient(Tensor& grad) const {
-    bool free = !grad_enabled() && !hook_lists && is_exclusive(grad) && grad.strides() == base_strides_;
-    if (free) return std::move(grad);
+    bool reusable = !grad_enabled() && !hook_lists && is_exclusive(grad);
+    if (reusable && grad.strides() == base_strides_) return std::move(grad);
     Tensor whole = empty_strided(base_.sizes, base_strides_, {base_.dtype, base_.device});
     view_ops.copy(whole, grad);
     return whole;
@@ -125,19 +131,25 @@ class CopySlices final : public Node {
   bool uses_view_;  // the op's first input is the view it changes
 };
 
+const char* origin_name(ViewOrigin origin) {
+  return origin == ViewOrigin::NoGradMode      ? "in no_grad mode"
+         : origin == ViewOrigin::InferenceMode ? "in inference mode"
+                                               : "inside a custom Function";
+}
+
 void check_origin(const TensorImpl* t, const char* op) {
+  const char* where = origin_name(t->view_origin);
   switch (t->view_origin) {
     case ViewOrigin::Recorded: return;
     case ViewOrigin::NoGradMode:
-      fail(ErrorKind::Runtime, "A view was created in no_grad mode and is being modified inplace with grad mode "
-           "enabled (by ", op, "). Make and change the view either both inside no_grad or both outside.");
     case ViewOrigin::InferenceMode:
-      fail(ErrorKind::Runtime, "A view was created in inference mode and is being modified inplace in normal mode "
-           "(by ", op, "). Make and change the view either both inside inference_mode or both outside.");
+      fail(ErrorKind::Runtime, "A view was created ", where, " and is being modified inplace with "
+           "grad mode enabled (by ", op, "). Make and change it either both ", where,
+           " or both outside.");
     case ViewOrigin::CustomFunction:
-      fail(ErrorKind::Runtime, "A view was created inside a custom Function (or because an input was returned "
-           "as-is) and is being modified inplace (by ", op, "): this would bypass the Function's backward. Return "
-           "a clone() from its forward.");
+      fail(ErrorKind::Runtime, "A view was created ", where, " (or because an input was returned "
+           "as-is) and is being modified inplace (by ", op, "), which would bypass the Function's "
+           "backward. Return a clone() from its forward.");
   }
 }
 
@@ -176,11 +188,9 @@ Node* view_grad_fn(TensorImpl* view) {
     } else {
       // Its values now come from an op that its own history does not know. A base that is still a
       // leaf was changed unrecorded, which leaves the view the leaf it was.
-      check(!base->grad_fn, "A view was created in ",
-            view->view_origin == ViewOrigin::NoGradMode ? "no_grad mode"
-            : view->view_origin == ViewOrigin::InferenceMode ? "inference mode" : "a custom Function",
-            " and its base or another view of its base has been modified inplace with grad mode enabled: its "
-            "gradient is not defined. Make the view again after the change, in grad mode.");
+      check(!base->grad_fn, "A view was created ", origin_name(view->view_origin),
+            " and its base or another view of its base has been modified inplace with grad mode "
+            "enabled: its gradient is not defined. Make the view again after the change.");
       view->view_version = view->storage->version.load(std::memory_order_relaxed);
     }
   }
@@ -210,19 +220,21 @@ Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule) {
 void check_in_place(const Tensor& t, const char* op, bool recorded) {
   const TensorImpl* impl = t.impl();
   check(!impl->inference || (mode() & Inference),
-        "Inplace update to inference tensor outside InferenceMode is not allowed (", op, "): change its clone().");
+        "Inplace update to inference tensor outside InferenceMode is not allowed (", op,
+        "): change its clone().");
   check(!impl->storage->read_only, op, ": the tensor's memory is read-only; change its clone()");
   check(!has_internal_overlap(impl->sizes, impl->strides),
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-        "location (", op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");
+        "unsupported operation: more than one element of the written-to tensor refers to a single "
+        "memory location (", op, " on shape ", impl->sizes, " with strides ", impl->strides,
+        "): change its clone().");
   if (!grad_enabled()) return;
   bool needs_grad = requires_grad(t);
   if (!needs_grad && !recorded) return;
   if (impl->base) {
     check_origin(impl, op);
     check(!impl->base->requires_grad || impl->base->grad_fn,
-          "a view of a leaf Variable that requires grad is being used in an in-place operation: ", op,
-          ". Change it inside no_grad(), or work on a clone().");
+          "a view of a leaf Variable that requires grad is being used in an in-place operation: ",
+          op, ". Change it inside no_grad(), or work on a clone().");
   }
   check(!needs_grad || grad_fn(t),
         "a leaf Variable that requires grad is being used in an in-place operation: ", op,
@@ -235,7 +247,8 @@ void bump_version(const Tensor& t, const char* op) {
   storage->version.fetch_add(1, std::memory_order_relaxed);
   if (!storage->saved) return;
   auto* note = new ChangeNote{op, source_here()};
-  delete __atomic_exchange_n(&storage->last_change, note, __ATOMIC_ACQ_REL);  // threads may both be here
+  // Two threads may both be here.
+  delete __atomic_exchange_n(&storage->last_change, note, __ATOMIC_ACQ_REL);
 }
 
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
@@ -249,7 +262,8 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
     return;
   }
   check_origin(impl, node->op);
-  check(node->outputs.size() == 1, node->op, ": an op with several outputs cannot change a view in place");
+  check(node->outputs.size() == 1, node->op,
+        ": an op with several outputs cannot change a view in place");
   TensorImpl* base = impl->base.get();
   check(impl->view_rule || impl->offset >= base->offset, node->op,
         ": cannot record an in-place op on a view that reaches in front of its base");

@@ -8,7 +8,7 @@ namespace rl {
 Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule = nullptr);
 
 // Before an in-place op: leaves that require grad, expanded memory, read-only memory, views that
-// cannot be recorded: RuntimeError naming the op. `recorded`: another input of the op needs a gradient.
+// cannot be recorded: RuntimeError naming the op. `recorded`: another input needs a gradient.
 void check_in_place(const Tensor& t, const char* op, bool recorded = false);
 // After the bytes changed: bumps the version and leaves a note where saved bytes changed.
 void bump_version(const Tensor& t, const char* op);
@@ -23,8 +23,9 @@ Edge saved_output_edge(const Node& owner, uint32_t nr);
 // What a view of another geometry needs of the ops; dispatch/ installs them.
 struct ViewOps {
   Tensor (*as_strided)(const Tensor&, IntSpan sizes, IntSpan strides, int64_t offset);
-  Tensor (*as_strided_backward)(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
-                                int64_t base_offset, IntSpan sizes, IntSpan strides, int64_t offset);
+  Tensor (*as_strided_backward)(const Tensor& grad, const OutputMeta& base,
+                                const Dims& base_strides, int64_t base_offset, IntSpan sizes,
+                                IntSpan strides, int64_t offset);
   Tensor (*clone)(const Tensor&);
   void (*copy)(const Tensor& to, const Tensor& from);
 };

@@ -14,8 +14,9 @@ class RetainGrad : public TensorHook {
 
   Tensor call(const Tensor& grad) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (owner_ && grad.defined())
-      owner_->grad = owner_->grad.defined() ? engine_ops.add(owner_->grad, grad) : engine_ops.clone(grad);
+    if (!owner_ || !grad.defined()) return {};
+    Tensor& sum = owner_->grad;
+    sum = sum.defined() ? engine_ops.add(sum, grad) : engine_ops.clone(grad);
     return {};
   }
   void forget_owner() {
@@ -53,8 +54,10 @@ void set_grad(const Tensor& t, Tensor grad) {
 
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
-  if (Node* node = grad_fn(t)) node->hooks().tensor.push_back({t.impl()->output_nr, std::move(hook)});
-  else meta(t).hooks.push_back(std::move(hook));
+  if (Node* node = grad_fn(t))
+    node->hooks().tensor.push_back({t.impl()->output_nr, std::move(hook)});
+  else
+    meta(t).hooks.push_back(std::move(hook));
 }
 
 void retain_grad(const Tensor& t) {
@@ -109,7 +112,8 @@ Ref<Node> share_if_alive(Node* node) {
 
 // A gradient lies in memory as its dense variable does, so that optimizers meet equal strides.
 bool same_layout(const Tensor& grad, const Tensor& variable) {
-  if (variable.is_contiguous() || !is_dense(variable.sizes(), variable.strides())) return grad.is_contiguous();
+  if (variable.is_contiguous() || !is_dense(variable.sizes(), variable.strides()))
+    return grad.is_contiguous();
   for (int64_t d = 0; d < grad.dim(); ++d)
     if (grad.sizes()[d] > 1 && grad.strides()[d] != variable.strides()[d]) return false;
   return true;

@@ -17,7 +17,9 @@ struct AutogradMeta : MetaBase {
 };
 
 AutogradMeta& meta(const Tensor& t);                 // created on first use
-inline AutogradMeta* meta_or_null(const Tensor& t) { return static_cast<AutogradMeta*>(t.impl()->meta.get()); }
+inline AutogradMeta* meta_or_null(const Tensor& t) {
+  return static_cast<AutogradMeta*>(t.impl()->meta.get());
+}
 Tensor grad_of(const Tensor& t);
 void set_grad(const Tensor& t, Tensor grad);
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);

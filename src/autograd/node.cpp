@@ -40,16 +40,16 @@ void Node::destroy() {
 }
 
 void RunLock::wait(const void* self) {
-  const void* nobody = nullptr;
-  for (int tries = 0; !node_->runner.compare_exchange_weak(nobody, self, std::memory_order_acquire); ++tries) {
-    nobody = nullptr;
+  for (int tries = 0;; ++tries) {
+    const void* nobody = nullptr;
+    if (node_->runner.compare_exchange_weak(nobody, self, std::memory_order_acquire)) return;
     if (tries < 100) std::this_thread::yield();
     else std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
-// "log_softmax" gives "LogSoftmaxBackward0", "max_pool2d" "MaxPool2DBackward0": a letter is a capital
-// where no letter stands before it.
+// "log_softmax" gives "LogSoftmaxBackward0", "max_pool2d" "MaxPool2DBackward0": a letter is a
+// capital where no letter stands before it.
 std::string Node::name() const {
   std::string text;
   bool inside = false;
@@ -64,9 +64,9 @@ std::string Node::name() const {
 void Node::fail_released() const {
   std::string line = describe(where);
   fail(ErrorKind::Runtime,
-       "Trying to backward through the graph a second time (or directly access saved tensors after they "
-       "have already been freed). What ", op, line.empty() ? "" : " on ", line, " saved for ", name(),
-       " was freed by the first backward. Specify retain_graph=True in that one to keep it.");
+       "Trying to backward through the graph a second time (or directly access saved tensors after "
+       "they have already been freed). What ", op, line.empty() ? "" : " on ", line, " saved for ",
+       name(), " was freed by the first backward. Specify retain_graph=True there to keep it.");
 }
 
 void Node::set_inputs(std::initializer_list<const Tensor*> inputs) {

@@ -114,8 +114,8 @@ class Node : public NodeBase {
   Node* next_dying_ = nullptr;
 };
 
-// Held while a node's apply runs or its saved tensors are read or released: threads may run backward
-// through one graph at the same time. The thread that has it may take it again.
+// Held while a node's apply runs or its saved tensors are read or released: threads may run
+// backward through one graph at the same time. The thread that has it may take it again.
 class RunLock {
  public:
   explicit RunLock(Node& node) : node_(&node) {
@@ -138,23 +138,22 @@ class RunLock {
 extern void (*release_node_metadata)(void* dict);  // installed by bind/
 int64_t live_nodes();
 
-// The edge at which a gradient of `t` arrives: its grad_fn (regenerated for a stale view) or its accumulator.
+// The edge at which a gradient of `t` arrives: its grad_fn (regenerated for a stale view) or its
+// accumulator.
 Edge gradient_edge(const Tensor& t);
 Node* view_grad_fn(TensorImpl* view);
 inline Node* grad_fn(const Tensor& t) {  // nullptr for a leaf; up to date for views
   TensorImpl* impl = t.impl();
   return impl->base ? view_grad_fn(impl) : static_cast<Node*>(impl->grad_fn.get());
 }
-inline bool requires_grad(const Tensor& t) {  // also of a view whose base has come to require it
-  const TensorImpl* impl = t.impl();
-  if (impl->requires_grad || impl->grad_fn) return true;
-  return impl->base && is_differentiable(impl->dtype) && (impl->base->requires_grad || impl->base->grad_fn);
-}
+inline bool requires_grad(const Tensor& t) { return t.requires_grad(); }
 
 // Any of these needs a gradient and recording is on?
 inline bool records(const Tensor& t) { return grad_enabled() && t.defined() && requires_grad(t); }
 template <class... Rest>
-inline bool records(const Tensor& t, const Rest&... rest) { return grad_enabled() && (records(t) || records(rest...)); }
+inline bool records(const Tensor& t, const Rest&... rest) {
+  return grad_enabled() && (records(t) || records(rest...));
+}
 inline bool records(const TensorList& list) {
   if (!grad_enabled()) return false;
   for (const Tensor& t : list)

@@ -11,7 +11,8 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   if (!t.defined()) return;
   const TensorImpl* impl = t.impl();
   check(!impl->inference,
-        "Inference tensors cannot be saved for backward. Use rushlight.no_grad() where it was made, or its clone().");
+        "Inference tensors cannot be saved for backward. Make it under no_grad() instead of "
+        "inference_mode(), or use its clone().");
   is_output_ = is_output;
   output_nr_ = impl->output_nr;
   if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
@@ -60,8 +61,9 @@ void SavedTensor::release() {
 namespace {
 
 const char* tensor_type_name(DType t) {
-  static const char* const names[dtype_count] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16",
-                                                 "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  static const char* const names[dtype_count] = {
+      "Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
+      "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return names[static_cast<int>(t)];
 }
 
@@ -75,25 +77,29 @@ std::string advice(const char* op) {
   std::string name = op;
   bool has_plain_form = name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_' &&
                         name != "copy_" && name != "fill_" && name != "zero_";
-  if (!has_plain_form) return "Change a copy made by `x.clone()`";
+  if (!has_plain_form) return "Change a copy, `x.clone()`";
   name.pop_back();
-  return "Make a new tensor instead, `x = x." + name + "(...)`, or change a copy made by `x.clone()`";
+  return "Make a new tensor instead, `x = x." + name + "(...)`, or change a copy, `x.clone()`";
 }
 
 }  // namespace
 
 void SavedTensor::fail_changed(const Node& owner) const {
-  std::string producer;
-  const Node* node = is_output_ ? &owner : static_cast<Node*>(tensor_.impl()->grad_fn.get());
-  if (node) producer = ", which is output " + std::to_string(is_output_ ? output_nr_ : tensor_.impl()->output_nr) +
-                       " of " + node->name() + ",";
-  const ChangeNote* change = tensor_.storage()->last_change;
+  const TensorImpl* impl = tensor_.impl();
+  const Node* node = is_output_ ? &owner : static_cast<Node*>(impl->grad_fn.get());
+  std::ostringstream origin;
+  if (node)
+    origin << ", which is output " << (is_output_ ? output_nr_ : impl->output_nr) << " of "
+           << node->name() << ",";
+  const ChangeNote* change = impl->storage->last_change;
   fail(ErrorKind::Runtime,
-       "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-       tensor_type_name(tensor_.dtype()), "Tensor ", tensor_.sizes(), "]", producer, " is at version ",
-       tensor_.version(), "; expected version ", version_, " instead. It was saved by ",
-       by_whom(owner.op, owner.where), change ? " and changed by " + by_whom(change->op, change->where) : "", ". ",
-       advice(change ? change->op : ""), "; autograd.graph.allow_mutation_on_saved_tensors() keeps the old values.");
+       "one of the variables needed for gradient computation has been modified by an inplace "
+       "operation: [torch.", tensor_type_name(impl->dtype), "Tensor ", impl->sizes, "]",
+       origin.str(), " is at version ", tensor_.version(), "; expected version ", version_,
+       " instead. It was saved by ", by_whom(owner.op, owner.where),
+       change ? " and changed by " + by_whom(change->op, change->where) : "", ". ",
+       advice(change ? change->op : ""),
+       "; autograd.graph.allow_mutation_on_saved_tensors() keeps the old values.");
 }
 
 }  // namespace rl

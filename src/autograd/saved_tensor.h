@@ -10,7 +10,8 @@ struct PackedTensor {
   virtual Tensor unpack() = 0;
   Edge history;  // of the tensor that was packed
 };
-extern std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t);  // when the mode has SavedHooks
+// Called where the mode has SavedHooks; nullptr keeps the tensor as it is.
+extern std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t);
 
 class SavedTensor {
  public:

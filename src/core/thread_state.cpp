@@ -69,7 +69,8 @@ int64_t count_alive(Counted kind) {
   Threads& all = threads();
   std::lock_guard<std::mutex> lock(all.mutex);
   int64_t sum = all.alive_of_ended[kind];
-  for (const ThreadState* state : all.running) sum += state->alive[kind].load(std::memory_order_relaxed);
+  for (const ThreadState* state : all.running)
+    sum += state->alive[kind].load(std::memory_order_relaxed);
   return sum;
 }
 

@@ -98,7 +98,12 @@ class Tensor {
   bool is_complex() const { return rl::is_complex(dtype()); }
   bool is_floating() const { return rl::is_floating(dtype()); }
 
-  bool requires_grad() const { return impl_->requires_grad || impl_->grad_fn; }
+  // True too of a view whose base has come to require a gradient.
+  bool requires_grad() const {
+    const TensorImpl* base = impl_->base.get();
+    return impl_->requires_grad || impl_->grad_fn ||
+           (base && (base->requires_grad || base->grad_fn) && is_differentiable(dtype()));
+  }
   bool is_leaf() const { return !impl_->grad_fn; }
   bool is_view() const { return static_cast<bool>(impl_->base); }
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }

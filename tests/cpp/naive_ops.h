@@ -28,7 +28,9 @@ inline Tensor full(IntSpan sizes, float value) {
   for (int64_t i = 0; i < t.numel(); ++i) t.data<float>()[i] = value;
   return t;
 }
-inline Tensor full(std::initializer_list<int64_t> sizes, float value) { return full(Dims(sizes), value); }
+inline Tensor full(std::initializer_list<int64_t> sizes, float value) {
+  return full(Dims(sizes), value);
+}
 inline Tensor vector(std::initializer_list<float> values) {
   Tensor t = empty(Dims{static_cast<int64_t>(values.size())}, {});
   std::copy(values.begin(), values.end(), t.data<float>());
@@ -43,7 +45,8 @@ inline Tensor parameter(std::initializer_list<float> values) {
 template <class F> Tensor map(const Tensor& a, const Tensor& b, F f) {
   Dims sizes = broadcast_sizes(a.sizes(), b.sizes(), "map");
   Tensor out = empty(sizes, {});
-  for (int64_t i = 0; i < out.numel(); ++i) out.data<float>()[i] = f(at(a, sizes, i), at(b, sizes, i));
+  for (int64_t i = 0; i < out.numel(); ++i)
+    out.data<float>()[i] = f(at(a, sizes, i), at(b, sizes, i));
   return out;
 }
 template <class F> void map_in_place(const Tensor& a, const Tensor& b, F f) {
@@ -115,29 +118,29 @@ struct Copy final : Node {
 struct Strided final : Node {
   Strided(const Tensor& of, const Tensor& view)
       : Node("as_strided"), base{of.sizes(), of.dtype(), of.device()}, base_strides(of.strides()),
-        base_offset(of.offset()), sizes(view.sizes()), strides(view.strides()), offset(view.offset()) {}
+        base_offset(of.offset()), sizes(view.sizes()), strides(view.strides()),
+        offset(view.offset()) {}
   OutputMeta base;
   Dims base_strides;
   int64_t base_offset;
   Dims sizes, strides;
   int64_t offset;
   void apply(Gradients& g, Gradients& r) override {
-    r[0] = view_ops.as_strided_backward(g[0], base, base_strides, base_offset, sizes, strides, offset);
+    r[0] = view_ops.as_strided_backward(g[0], base, base_strides, base_offset, sizes, strides,
+                                        offset);
   }
 };
-
-template <class N, class... Args> Ref<N> record(Args&&... args) { return make_ref<N>(std::forward<Args>(args)...); }
 
 inline Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = map(a, b, std::plus<float>());
   if (!records(a, b)) return out;
-  Ref<Add> node = record<Add>();
+  Ref<Add> node = make_ref<Add>();
   node->set_inputs({&a, &b});
   set_history(out, node);
   return out;
 }
 inline Ref<Mul> mul_node(const Tensor& a, const Tensor& b, const Tensor& saved_a) {
-  Ref<Mul> node = record<Mul>();
+  Ref<Mul> node = make_ref<Mul>();
   node->set_inputs({&a, &b});
   if (node->wants(1)) node->a.save(saved_a);
   if (node->wants(0)) node->b.save(b);
@@ -151,7 +154,7 @@ inline Tensor mul(const Tensor& a, const Tensor& b) {
 inline Tensor exp(const Tensor& a) {
   Tensor out = map(a, a, [](float x, float) { return std::exp(x); });
   if (!records(a)) return out;
-  Ref<Exp> node = record<Exp>();
+  Ref<Exp> node = make_ref<Exp>();
   node->set_inputs({&a});
   set_history(out, node);
   node->out.save(out, true);
@@ -162,7 +165,7 @@ inline Tensor sum_to(const Tensor& a, IntSpan sizes) {
   Tensor wide = alias(out);
   for (int64_t i = 0; i < a.numel(); ++i) at(wide, a.sizes(), i) += at(a, i);
   if (!records(a)) return out;
-  Ref<SumTo> node = record<SumTo>(a.sizes());
+  Ref<SumTo> node = make_ref<SumTo>(a.sizes());
   node->set_inputs({&a});
   set_history(out, node);
   return out;
@@ -174,7 +177,7 @@ inline Tensor expand(const Tensor& a, IntSpan sizes) {
   for (int64_t d = 0; d < a.dim(); ++d) strides[d + extra] = a.sizes()[d] == 1 ? 0 : a.strides()[d];
   Tensor out = make_view(a, alias(a, sizes, strides, a.offset()));
   if (!records(a)) return out;
-  Ref<Expand> node = record<Expand>(a.sizes());
+  Ref<Expand> node = make_ref<Expand>(a.sizes());
   node->set_inputs({&a});
   set_history(out, node);
   return out;
@@ -182,7 +185,7 @@ inline Tensor expand(const Tensor& a, IntSpan sizes) {
 inline Tensor clone(const Tensor& a) {
   Tensor out = map(a, a, [](float x, float) { return x; });
   if (!records(a)) return out;
-  Ref<Clone> node = record<Clone>();
+  Ref<Clone> node = make_ref<Clone>();
   node->set_inputs({&a});
   set_history(out, node);
   return out;
@@ -190,7 +193,7 @@ inline Tensor clone(const Tensor& a) {
 inline Tensor as_strided(const Tensor& a, IntSpan sizes, IntSpan strides, int64_t offset) {
   Tensor out = make_view(a, alias(a, sizes, strides, offset));
   if (!records(a)) return out;
-  Ref<Strided> node = record<Strided>(a, out);
+  Ref<Strided> node = make_ref<Strided>(a, out);
   node->set_inputs({&a});
   set_history(out, node);
   return out;
@@ -199,7 +202,7 @@ inline const Tensor& add_(const Tensor& a, const Tensor& b) {
   check_in_place(a, "add_", records(b));
   Ref<Add> node;
   if (records(a, b)) {
-    node = record<Add>();
+    node = make_ref<Add>();
     node->set_inputs({&a, &b});
   }
   map_in_place(a, b, std::plus<float>());
@@ -220,7 +223,7 @@ inline const Tensor& exp_(const Tensor& a) {
   check_in_place(a, "exp_");
   Ref<Exp> node;
   if (records(a)) {
-    node = record<Exp>();
+    node = make_ref<Exp>();
     node->set_inputs({&a});
   }
   map_in_place(a, a, [](float x, float) { return std::exp(x); });
@@ -236,7 +239,7 @@ inline const Tensor& copy_(const Tensor& a, const Tensor& b) {
   check_in_place(a, "copy_", records(b));
   Ref<Copy> node;
   if (records(a, b)) {
-    node = record<Copy>();
+    node = make_ref<Copy>();
     node->set_inputs({&b});
   }
   map_in_place(a, b, [](float, float x) { return x; });
@@ -244,8 +247,9 @@ inline const Tensor& copy_(const Tensor& a, const Tensor& b) {
   if (node) rebase_history(a, node);
   return a;
 }
-inline Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
-                                  int64_t base_offset, IntSpan sizes, IntSpan strides, int64_t offset) {
+inline Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base,
+                                  const Dims& base_strides, int64_t base_offset, IntSpan sizes,
+                                  IntSpan strides, int64_t offset) {
   Tensor whole = empty_strided(base.sizes, base_strides, {});
   copy_(whole, full({}, 0));
   add_(as_strided(whole, sizes, strides, offset - base_offset), grad);
