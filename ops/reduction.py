@@ -53,9 +53,9 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
            doc=f"{_doc} over the given dims; divides by count - correction (1 by default).", ref=f"numpy.{_name}",
            grad={"input": _gradient})
     composite(f"{_name}__unbiased(input: Tensor, unbiased: bool)",
-              f"{_name}(input, None, 1 if unbiased else 0, False)", doc=f"{_doc} of all elements.")
+              f"{_name}(input, None, correction_of(unbiased), False)", doc=f"{_doc} of all elements.")
     composite(f"{_name}__dim_unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, keepdim: bool = False)",
-              f"{_name}(input, dim, 1 if unbiased else 0, keepdim)", doc=f"{_doc} over the given dims.", out=True)
+              f"{_name}(input, dim, correction_of(unbiased), keepdim)", doc=f"{_doc} over the given dims.", out=True)
     composite(f"{_name}_mean(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS}) -> tuple[{_name}, mean]",
               names=(f"torch.{_name}_mean",), doc=f"{_doc} and mean over the given dims.")
     composite(f"{_name}_mean__unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, keepdim: bool = False)"

@@ -46,6 +46,7 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor&
 Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
 
+inline std::optional<Scalar> correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 inline Dims dims_of(int64_t dim) { return Dims{dim}; }
 inline Dims negated(Dims values) {
   for (int64_t& v : values) v = -v;

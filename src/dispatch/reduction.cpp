@@ -263,7 +263,6 @@ namespace {
 std::array<Tensor, 2> with_mean(const Tensor& spread, const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
   return {spread, mean(input, dim, keepdim)};
 }
-std::optional<Scalar> unbiased_correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 }  // namespace
 
 std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction, bool keepdim) {
@@ -273,10 +272,10 @@ std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& d
   return with_mean(std(input, dim, correction, keepdim), input, dim, keepdim);
 }
 std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased, bool keepdim) {
-  return var_mean(input, dim, unbiased_correction(unbiased), keepdim);
+  return var_mean(input, dim, grad::correction_of(unbiased), keepdim);
 }
 std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased, bool keepdim) {
-  return std_mean(input, dim, unbiased_correction(unbiased), keepdim);
+  return std_mean(input, dim, grad::correction_of(unbiased), keepdim);
 }
 
 }  // namespace ops
