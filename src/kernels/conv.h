@@ -1,9 +1,9 @@
 // Convolutions and transposed convolutions over 1, 2 or 3 spatial dims.
 //
-// Views are batched: input (N, C, *), output (N, O, *), weight (O, C / groups, *), or for a transposed
-// convolution weight (C, O / groups, *). Any strides; channels_last input and output are read and
-// written in place, other layouts cost a reorder. float32 runs in oneDNN, every other dtype (all but
-// bool) as im2col and matrix products.
+// Views are batched: input (N, C, *), output (N, O, *), weight (O, C / groups, *), or for a
+// transposed convolution weight (C, O / groups, *). Any strides; channels_last input and output are
+// read and written in place, other layouts cost a reorder. float32 runs in oneDNN, every other
+// dtype (all but bool) as im2col and matrix products.
 #pragma once
 #include "core/view.h"
 
@@ -21,7 +21,8 @@ struct ConvGeometry {
 
 // Sizes of the output. Throws what torch throws for shapes and parameters that do not fit, so that
 // after it the kernels below need not check. `bias` is nullptr where there is none.
-Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias, const ConvGeometry& geometry);
+Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias,
+                       const ConvGeometry& geometry);
 
 void conv_forward(const View& input, const View& weight, const View* bias, const View& out,
                   const ConvGeometry& geometry);

@@ -1,16 +1,16 @@
 // Matrix products of 2-D views, and of batches of them.
 //
-// Operands may have any strides; row-major, transposed row-major and their slices are read in place,
-// anything else is copied first. All dtypes but bool; all views share one dtype. 16-bit floats
-// accumulate in float, integers wrap. The result does not depend on the number of threads.
+// Operands may have any strides; row-major, transposed row-major and their slices are read in
+// place, anything else is copied first. All dtypes but bool; all views share one dtype. 16-bit
+// floats accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
 
 namespace rl::kernels {
 
-// out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so NaNs
-// there do not spread.
+// out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so
+// NaNs there do not spread.
 struct GemmScale {
   Scalar alpha = 1, beta = 0;
 };

@@ -9,12 +9,13 @@ enum class Interpolation { Nearest, NearestExact, Linear, Cubic };  // area is a
 struct ResampleGeometry {
   Interpolation mode = Interpolation::Nearest;
   bool align_corners = false;
-  bool antialias = false;            // 2-D Linear and Cubic
-  double scales[3] = {0, 0, 0};      // factors the user gave, per spatial dim; 0: from the sizes
+  bool antialias = false;        // 2-D Linear and Cubic
+  double scales[3] = {0, 0, 0};  // factors the user gave, per spatial dim; 0: from the sizes
 };
 
 void interpolate(const View& input, const View& out, const ResampleGeometry& geometry);
-void interpolate_backward(const View& grad_out, const View& grad_input, const ResampleGeometry& geometry);
+void interpolate_backward(const View& grad_out, const View& grad_input,
+                          const ResampleGeometry& geometry);
 
 enum class GridMode { Bilinear, Nearest, Bicubic };
 enum class GridPadding { Zeros, Border, Reflection };

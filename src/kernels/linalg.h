@@ -1,8 +1,9 @@
 // Decompositions and solvers, over LAPACK: float32, float64, complex64, complex128.
 //
-// Matrices are the last two dims; leading batch dims are equal among all views of a call (the caller
-// broadcasts, stride 0 is fine). Any strides, outputs may not overlap inputs. `info` is int32 with the
-// batch shape and holds LAPACK's code per matrix: 0 is success, the caller raises otherwise.
+// Matrices are the last two dims; leading batch dims are equal among all views of a call (the
+// caller broadcasts, stride 0 is fine). Any strides, outputs may not overlap inputs. `info` is
+// int32 with the batch shape and holds LAPACK's code per matrix: 0 is success, the caller raises
+// otherwise.
 #pragma once
 #include "core/view.h"
 
@@ -44,7 +45,8 @@ void geqrf(const View& a, const View& out, const View& tau);
 // The first columns of the product of reflectors: vectors (m, n), tau (k <= n) -> out (m, n).
 void householder_product(const View& vectors, const View& tau, const View& out);
 // out = op(Q) c, or c op(Q) if not left.
-void ormqr(const View& vectors, const View& tau, const View& c, const View& out, bool left, bool adjoint);
+void ormqr(const View& vectors, const View& tau, const View& c, const View& out, bool left,
+           bool adjoint);
 
 // Hermitian eigenproblem from one triangle; values ascending (real dtype). vectors may be nullptr.
 void eigh(const View& a, const View& values, const View* vectors, bool upper, const View& info);
@@ -52,15 +54,16 @@ void eigh(const View& a, const View& values, const View* vectors, bool upper, co
 void eig(const View& a, const View& values, const View* vectors, const View& info);
 
 enum class SvdDriver { DivideAndConquer, Classic };
-// a (m, n) = u diag(s) vh; u (m, m) and vh (n, n), or (m, k) and (k, n), as the views say; both may be
-// nullptr, and then the singular values alone are computed. s descending, real dtype.
+// a (m, n) = u diag(s) vh; u (m, m) and vh (n, n), or (m, k) and (k, n), as the views say; both may
+// be nullptr, and then the singular values alone are computed. s descending, real dtype.
 void svd(const View& a, const View* u, const View& s, const View* vh, const View& info,
          SvdDriver driver = SvdDriver::DivideAndConquer);
 
 enum class LstsqDriver { Gels, Gelsy, Gelsd, Gelss };
-// Minimises |a x - b| for a (m, n), b (m, k), solution (max(m, n), k) whose first n rows are x; the rest
-// hold, for Gels and Gelsd/Gelss with m > n and full rank, what the residual sums come from. rank is
-// int64 with the batch shape (nullptr for Gels), singular_values (min(m, n)) for Gelsd and Gelss.
+// Minimises |a x - b| for a (m, n), b (m, k), solution (max(m, n), k) whose first n rows are x; the
+// rest hold, for Gels and Gelsd/Gelss with m > n and full rank, what the residual sums come from.
+// rank is int64 with the batch shape (nullptr for Gels), singular_values (min(m, n)) for Gelsd and
+// Gelss.
 void lstsq(const View& a, const View& b, const View& solution, const View* rank,
            const View* singular_values, double rcond, LstsqDriver driver, const View& info);
 

@@ -19,7 +19,8 @@ Dims pool_output_sizes(IntSpan input, const PoolGeometry& geometry, const char* 
 
 // `indices` (int64, shape of out), unless nullptr, receives where in its plane each maximum lies,
 // counted in row-major order whatever the strides. NaN wins.
-void max_pool(const View& input, const View& out, const View* indices, const PoolGeometry& geometry);
+void max_pool(const View& input, const View& out, const View* indices,
+              const PoolGeometry& geometry);
 // grad_input (any floating dtype) is overwritten: zeros, plus each grad_out at its index.
 // Serves adaptive_max_pool, and as the gradient of any plane-wise gather over `dims` dims.
 void max_pool_backward(const View& grad_out, const View& indices, const View& grad_input, int dims);
@@ -27,8 +28,8 @@ void max_pool_backward(const View& grad_out, const View& indices, const View& gr
 void max_unpool(const View& input, const View& indices, const View& out, int dims);
 
 // divisor_override 0: none.
-void avg_pool(const View& input, const View& out, const PoolGeometry& geometry, bool count_include_pad,
-              int64_t divisor_override);
+void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,
+              bool count_include_pad, int64_t divisor_override);
 void avg_pool_backward(const View& grad_out, const View& grad_input, const PoolGeometry& geometry,
                        bool count_include_pad, int64_t divisor_override);
 

@@ -10,10 +10,12 @@ struct WindowGeometry {
   int64_t stride[3] = {1, 1, 1};
   int64_t padding[3] = {0, 0, 0};
   int64_t dilation[3] = {1, 1, 1};
+  int64_t count[3] = {0, 0, 0};  // window positions; 0: as many as fit
 };
 
-// Number of window positions along a dim of the given size; below 1 when the window does not fit.
-int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
+// Number of window positions along a dim of the given size; 0 when the window does not fit.
+int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                     int64_t dilation);
 
 // images (N, C, *) -> columns (N, C * kernel, positions); every dtype.
 void unfold(const View& images, const View& columns, const WindowGeometry& geometry);

@@ -12,7 +12,9 @@ class Workspace {
   ~Workspace() {
     if (data_) deallocate(data_, bytes_);
   }
-  Workspace(Workspace&& other) noexcept : bytes_(other.bytes_), data_(other.data_) { other.data_ = nullptr; }
+  Workspace(Workspace&& other) noexcept : bytes_(other.bytes_), data_(other.data_) {
+    other.data_ = nullptr;
+  }
   Workspace& operator=(Workspace&&) = delete;
   template <class T> T* as() const { return static_cast<T*>(data_); }
   void* data() const { return data_; }
@@ -32,8 +34,8 @@ template <class T> class Buffer {
   Workspace memory_;
 };
 
-// Copies between two views of one shape. The dtypes are the same, or one is the compute dtype of the
-// other (float32 for the 16-bit floats).
+// Copies between two views of one shape. The dtypes are the same, or one is the compute dtype of
+// the other (float32 for the 16-bit floats).
 void copy_strided(const View& from, const View& to);
 
 // A row-major temporary of a shape.
@@ -45,7 +47,9 @@ class RowMajor {
     copy_strided(from, copy.view());
     return copy;
   }
-  View view() const { return {memory_.data(), sizes_.data(), strides_.data(), sizes_.size(), numel_, dtype_}; }
+  View view() const {
+    return {memory_.data(), sizes_.data(), strides_.data(), sizes_.size(), numel_, dtype_};
+  }
   template <class T> T* ptr() const { return memory_.as<T>(); }
 
  private:

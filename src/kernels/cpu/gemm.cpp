@@ -43,28 +43,30 @@ void library_product(const GemmProblem& p) {
   Layout a = layout_of(p.m, p.k, p.a_row, p.a_col), b = layout_of(p.k, p.n, p.b_row, p.b_col);
   if (p.dtype == DType::Float32) {
     LibraryThreads one(1);
-    dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', p.m, p.n, p.k, p.alpha.to<float>(),
-               static_cast<const float*>(p.a), a.ld, static_cast<const float*>(p.b), b.ld,
-               p.beta.to<float>(), static_cast<float*>(p.c), p.c_row);
+    dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', p.m, p.n, p.k,
+               p.alpha.to<float>(), static_cast<const float*>(p.a), a.ld,
+               static_cast<const float*>(p.b), b.ld, p.beta.to<float>(), static_cast<float*>(p.c),
+               p.c_row);
     return;
   }
-  check(std::max({p.m, p.n, p.k, a.ld, b.ld, p.c_row}) <= INT32_MAX, "matmul: a matrix of ", p.dtype, " with ",
-        std::max({p.m, p.n, p.k}), " rows or columns is too large");
+  check(std::max({p.m, p.n, p.k, a.ld, b.ld, p.c_row}) <= INT32_MAX, "matmul: a matrix of ",
+        p.dtype, " with ", std::max({p.m, p.n, p.k}), " rows or columns is too large");
   single_threaded_openblas();
   auto op = [](const Layout& l) { return l.transposed ? CblasTrans : CblasNoTrans; };
   auto i32 = [](int64_t n) { return static_cast<int>(n); };
   if (p.dtype == DType::Float64) {
-    scipy_cblas_dgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k), p.alpha.to<double>(),
-                      static_cast<const double*>(p.a), i32(a.ld), static_cast<const double*>(p.b), i32(b.ld),
-                      p.beta.to<double>(), static_cast<double*>(p.c), i32(p.c_row));
+    scipy_cblas_dgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k),
+                      p.alpha.to<double>(), static_cast<const double*>(p.a), i32(a.ld),
+                      static_cast<const double*>(p.b), i32(b.ld), p.beta.to<double>(),
+                      static_cast<double*>(p.c), i32(p.c_row));
   } else if (p.dtype == DType::Complex64) {
     complex64 alpha = p.alpha.to<complex64>(), beta = p.beta.to<complex64>();
-    scipy_cblas_cgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k), &alpha, p.a, i32(a.ld),
-                      p.b, i32(b.ld), &beta, p.c, i32(p.c_row));
+    scipy_cblas_cgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k), &alpha, p.a,
+                      i32(a.ld), p.b, i32(b.ld), &beta, p.c, i32(p.c_row));
   } else {
     complex128 alpha = p.alpha.to<complex128>(), beta = p.beta.to<complex128>();
-    scipy_cblas_zgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k), &alpha, p.a, i32(a.ld),
-                      p.b, i32(b.ld), &beta, p.c, i32(p.c_row));
+    scipy_cblas_zgemm(CblasRowMajor, op(a), op(b), i32(p.m), i32(p.n), i32(p.k), &alpha, p.a,
+                      i32(a.ld), p.b, i32(b.ld), &beta, p.c, i32(p.c_row));
   }
 }
 
@@ -79,12 +81,13 @@ bool is_small(const GemmProblem& p) {
 
 void product(const GemmProblem& p) { is_small(p) ? gemm_small(p) : library_product(p); }
 
-// The grid of tiles one product is cut into. It follows from the sizes alone, never from the number of
-// threads, so that the result does not depend on that either.
+// The grid of tiles one product is cut into. It follows from the sizes alone, never from the number
+// of threads, so that the result does not depend on that either.
 struct Tiling {
   int64_t rows = 1, cols = 1, tile_m, tile_n;
   explicit Tiling(const GemmProblem& p) {
-    double operations = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    double operations =
+        2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     // Matrix-vector products are bound by memory: fewer operations fill a thread's while.
     bool vector = p.m == 1 || p.n == 1;
     double per_tile = vector ? 1e6 : 1.6e7;
@@ -95,7 +98,9 @@ struct Tiling {
       if (std::max(p.m / rows, p.n / cols) < least) break;
       (by_rows ? rows : cols) *= 2;
     }
-    auto part = [](int64_t n, int64_t parts) { return parts == 1 ? n : (n / parts + 16) / 16 * 16; };
+    auto part = [](int64_t n, int64_t parts) {
+      return parts == 1 ? n : (n / parts + 16) / 16 * 16;
+    };
     tile_m = part(p.m, rows);
     tile_n = part(p.n, cols);
     rows = (p.m + tile_m - 1) / tile_m;
@@ -147,11 +152,11 @@ template <class T> void scale_values(const View& out, T beta) {
 }
 
 void scale_output(const View& out, const Scalar& beta) {
-  visit<float, double, int64_t, int32_t, half, bfloat16, uint8_t, int8_t, int16_t, complex64, complex128>(
-      "matmul", out.dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        scale_values<T>(out, beta.to<T>());
-      });
+  visit<float, double, int64_t, int32_t, half, bfloat16, uint8_t, int8_t, int16_t, complex64,
+        complex128>("matmul", out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    scale_values<T>(out, beta.to<T>());
+  });
 }
 
 bool library_can_read(const View& v) {
@@ -164,8 +169,8 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
   int64_t r = out.ndim - 2, c = out.ndim - 1, bytes = itemsize(out.dtype);
   check(a.ndim == out.ndim && b.ndim == out.ndim && a.dtype == out.dtype && b.dtype == out.dtype &&
             a.sizes[r] == out.sizes[r] && b.sizes[c] == out.sizes[c] && a.sizes[c] == b.sizes[r],
-        "matmul: shapes ", a.shape(), " and ", b.shape(), " do not give ", out.shape(), ", or dtypes ", a.dtype,
-        ", ", b.dtype, " and ", out.dtype, " differ");
+        "matmul: shapes ", a.shape(), " and ", b.shape(), " do not give ", out.shape(),
+        ", or dtypes ", a.dtype, ", ", b.dtype, " and ", out.dtype, " differ");
   if (out.numel == 0) return;
   if (a.sizes[c] == 0) return scale_output(out, scale.beta);
   if (is_reduced(out.dtype)) {
@@ -175,10 +180,13 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
     multiply(a32.view(), b32.view(), out32.view(), scale);
     return copy_strided(out32.view(), out);
   }
-  Batch batch{{out.dtype, out.sizes[r], out.sizes[c], a.sizes[c], a.data, b.data, out.data, a.strides[r],
-               a.strides[c], b.strides[r], b.strides[c], out.strides[r], out.strides[c], scale.alpha,
-               scale.beta},
-              1, 0, 0, 0};
+  Batch batch{{out.dtype, out.sizes[r], out.sizes[c], a.sizes[c], a.data, b.data, out.data,
+               a.strides[r], a.strides[c], b.strides[r], b.strides[c], out.strides[r],
+               out.strides[c], scale.alpha, scale.beta},
+              1,
+              0,
+              0,
+              0};
   if (out.ndim == 3) {
     batch.count = out.sizes[0];
     batch.a_step = a.strides[0] * bytes;
@@ -187,10 +195,8 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
   }
   GemmProblem& p = batch.problem;
   if (!is_small(p)) {
-    if (!library_can_read(a))
-      return multiply(RowMajor::copy_of(a, a.dtype).view(), b, out, scale);
-    if (!library_can_read(b))
-      return multiply(a, RowMajor::copy_of(b, b.dtype).view(), out, scale);
+    if (!library_can_read(a)) return multiply(RowMajor::copy_of(a, a.dtype).view(), b, out, scale);
+    if (!library_can_read(b)) return multiply(a, RowMajor::copy_of(b, b.dtype).view(), out, scale);
     Layout to = layout_of(p.m, p.n, p.c_row, p.c_col);
     if (!to.usable) {
       RowMajor copy(out.shape(), out.dtype);
@@ -223,7 +229,8 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
 void batched_gemm(const View& a, const View& b, const View& out, const GemmScale& scale) {
   // One matrix for the whole batch: stack the rows into a single product.
   if (out.ndim == 3 && b.strides[0] == 0 && a.strides[0] == a.sizes[1] * a.strides[1] &&
-      out.strides[0] == out.sizes[1] * out.strides[1] && a.sizes[0] > 1 && b.sizes[0] == a.sizes[0]) {
+      out.strides[0] == out.sizes[1] * out.strides[1] && a.sizes[0] > 1 &&
+      b.sizes[0] == a.sizes[0]) {
     int64_t rows = out.sizes[0] * out.sizes[1];
     int64_t a_sizes[2] = {rows, a.sizes[2]}, out_sizes[2] = {rows, out.sizes[2]};
     return multiply({a.data, a_sizes, a.strides + 1, 2, a.numel, a.dtype},
@@ -243,8 +250,9 @@ void matvec(const View& a, const View& x, const View& out, const GemmScale& scal
 void dot(const View& a, const View& b, const View& out) {
   int64_t n = a.sizes[0], a_sizes[2] = {1, n}, a_strides[2] = {n, a.strides[0]};
   int64_t b_sizes[2] = {n, 1}, b_strides[2] = {b.strides[0], 1}, one[2] = {1, 1};
-  multiply({a.data, a_sizes, a_strides, 2, a.numel, a.dtype}, {b.data, b_sizes, b_strides, 2, b.numel, b.dtype},
-           {out.data, one, one, 2, 1, out.dtype}, {});
+  multiply({a.data, a_sizes, a_strides, 2, a.numel, a.dtype},
+           {b.data, b_sizes, b_strides, 2, b.numel, b.dtype}, {out.data, one, one, 2, 1, out.dtype},
+           {});
 }
 
 }  // namespace rl::kernels

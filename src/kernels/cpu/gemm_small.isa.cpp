@@ -16,8 +16,12 @@ constexpr int vector_bytes = 16, block_rows = 4;
 #endif
 
 // Integers multiply as unsigned ones, whose overflow is defined.
-template <class T, bool = std::is_integral_v<T>> struct Wrapping { using type = T; };
-template <class T> struct Wrapping<T, true> { using type = std::make_unsigned_t<T>; };
+template <class T, bool = std::is_integral_v<T>> struct Wrapping {
+  using type = T;
+};
+template <class T> struct Wrapping<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
 
 // Narrow unsigned integers would be promoted to int, whose overflow is not defined.
 template <class T> T times(T a, T b) {
@@ -153,8 +157,8 @@ template <class T> T dot_product(const T* a, const T* b, int64_t n) {
 template <class T> void by_dots(const Problem<T>& p) {
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i)
-      put(p.c + i * p.c_row + j * p.c_col, dot_product(p.a + i * p.a_row, p.b + j * p.b_col, p.k), p.alpha,
-          p.beta);
+      put(p.c + i * p.c_row + j * p.c_col, dot_product(p.a + i * p.a_row, p.b + j * p.b_col, p.k),
+          p.alpha, p.beta);
 }
 
 // One row of c (contiguous) from a row-major b: streams through b, four rows at a time.
@@ -170,8 +174,8 @@ template <class T> void by_rows(const Problem<T>& p) {
     T a0 = times(p.alpha, a[0]), a1 = times(p.alpha, a[p.a_col]);
     T a2 = times(p.alpha, a[2 * p.a_col]), a3 = times(p.alpha, a[3 * p.a_col]);
     for (int64_t j = 0; j < p.n; ++j)
-      c[j] = static_cast<T>(c[j] + ((times(a0, b0[j]) + times(a1, b1[j])) +
-                                    (times(a2, b2[j]) + times(a3, b3[j]))));
+      c[j] = static_cast<T>(
+          c[j] + ((times(a0, b0[j]) + times(a1, b1[j])) + (times(a2, b2[j]) + times(a3, b3[j]))));
   }
   for (; k < p.k; ++k) {
     const T* b = p.b + k * p.b_row;
@@ -182,9 +186,20 @@ template <class T> void by_rows(const Problem<T>& p) {
 
 template <class T> void solve(const GemmProblem& g) {
   using W = typename Wrapping<T>::type;
-  Problem<W> p{g.m, g.n, g.k, static_cast<const W*>(g.a), static_cast<const W*>(g.b), static_cast<W*>(g.c),
-               g.a_row, g.a_col, g.b_row, g.b_col, g.c_row, g.c_col,
-               static_cast<W>(g.alpha.to<T>()), static_cast<W>(g.beta.to<T>())};
+  Problem<W> p{g.m,
+               g.n,
+               g.k,
+               static_cast<const W*>(g.a),
+               static_cast<const W*>(g.b),
+               static_cast<W*>(g.c),
+               g.a_row,
+               g.a_col,
+               g.b_row,
+               g.b_col,
+               g.c_row,
+               g.c_col,
+               static_cast<W>(g.alpha.to<T>()),
+               static_cast<W>(g.beta.to<T>())};
   if (p.n < p.m && p.n < 4) {  // c^T = b^T a^T: few rows, which the special cases below expect
     std::swap(p.m, p.n);
     std::swap(p.a, p.b);
@@ -200,9 +215,8 @@ template <class T> void solve(const GemmProblem& g) {
 }  // namespace
 
 void gemm_small(const GemmProblem& problem) {
-  visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t>("matmul", problem.dtype, [&](auto tag) {
-    solve<typename decltype(tag)::type>(problem);
-  });
+  visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t>(
+      "matmul", problem.dtype, [&](auto tag) { solve<typename decltype(tag)::type>(problem); });
 }
 
 }  // namespace rl::kernels::RL_ISA

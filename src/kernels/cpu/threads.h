@@ -24,8 +24,8 @@ class LibraryThreads {
   bool changed_;
 };
 
-// OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the work.
-// Call before any use of it.
+// OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the
+// work. Call before any use of it.
 void single_threaded_openblas();
 
 }  // namespace rl::kernels

@@ -48,8 +48,8 @@ void copy_typed(const From* from, To* to, const CopyPlan& plan) {
   for (int64_t i = 0; i < last; ++i) rows *= plan.sizes[i];
   if (rows == 1) {
     parallel_for(0, inner, default_grain, [&](int64_t begin, int64_t end) {
-      copy_row(from + begin * plan.from[last], plan.from[last], to + begin * plan.to[last], plan.to[last],
-               end - begin);
+      copy_row(from + begin * plan.from[last], plan.from[last], to + begin * plan.to[last],
+               plan.to[last], end - begin);
     });
     return;
   }
@@ -97,7 +97,10 @@ void copy_strided(const View& from, const View& to) {
 }
 
 RowMajor::RowMajor(IntSpan sizes, DType dtype)
-    : sizes_(sizes), strides_(contiguous_strides(sizes)), numel_(product(sizes)), dtype_(dtype),
+    : sizes_(sizes),
+      strides_(contiguous_strides(sizes)),
+      numel_(product(sizes)),
+      dtype_(dtype),
       memory_(numel_ * itemsize(dtype)) {}
 
 }  // namespace rl::kernels

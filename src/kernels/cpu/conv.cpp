@@ -1,0 +1,231 @@
+#include "kernels/conv.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/parallel.h"
+#include "kernels/cpu/conv_problem.h"
+#include "kernels/unfold.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+
+ConvProblem::ConvProblem(const View& big, const View& little, const View& weight,
+                         const ConvGeometry& g)
+    : dims(g.dims),
+      batch(big.sizes[0]),
+      channels(big.sizes[1]),
+      filters(little.sizes[1]),
+      groups(g.groups) {
+  for (int i = 0; i < dims; ++i) {
+    large[i] = big.sizes[2 + i];
+    small[i] = little.sizes[2 + i];
+    kernel[i] = weight.sizes[2 + i];
+    stride[i] = g.stride[i];
+    padding[i] = g.padding[i];
+    dilation[i] = g.dilation[i];
+  }
+}
+
+namespace {
+
+// Calls f(pointer, length, step) for runs that cover channel `c` of image `n` of a view.
+template <class T, class F> void for_channel(const View& v, int64_t n, int64_t c, F&& f) {
+  int64_t size[3] = {1, 1, 1}, step[3] = {0, 0, 0};
+  for (int64_t i = 2; i < v.ndim; ++i) {
+    size[5 - v.ndim + i - 2] = v.sizes[i];
+    step[5 - v.ndim + i - 2] = v.strides[i];
+  }
+  T* data = v.ptr<T>() + n * v.strides[0] + c * v.strides[1];
+  for (int64_t z = 0; z < size[0]; ++z)
+    for (int64_t y = 0; y < size[1]; ++y) f(data + z * step[0] + y * step[1], size[2], step[2]);
+}
+
+template <class F> void visit_computed(DType t, F&& f) {
+  visit<float, double, complex64, complex128, int64_t, int32_t, int16_t, int8_t, uint8_t>("conv", t,
+                                                                                          f);
+}
+
+void add_bias(const View& out, const View& bias) {
+  int64_t channels = out.sizes[1], plane = out.numel / (out.sizes[0] * channels);
+  visit_computed(out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_for(0, out.sizes[0] * channels, default_grain / (plane + 1) + 1,
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     T value = bias.ptr<T>()[i % channels * bias.strides[0]];
+                     for_channel<T>(out, i / channels, i % channels,
+                                    [&](T* p, int64_t n, int64_t step) {
+                                      for (int64_t x = 0; x < n; ++x)
+                                        p[x * step] = static_cast<T>(p[x * step] + value);
+                                    });
+                   }
+                 });
+  });
+}
+
+// Sums over everything but the channels. float32 adds up in double: one long sum per channel.
+void sum_channels(const View& grad, const View& sums) {
+  visit_computed(grad.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
+    parallel_for(0, grad.sizes[1], 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        Sum sum = 0;
+        for (int64_t image = 0; image < grad.sizes[0]; ++image)
+          for_channel<T>(grad, image, c, [&](const T* p, int64_t n, int64_t step) {
+            for (int64_t x = 0; x < n; ++x)
+              sum = static_cast<Sum>(sum + static_cast<Sum>(p[x * step]));
+          });
+        sums.ptr<T>()[c * sums.strides[0]] = static_cast<T>(sum);
+      }
+    });
+  });
+}
+
+// A float copy of an input, or the float temporary that an output is written to, for 16-bit floats;
+// also a plain copy of an input with overlapping elements. Otherwise the view itself.
+class Operand {
+ public:
+  enum Role { In, Out };
+  Operand(const View& v, Role role) : given_(v), role_(role) {
+    DType dtype = compute_dtype(v.dtype);
+    if (dtype == v.dtype && onednn_describable(v)) return;
+    if (role == In) copy_.emplace(RowMajor::copy_of(v, dtype));
+    else copy_.emplace(v.shape(), dtype);
+  }
+  View view() const { return copy_ ? copy_->view() : given_; }
+  void write_back() const {
+    if (copy_) copy_strided(copy_->view(), given_);
+  }
+
+ private:
+  const View& given_;
+  Role role_;
+  std::optional<RowMajor> copy_;
+};
+
+void run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
+         const ConvGeometry& geometry) {
+  auto role = [&](ConvOp writer) { return op == writer ? Operand::Out : Operand::In; };
+  Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
+      w(weight, role(ConvOp::Weight));
+  View lv = l.view(), sv = s.view(), wv = w.view();
+  ConvProblem problem(large, small, weight, geometry);
+  std::optional<RowMajor> bias_copy;
+  if (bias) {
+    if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), lv.dtype);
+    else bias_copy.emplace(RowMajor::copy_of(*bias, lv.dtype));
+  }
+  bool filled = large.numel && small.numel && weight.numel;
+  bool scatter_bias = op == ConvOp::Scatter && bias;
+  if (!filled || lv.dtype != DType::Float32 ||
+      !onednn_conv(op, problem, lv, sv, wv,
+                   bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr)) {
+    generic_conv(op, problem, lv, sv, wv);
+    if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());
+    if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());
+  }
+  if (scatter_bias) add_bias(lv, bias_copy->view());
+  if (op == ConvOp::Gather) s.write_back();
+  if (op == ConvOp::Scatter) l.write_back();
+  if (op == ConvOp::Weight) {
+    w.write_back();
+    if (bias) copy_strided(bias_copy->view(), *bias);
+  }
+}
+
+}  // namespace
+
+void conv_forward(const View& input, const View& weight, const View* bias, const View& out,
+                  const ConvGeometry& geometry) {
+  if (out.numel == 0) return;
+  if (geometry.transposed) run(ConvOp::Scatter, out, input, weight, bias, geometry);
+  else run(ConvOp::Gather, input, out, weight, bias, geometry);
+}
+
+void conv_backward_input(const View& grad_out, const View& weight, const View& grad_input,
+                         const ConvGeometry& geometry) {
+  if (grad_input.numel == 0) return;
+  if (geometry.transposed) run(ConvOp::Gather, grad_out, grad_input, weight, nullptr, geometry);
+  else run(ConvOp::Scatter, grad_input, grad_out, weight, nullptr, geometry);
+}
+
+void conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
+                          const View* grad_bias, const ConvGeometry& geometry) {
+  if (!geometry.transposed)
+    return run(ConvOp::Weight, input, grad_out, grad_weight, grad_bias, geometry);
+  run(ConvOp::Weight, grad_out, input, grad_weight, nullptr, geometry);
+  if (!grad_bias) return;
+  Operand grad(grad_out, Operand::In), sums(*grad_bias, Operand::Out);
+  sum_channels(grad.view(), sums.view());
+  sums.write_back();
+}
+
+namespace {
+
+void check_parameters(IntSpan input, IntSpan weight, const IntSpan* bias, const ConvGeometry& g,
+                      const char* op) {
+  int64_t ndim = g.dims + 2;
+  check(input.size() == ndim && weight.size() == ndim, op, ": expected ", ndim,
+        "-dimensional input and weight, but got "
+        "input of size ",
+        input, " and weight of size ", weight);
+  check(g.groups > 0, op, ": non-positive groups is not supported, got ", g.groups);
+  for (int i = 0; i < g.dims; ++i) {
+    check(g.stride[i] > 0, op, ": non-positive stride is not supported, got ", g.stride[i]);
+    check(g.padding[i] >= 0, op, ": negative padding is not supported, got ", g.padding[i]);
+    check(g.dilation[i] > 0, op, ": dilation should be greater than zero, got ", g.dilation[i]);
+    check(g.output_padding[i] >= 0, op, ": negative output_padding is not supported, got ",
+          g.output_padding[i]);
+    check(std::max({g.stride[i], g.padding[i], g.dilation[i], g.output_padding[i]}) <= INT32_MAX,
+          op, ": a stride, padding or dilation is too large");
+  }
+  check(weight[0] >= g.groups, op, ": given groups=", g.groups, ", expected weight to be at least ",
+        g.groups, " at dimension 0, but got weight of size ", weight);
+  check(weight[0] % g.groups == 0, op, ": given groups=", g.groups,
+        ", expected weight to be divisible by ", g.groups,
+        " at dimension 0, but got weight of size ", weight);
+  int64_t channels = g.transposed ? weight[0] : weight[1] * g.groups;
+  int64_t outputs = g.transposed ? weight[1] * g.groups : weight[0];
+  check(input[1] == channels, op, ": given groups=", g.groups, ", weight of size ", weight,
+        ", expected input", input, " to have ", channels, " channels, but got ", input[1],
+        " channels instead");
+  if (bias)
+    check(bias->size() == 1 && (*bias)[0] == outputs, op, ": given weight of size ", weight,
+          ", expected bias to be 1-dimensional with ", outputs, " elements, but got bias of size ",
+          *bias, " instead");
+}
+
+}  // namespace
+
+Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias, const ConvGeometry& g) {
+  const char* op = g.transposed ? "conv_transpose" : "conv";
+  check_parameters(input, weight, bias, g, op);
+  Dims sizes{input[0], g.transposed ? weight[1] * g.groups : weight[0]};
+  for (int i = 0; i < g.dims; ++i) {
+    int64_t size = input[2 + i], reach = g.dilation[i] * (weight[2 + i] - 1) + 1, out;
+    check(weight[2 + i] > 0, op,
+          ": kernel size should be greater than zero, but got weight of size ", weight);
+    if (g.transposed) {
+      check(size > 0, op, ": expected non-empty spatial dimensions, but got input of size ", input);
+      check(g.output_padding[i] < std::max(g.stride[i], g.dilation[i]), op,
+            ": output padding must be smaller than either stride or dilation, but got "
+            "output_padding ",
+            g.output_padding[i], ", stride ", g.stride[i], ", dilation ", g.dilation[i]);
+      out = (size - 1) * g.stride[i] - 2 * g.padding[i] + reach + g.output_padding[i];
+      check(out >= 1, op, ": given input size ", input, ", calculated output size ", out,
+            " along spatial dimension ", i, " is too small");
+    } else {
+      check(size + 2 * g.padding[i] >= reach, op, ": calculated padded input size ",
+            size + 2 * g.padding[i], " along spatial dimension ", i,
+            " is smaller than the kernel size ", reach,
+            ". Kernel size can't be greater than actual input size");
+      out = window_count(size, weight[2 + i], g.stride[i], g.padding[i], g.dilation[i]);
+    }
+    sizes.push_back(out);
+  }
+  return sizes;
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,365 @@
+// Convolutions in oneDNN, channels_last inside: its plain NCHW kernels take up to 8 times as long.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "kernels/cpu/conv_problem.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/threads.h"
+
+namespace rl::kernels {
+namespace {
+
+Dims channels_last_strides(IntSpan sizes) {
+  Dims strides(sizes.size());
+  strides[1] = 1;
+  int64_t step = sizes[1];
+  for (int64_t i = sizes.size() - 1; i >= 2; --i) {
+    strides[i] = step;
+    step *= sizes[i];
+  }
+  strides[0] = step;
+  return strides;
+}
+
+bool same_layout(IntSpan sizes, IntSpan a, IntSpan b) {
+  for (int64_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && a[i] != b[i]) return false;
+  return true;
+}
+
+// The strides that stand for a view's layout in keys and descriptors: those of dims of size 1 are
+// arbitrary in a view, and would hide that a layout is channels_last.
+Dims canonical_strides(const View& v) {
+  Dims last = channels_last_strides(v.shape());
+  if (same_layout(v.shape(), v.stride(), last)) return last;
+  Dims strides(v.stride());
+  int64_t far = 1;
+  for (int64_t i = 0; i < v.ndim; ++i) far = std::max(far, v.sizes[i] * v.strides[i]);
+  for (int64_t i = 0; i < v.ndim; ++i)
+    if (v.sizes[i] == 1) strides[i] = far;
+  return strides;
+}
+
+constexpr int key_length = 43;  // 8 + 6 x 3 + 5 + 5 + 6 strides, and one to spare
+
+struct ConvKey {
+  int64_t values[key_length] = {};
+  bool operator==(const ConvKey& other) const {
+    return std::memcmp(values, other.values, sizeof values) == 0;
+  }
+  size_t hash() const {
+    uint64_t h = 0;
+    for (int64_t v : values) h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+    return h;
+  }
+};
+
+// What a plan is made from: one chunk of the batch.
+struct Layouts {
+  ConvProblem problem;
+  Dims large, small, weight;  // strides
+  bool bias;
+  int64_t threads;  // oneDNN plans for that many
+
+  ConvKey key(ConvOp op) const {
+    ConvKey k;
+    const ConvProblem& p = problem;
+    int64_t* v = k.values;
+    for (int64_t x :
+         {static_cast<int64_t>(op), static_cast<int64_t>(bias), static_cast<int64_t>(p.dims),
+          threads, p.batch, p.channels, p.filters, p.groups})
+      *v++ = x;
+    for (int i = 0; i < p.dims; ++i)
+      for (int64_t x :
+           {p.large[i], p.small[i], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]})
+        *v++ = x;
+    for (const Dims* strides : {&large, &small, &weight})
+      for (int64_t x : *strides) *v++ = x;
+    return k;
+  }
+};
+
+struct ConvPlan {
+  bool supported = false;
+  Port large, small, weight;
+  Dnnl<dnnl_memory_t> bias;
+  Primitive primitive;
+
+  ConvPlan(ConvOp op, const Layouts& layouts);
+};
+
+Dims tensor_sizes(const ConvProblem& p, int64_t channels, const int64_t* spatial) {
+  Dims sizes{p.batch, channels};
+  for (int i = 0; i < p.dims; ++i) sizes.push_back(spatial[i]);
+  return sizes;
+}
+
+Dims weight_sizes(const ConvProblem& p) {
+  Dims sizes;
+  if (p.groups > 1) sizes.push_back(p.groups);
+  sizes.push_back(p.filters / p.groups);
+  sizes.push_back(p.channels / p.groups);
+  for (int i = 0; i < p.dims; ++i) sizes.push_back(p.kernel[i]);
+  return sizes;
+}
+
+DnnlPrimitiveDesc conv_desc(ConvOp op, const Layouts& l) {
+  const ConvProblem& p = l.problem;
+  Dims large_sizes = tensor_sizes(p, p.channels, p.large),
+       small_sizes = tensor_sizes(p, p.filters, p.small);
+  DnnlDesc large = dnnl_desc(large_sizes, channels_last_strides(large_sizes));
+  DnnlDesc small = dnnl_desc(small_sizes, channels_last_strides(small_sizes));
+  DnnlDesc weight = dnnl_desc_any(weight_sizes(p));
+  DnnlDesc bias = l.bias ? dnnl_desc(Dims{p.filters}, Dims{1}) : nullptr;
+  dnnl_dim_t dilates[3], after[3];
+  for (int i = 0; i < p.dims; ++i) {
+    dilates[i] = p.dilation[i] - 1;
+    after[i] = (p.small[i] - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] + 1 - p.large[i] -
+               p.padding[i];
+  }
+  dnnl_primitive_desc_t forward = nullptr, result = nullptr;
+  if (dnnl_convolution_forward_primitive_desc_create(
+          &forward, onednn_engine(), dnnl_forward_training, dnnl_convolution_direct, large.get(),
+          weight.get(), bias.get(), small.get(), p.stride, dilates, p.padding, after,
+          dnnl_user_scratchpad()) != dnnl_success)
+    return nullptr;
+  if (op == ConvOp::Gather) return DnnlPrimitiveDesc(forward);
+  DnnlPrimitiveDesc hint(forward);
+  if (op == ConvOp::Scatter)
+    dnnl_convolution_backward_data_primitive_desc_create(
+        &result, onednn_engine(), dnnl_convolution_direct, large.get(), weight.get(), small.get(),
+        p.stride, dilates, p.padding, after, hint.get(), dnnl_user_scratchpad());
+  else
+    dnnl_convolution_backward_weights_primitive_desc_create(
+        &result, onednn_engine(), dnnl_convolution_direct, large.get(), weight.get(), bias.get(),
+        small.get(), p.stride, dilates, p.padding, after, hint.get(), dnnl_user_scratchpad());
+  return DnnlPrimitiveDesc(result);
+}
+
+ConvPlan::ConvPlan(ConvOp op, const Layouts& l) {
+  DnnlPrimitiveDesc desc = conv_desc(op, l);
+  if (!desc) return;
+  const ConvProblem& p = l.problem;
+  struct Queries {
+    dnnl_query_t large, small, weight;  // the bias comes second among the weights
+  };
+  constexpr Queries queries[3] = {
+      {dnnl_query_src_md, dnnl_query_dst_md, dnnl_query_weights_md},
+      {dnnl_query_diff_src_md, dnnl_query_diff_dst_md, dnnl_query_weights_md},
+      {dnnl_query_src_md, dnnl_query_diff_dst_md, dnnl_query_diff_weights_md}};
+  const Queries& q = queries[static_cast<int>(op)];
+  auto direction = [&](ConvOp writer) { return op == writer ? Port::Out : Port::In; };
+  large = Port(dnnl_desc(tensor_sizes(p, p.channels, p.large), l.large), queried(desc, q.large),
+               direction(ConvOp::Scatter));
+  small = Port(dnnl_desc(tensor_sizes(p, p.filters, p.small), l.small), queried(desc, q.small),
+               direction(ConvOp::Gather));
+  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
+                direction(ConvOp::Weight));
+  if (l.bias) {
+    dnnl_memory_t memory = nullptr;
+    dnnl_memory_create(&memory, queried(desc, q.weight, 1), onednn_engine(), DNNL_MEMORY_NONE);
+    bias.reset(memory);
+  }
+  primitive = Primitive(desc);
+  supported = true;
+}
+
+using Cache = PlanCache<ConvKey, ConvPlan>;
+Cache& plans() {
+  static Cache* cache = new Cache(256);  // oneDNN may be gone when static objects are destroyed
+  return *cache;
+}
+Cache::Lease lease(ConvOp op, const Layouts& layouts) {
+  return plans().take(layouts.key(op), [&] { return std::make_unique<ConvPlan>(op, layouts); });
+}
+
+// The primitive's side of a port: the caller's own memory where layouts agree, else scratch memory.
+class Side {
+ public:
+  Side(Port& port, void* given) : port_(port), given_(given) {
+    if (!port.direct()) scratch_.emplace(port.bytes());
+    port.attach(data());
+  }
+  void* data() const { return scratch_ ? scratch_->data() : given_; }
+  void read() const {
+    if (scratch_) port_.transfer(given_, data());
+  }
+  void write_back() const { read(); }
+
+ private:
+  Port& port_;
+  void* given_;
+  std::optional<Workspace> scratch_;
+};
+
+struct Pointers {
+  char *large, *small;
+  void *weight, *bias;  // in the primitive's layout
+};
+
+void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
+  Side large(plan.large, at.large), small(plan.small, at.small);
+  if (op != ConvOp::Scatter) large.read();
+  if (op != ConvOp::Gather) small.read();
+  plan.weight.attach(at.weight);
+  if (plan.bias) dnnl_memory_set_data_handle(plan.bias.get(), at.bias);
+  struct Names {
+    int large, small, weight, bias;
+  };
+  constexpr Names names[3] = {
+      {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS},
+      {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS},
+      {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS}};
+  const Names& name = names[static_cast<int>(op)];
+  dnnl_exec_arg_t args[4] = {{name.large, plan.large.memory()},
+                             {name.small, plan.small.memory()},
+                             {name.weight, plan.weight.memory()},
+                             {name.bias, plan.bias.get()}};
+  plan.primitive.run(args, plan.bias ? 4 : 3);
+  if (op == ConvOp::Scatter) large.write_back();
+  if (op == ConvOp::Gather) small.write_back();
+}
+
+// Into how many equal parts the batch is cut. It follows from the sizes alone: the sums over the
+// batch in a weight gradient have one order, whatever the number of threads.
+int64_t chunk_count(ConvOp op, const ConvProblem& p) {
+  double positions = 1, taps = static_cast<double>(p.channels / p.groups);
+  for (int i = 0; i < p.dims; ++i) {
+    positions *= static_cast<double>(p.small[i]);
+    taps *= static_cast<double>(p.kernel[i]);
+  }
+  double batch = static_cast<double>(p.batch);
+  double operations = 2 * batch * positions * taps * static_cast<double>(p.filters);
+  double wanted = std::min({operations / 1e7, batch, 16.0});
+  // Each chunk of a weight gradient is a whole weight to add up: it must be worth that.
+  if (op == ConvOp::Weight) wanted = std::min({wanted, batch * positions / 512, 8.0});
+  int64_t count = std::max<int64_t>(1, static_cast<int64_t>(wanted));
+  while (p.batch % count) --count;
+  return count;
+}
+
+struct Task {
+  ConvOp op;
+  Layouts layouts;
+  int64_t chunks;
+  char *large, *small;
+  void *weight, *bias;
+
+  int threads() const { return static_cast<int>(layouts.threads); }
+  Pointers chunk(int64_t i, void* own_weight, void* own_bias) const {
+    int64_t image = i * layouts.problem.batch * 4;
+    return {large + image * layouts.large[0], small + image * layouts.small[0], own_weight,
+            own_bias};
+  }
+};
+
+void run_data(const Task& task) {
+  std::optional<Workspace> reordered;
+  void* weight = task.weight;
+  {
+    LibraryThreads threads(task.threads());
+    auto plan = lease(task.op, task.layouts);
+    if (!plan->weight.direct()) {
+      weight = reordered.emplace(plan->weight.bytes()).data();
+      plan->weight.transfer(task.weight, weight);
+    }
+    if (task.chunks == 1) return run_chunk(task.op, *plan, task.chunk(0, weight, task.bias));
+  }
+  parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
+    LibraryThreads one(1);
+    auto plan = lease(task.op, task.layouts);
+    for (int64_t i = begin; i < end; ++i)
+      run_chunk(task.op, *plan, task.chunk(i, weight, task.bias));
+  });
+}
+
+// A weight gradient: each chunk's in its own memory, then their sum in order.
+void run_weight(const Task& task) {
+  int64_t weights, biases = task.bias ? task.layouts.problem.filters : 0;
+  bool direct;
+  {
+    auto plan = lease(task.op, task.layouts);
+    weights = plan->weight.bytes() / 4;
+    direct = plan->weight.direct();
+  }
+  Buffer<float> partial((task.chunks - direct) * weights), bias_partial(task.chunks * biases);
+  auto weight_of = [&](int64_t i) {
+    if (direct && i == 0) return static_cast<float*>(task.weight);
+    return partial.data() + (i - direct) * weights;
+  };
+  auto bias_of = [&](int64_t i) { return bias_partial.data() + i * biases; };
+  parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
+    LibraryThreads one(1);
+    auto plan = lease(task.op, task.layouts);
+    for (int64_t i = begin; i < end; ++i)
+      run_chunk(task.op, *plan, task.chunk(i, weight_of(i), bias_of(i)));
+  });
+  parallel_for(0, task.chunks > 1 ? weights : 0, default_grain, [&](int64_t begin, int64_t end) {
+    for (int64_t c = 1; c < task.chunks; ++c)
+      for (int64_t i = begin; i < end; ++i) weight_of(0)[i] += weight_of(c)[i];
+  });
+  for (int64_t i = 0; i < biases; ++i) {
+    float sum = 0;
+    for (int64_t c = 0; c < task.chunks; ++c) sum += bias_of(c)[i];
+    static_cast<float*>(task.bias)[i] = sum;
+  }
+  if (!direct) {
+    LibraryThreads one(1);
+    lease(task.op, task.layouts)->weight.transfer(task.weight, weight_of(0));
+  }
+}
+
+// The strides of a weight (filters, channels / groups, *) with its first dim split into groups.
+Dims grouped_strides(const View& weight, const ConvProblem& p) {
+  Dims strides(weight.stride());
+  if (p.groups > 1) strides.insert(0, weight.strides[0] * (p.filters / p.groups));
+  return strides;
+}
+
+}  // namespace
+
+bool onednn_describable(const View& v) {
+  Dims order;  // by stride
+  for (int64_t i = 0; i < v.ndim; ++i) {
+    if (v.sizes[i] <= 1) continue;
+    int64_t at = 0;
+    while (at < order.size() && v.strides[order[at]] < v.strides[i]) ++at;
+    order.insert(at, i);
+  }
+  int64_t least = 1;
+  for (int64_t i : order) {
+    if (v.strides[i] < least) return false;
+    least = v.strides[i] * v.sizes[i];
+  }
+  return true;
+}
+
+bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                 const View& weight, float* bias) {
+  // Found by testing against a reference: with a padding in depth above its stride, the 3-D weight
+  // gradient of oneDNN 3.2 can be wrong and write out of bounds.
+  if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
+      problem.padding[0] > problem.stride[0])
+    return false;
+  Task task{op,
+            {problem, canonical_strides(large), canonical_strides(small),
+             grouped_strides(weight, problem), bias != nullptr, 1},
+            chunk_count(op, problem),
+            large.ptr<char>(),
+            small.ptr<char>(),
+            weight.data,
+            bias};
+  task.layouts.problem.batch /= task.chunks;
+  // A single chunk leaves the threads to oneDNN, where each output element is one thread's work.
+  if (task.chunks == 1 && op != ConvOp::Weight && !in_parallel_region())
+    task.layouts.threads = num_threads();
+  {
+    LibraryThreads threads(task.threads());
+    if (!lease(op, task.layouts)->supported) return false;
+  }
+  op == ConvOp::Weight ? run_weight(task) : run_data(task);
+  return true;
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,36 @@
+// Every convolution and its gradients, transposed or not, as three operations between a large
+// tensor (the input of a convolution, the output of a transposed one) and a small one.
+#pragma once
+#include "kernels/conv.h"
+
+namespace rl::kernels {
+
+enum class ConvOp {
+  Gather,   // large, weight -> small: convolution; gradient of a transposed one
+  Scatter,  // small, weight -> large: its transpose
+  Weight    // large, small -> weight
+};
+
+struct ConvProblem {
+  int dims;
+  int64_t batch, channels, filters,
+      groups;  // channels of the large tensor, filters of the small one
+  int64_t large[3], small[3], kernel[3], stride[3], padding[3], dilation[3];
+
+  ConvProblem(const View& large, const View& small, const View& weight,
+              const ConvGeometry& geometry);
+};
+
+// In oneDNN: float32 views without empty dims or overlapping elements; false if it has no such
+// primitive. `bias` (contiguous, per filter) may be nullptr: read by Gather, written by Weight, and
+// nothing to Scatter. `weight` is (filters, channels / groups, *).
+bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                 const View& weight, float* bias);
+// Whether oneDNN can describe a view's strides: no element is seen twice.
+bool onednn_describable(const View& v);
+
+// Any dtype but the 16-bit floats, without bias.
+void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                  const View& weight);
+
+}  // namespace rl::kernels
