@@ -18,8 +18,7 @@ void layer_norm_backward(const View& grad, const View& input, const View& mean, 
                          const View* grad_bias);
 
 // out = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + eps).
-void rms_norm(const View& input, const View* weight, double eps, const View& out,
-              const View& rstd);
+void rms_norm(const View& input, const View* weight, double eps, const View& out, const View& rstd);
 void rms_norm_backward(const View& grad, const View& input, const View& rstd, const View* weight,
                        const View* grad_input, const View* grad_weight);
 

@@ -95,7 +95,8 @@ struct Walk {
     parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { range(b, e, base, f); });
   }
 
-  // f(pointers) for each element, split among threads: for walks over the lines along a skipped dim.
+  // f(pointers) for each element, split among threads: for walks over the lines along a skipped
+  // dim.
   template <class F>
   void parallel_each(int64_t grain, F&& f) const {
     parallel_runs(grain, [&](char* const* start, int64_t n) {

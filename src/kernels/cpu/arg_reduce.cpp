@@ -17,7 +17,10 @@ constexpr int64_t max_width = 256;
 class ArgReducer {
  public:
   ArgReducer(bool largest, const View& input, const View* values, const View& indices)
-      : largest_(largest), input_(input), values_(values), indices_(indices),
+      : largest_(largest),
+        input_(input),
+        values_(values),
+        indices_(indices),
         element_(is_integral_or_bool(input.dtype) ? DType::Int64 : compute_dtype(input.dtype)) {
     kept_.base[0] = input.ptr<char>();
     kept_.base[1] = indices.ptr<char>();
@@ -25,8 +28,7 @@ class ArgReducer {
     int64_t size = itemsize(input.dtype);
     for (int64_t d = input.ndim - 1; d >= 0; --d) {
       int64_t step = input.strides[d] * size;
-      if (indices.sizes[d] == 1)
-        reduced_.add(input.sizes[d], {step});
+      if (indices.sizes[d] == 1) reduced_.add(input.sizes[d], {step});
       else
         kept_.add(input.sizes[d], {step, indices.strides[d] * itemsize(indices.dtype),
                                    values ? values->strides[d] * itemsize(values->dtype) : 0});
@@ -36,7 +38,8 @@ class ArgReducer {
     int64_t inner = std::abs(kept_.strides[0][0]);
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
     width_ = columns_ ? std::min(kept_.sizes[0], max_width) : 1;
-    direct_ = element_ == input.dtype && (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size;
+    direct_ = element_ == input.dtype &&
+              (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size;
   }
 
   void run() {

@@ -71,12 +71,13 @@ void arg_typed(const void* in, int64_t n, int64_t row_stride, int64_t width, int
 
 }  // namespace
 
-void arg_tile(bool largest, DType element, const void* x, int64_t n, int64_t row_stride, int64_t width,
-              int64_t first, void* values, int64_t* indices) {
-  auto typed = element == DType::Float32   ? largest ? arg_typed<true, float> : arg_typed<false, float>
-               : element == DType::Float64 ? largest ? arg_typed<true, double> : arg_typed<false, double>
-               : largest                   ? arg_typed<true, int64_t>
-                                           : arg_typed<false, int64_t>;
+void arg_tile(bool largest, DType element, const void* x, int64_t n, int64_t row_stride,
+              int64_t width, int64_t first, void* values, int64_t* indices) {
+  auto typed =
+      element == DType::Float32   ? largest ? arg_typed<true, float> : arg_typed<false, float>
+      : element == DType::Float64 ? largest ? arg_typed<true, double> : arg_typed<false, double>
+      : largest                   ? arg_typed<true, int64_t>
+                                  : arg_typed<false, int64_t>;
   typed(x, n, row_stride, width, first, values, indices);
 }
 

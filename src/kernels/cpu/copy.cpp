@@ -67,7 +67,8 @@ void copy_transposed(const Walk<2>& w, int d, DType dtype) {
 void copy_same_dtype(const Walk<2>& w, DType dtype) {
   if (int d = transposed_dim(w)) return copy_transposed(w, d, dtype);
   int64_t size = itemsize(dtype), from = w.strides[1][0], to = w.strides[0][0];
-  w.parallel_runs(grain, [&](char* const* p, int64_t n) { copy_strided(size, p[1], from, p[0], to, n); });
+  w.parallel_runs(grain,
+                  [&](char* const* p, int64_t n) { copy_strided(size, p[1], from, p[0], to, n); });
 }
 
 void copy_converting(const Walk<2>& w, DType from, DType to) {
@@ -94,10 +95,8 @@ void copy(const View& from, const View& to) {
     return;
   }
   Walk<2> w({&to, &from}, true);
-  if (from.dtype == to.dtype)
-    copy_same_dtype(w, to.dtype);
-  else
-    copy_converting(w, from.dtype, to.dtype);
+  if (from.dtype == to.dtype) copy_same_dtype(w, to.dtype);
+  else copy_converting(w, from.dtype, to.dtype);
 }
 
 void conj_copy(const View& from, const View& to) {

@@ -41,8 +41,8 @@ class Bags {
                 starts_.empty() ? 0 : starts_[0]);
     starts_.push_back(indices);
     for (size_t b = 1; b < starts_.size(); ++b)
-      check_value(starts_[b - 1] <= starts_[b], name, ": offsets must not fall, got ", starts_[b - 1],
-                  " before ", starts_[b]);
+      check_value(starts_[b - 1] <= starts_[b], name, ": offsets must not fall, got ",
+                  starts_[b - 1], " before ", starts_[b]);
   }
   int64_t count() const { return static_cast<int64_t>(starts_.size()) - 1; }
   int64_t begin(int64_t bag) const { return starts_[static_cast<size_t>(bag)]; }
@@ -56,45 +56,54 @@ class Bags {
 template <class T>
 void load_row(const View& v, int64_t row, T* to) {
   int64_t size = itemsize(v.dtype);
-  load_strip(v.dtype, v.ptr<char>() + row * v.strides[0] * size, v.strides[1] * size, dtype_of<T>, to, v.sizes[1]);
+  load_strip(v.dtype, v.ptr<char>() + row * v.strides[0] * size, v.strides[1] * size, dtype_of<T>,
+             to, v.sizes[1]);
 }
 template <class T>
 void store_row(const View& v, int64_t row, const T* from) {
   int64_t size = itemsize(v.dtype);
-  store_strip(dtype_of<T>, from, v.dtype, v.ptr<char>() + row * v.strides[0] * size, v.strides[1] * size, v.sizes[1]);
+  store_strip(dtype_of<T>, from, v.dtype, v.ptr<char>() + row * v.strides[0] * size,
+              v.strides[1] * size, v.sizes[1]);
 }
 // A 1-D view, or one as long made of ones.
 template <class T>
 std::vector<T> load_vector_or_ones(const View* v, size_t n) {
   std::vector<T> values(n, T(1));
-  if (v) load_strip(v->dtype, v->ptr<char>(), v->strides[0] * itemsize(v->dtype), dtype_of<T>, values.data(), v->numel);
+  if (v)
+    load_strip(v->dtype, v->ptr<char>(), v->strides[0] * itemsize(v->dtype), dtype_of<T>,
+               values.data(), v->numel);
   return values;
 }
 
 template <class F>
 void visit_computing(const char* name, DType t, F&& f) {
   check_implemented(is_floating(t), name, ": not implemented for dtype ", t);
-  if (t == DType::Float64)
-    f(TypeTag<double>());
-  else
-    f(TypeTag<float>());
+  if (t == DType::Float64) f(TypeTag<double>());
+  else f(TypeTag<float>());
 }
 
-// grad_weight[row[i]] += factor[i] * grad[source[i]] for each i in order; threads share out columns.
+// grad_weight[row[i]] += factor[i] * grad[source[i]] for each i in order; threads share out
+// columns.
 template <class T>
 void add_rows(const View& grad, const std::vector<int64_t>& source, const std::vector<int64_t>& row,
               const std::vector<T>& factor, const View& grad_weight) {
   int64_t width = grad_weight.sizes[1], n = static_cast<int64_t>(row.size());
-  parallel_for(0, width, std::max<int64_t>(1, default_grain / (n + 1)), [&](int64_t begin, int64_t end) {
-    int64_t m = end - begin, g_size = itemsize(grad.dtype), w_size = itemsize(grad_weight.dtype);
+  int64_t grain = std::max<int64_t>(1, default_grain / (n + 1));
+  DType from_type = grad.dtype, to_type = grad_weight.dtype;
+  int64_t from_row = grad.strides[0] * itemsize(from_type);
+  int64_t from_step = grad.strides[1] * itemsize(from_type);
+  int64_t to_row = grad_weight.strides[0] * itemsize(to_type);
+  int64_t to_step = grad_weight.strides[1] * itemsize(to_type);
+  parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
+    int64_t m = end - begin;
     std::vector<T> sum(static_cast<size_t>(m)), g(static_cast<size_t>(m));
     for (size_t i = 0; i < row.size(); ++i) {
-      char* to = grad_weight.ptr<char>() + (row[i] * grad_weight.strides[0] + begin * grad_weight.strides[1]) * w_size;
-      const char* from = grad.ptr<char>() + (source[i] * grad.strides[0] + begin * grad.strides[1]) * g_size;
-      load_strip(grad_weight.dtype, to, grad_weight.strides[1] * w_size, dtype_of<T>, sum.data(), m);
-      load_strip(grad.dtype, from, grad.strides[1] * g_size, dtype_of<T>, g.data(), m);
-      for (int64_t j = 0; j < m; ++j) sum[static_cast<size_t>(j)] += factor[i] * g[static_cast<size_t>(j)];
-      store_strip(dtype_of<T>, sum.data(), grad_weight.dtype, to, grad_weight.strides[1] * w_size, m);
+      char* to = grad_weight.ptr<char>() + row[i] * to_row + begin * to_step;
+      const char* from = grad.ptr<char>() + source[i] * from_row + begin * from_step;
+      load_strip(to_type, to, to_step, dtype_of<T>, sum.data(), m);
+      load_strip(from_type, from, from_step, dtype_of<T>, g.data(), m);
+      for (size_t j = 0; j < sum.size(); ++j) sum[j] += factor[i] * g[j];
+      store_strip(dtype_of<T>, sum.data(), to_type, to, to_step, m);
     }
   });
 }
@@ -103,16 +112,18 @@ void add_rows(const View& grad, const std::vector<int64_t>& source, const std::v
 
 void embedding(const View& weight, const View& index, const View& out) {
   check_table("embedding", weight);
-  read_places(places("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out, index.ndim);
+  read_places(places("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out,
+              index.ndim);
 }
 
-void embedding_backward(const View& grad, const View& index, int64_t padding_idx, bool scale_by_frequency,
-                        const View& grad_weight) {
+void embedding_backward(const View& grad, const View& index, int64_t padding_idx,
+                        bool scale_by_frequency, const View& grad_weight) {
   check_table("embedding_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t rows = grad_weight.sizes[0], width = grad_weight.sizes[1];
   std::vector<int64_t> all = rows_of("embedding_backward", index, rows), source, row;
-  std::vector<int64_t> counts = scale_by_frequency ? frequencies(all, rows) : std::vector<int64_t>();
+  std::vector<int64_t> counts =
+      scale_by_frequency ? frequencies(all, rows) : std::vector<int64_t>();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] == padding_idx) continue;
     source.push_back(static_cast<int64_t>(i));
@@ -145,8 +156,10 @@ void embedding_renorm(const View& weight, const View& index, double max_norm, do
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   int64_t sizes[2] = {1, weight.sizes[1]}, one[2] = {1, 1};
   for (int64_t r : rows) {
-    View row{weight.ptr<char>() + r * weight.strides[0] * itemsize(weight.dtype), sizes, weight.strides, 2,
-             weight.sizes[1], weight.dtype};
+    View row = weight;
+    row.data = weight.ptr<char>() + r * weight.strides[0] * itemsize(weight.dtype);
+    row.sizes = sizes;
+    row.numel = weight.sizes[1];
     double size = 0;
     norm(row, p, {&size, one, one, 2, 1, DType::Float64});
     if (size <= max_norm) continue;
@@ -167,8 +180,9 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
     using T = typename decltype(tag)::type;
     size_t width = static_cast<size_t>(weight.sizes[1]);
     std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size());
-    int64_t mean_bag = std::max<int64_t>(1, index.numel * weight.sizes[1] / std::max<int64_t>(1, bags.count()));
-    parallel_for(0, bags.count(), std::max<int64_t>(1, default_grain / mean_bag), [&](int64_t first, int64_t last) {
+    int64_t work = index.numel * weight.sizes[1] + 1;
+    int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
+    parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
       std::vector<T> result(width), x(width);
       std::vector<int64_t> origin(width);
       for (int64_t b = first; b < last; ++b) {
@@ -214,8 +228,9 @@ void add_maxima(const View& grad, const View& max_indices, const View& grad_weig
       if (origin[j] < 0) continue;
       check_index(origin[j] < grad_weight.sizes[0], "embedding_bag_backward: index ", origin[j],
                   " is out of bounds for ", grad_weight.sizes[0], " rows");
-      char* to = grad_weight.ptr<char>() +
-                 (origin[j] * grad_weight.strides[0] + static_cast<int64_t>(j) * grad_weight.strides[1]) * size;
+      char* to = grad_weight.ptr<char>() + (origin[j] * grad_weight.strides[0] +
+                                            static_cast<int64_t>(j) * grad_weight.strides[1]) *
+                                               size;
       T sum;
       load_strip(grad_weight.dtype, to, size, dtype_of<T>, &sum, 1);
       sum += g[j];
@@ -227,8 +242,9 @@ void add_maxima(const View& grad, const View& max_indices, const View& grad_weig
 }  // namespace
 
 void embedding_bag_backward(const View& grad, const View& index, const View& offsets, Bag mode,
-                            const View* sample_weights, int64_t padding_idx, bool scale_by_frequency,
-                            const View* max_indices, const View& grad_weight) {
+                            const View* sample_weights, int64_t padding_idx,
+                            bool scale_by_frequency, const View* max_indices,
+                            const View& grad_weight) {
   check_table("embedding_bag_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t count = grad_weight.sizes[0];
@@ -257,7 +273,8 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
 }
 
 void embedding_bag_sample_weights_backward(const View& grad, const View& weight, const View& index,
-                                           const View& offsets, int64_t padding_idx, const View& out) {
+                                           const View& offsets, int64_t padding_idx,
+                                           const View& out) {
   const char* name = "embedding_bag_sample_weights_backward";
   check_table(name, weight);
   std::vector<int64_t> rows = rows_of(name, index, weight.sizes[0]);
@@ -276,7 +293,8 @@ void embedding_bag_sample_weights_backward(const View& grad, const View& weight,
         result[static_cast<size_t>(i)] = dot;
       }
     }
-    store_strip(dtype_of<T>, result.data(), out.dtype, out.ptr<char>(), out.strides[0] * itemsize(out.dtype), out.numel);
+    store_strip(dtype_of<T>, result.data(), out.dtype, out.ptr<char>(),
+                out.strides[0] * itemsize(out.dtype), out.numel);
   });
 }
 

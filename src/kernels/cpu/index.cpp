@@ -30,11 +30,14 @@ struct DimFirst {
   }
 };
 
-void check_slices(const char* op, const View& v, int64_t dim, const View& index, const View& slices) {
+void check_slices(const char* op, const View& v, int64_t dim, const View& index,
+                  const View& slices) {
   check_index(index.ndim == 1, op, ": index is supposed to be 1-D, got sizes ", index.shape());
-  check(v.dtype == slices.dtype, op, ": self and source have dtypes ", v.dtype, " and ", slices.dtype);
+  check(v.dtype == slices.dtype, op, ": self and source have dtypes ", v.dtype, " and ",
+        slices.dtype);
   check(v.ndim == slices.ndim && slices.sizes[dim] == index.numel, op, ": slices of sizes ",
-        slices.shape(), " do not fit ", index.numel, " indices into dim ", dim, " of sizes ", v.shape());
+        slices.shape(), " do not fit ", index.numel, " indices into dim ", dim, " of sizes ",
+        v.shape());
 }
 
 // Like places, for flat indices into `indexed` in row-major order.
@@ -67,27 +70,27 @@ void index_select(const View& input, int64_t dim, const View& index, const View&
   read_places(places("index_select", x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
 }
 
-void index_combine(const char* op_name, const View& self, int64_t dim, const View& index, const View& src,
-                   Combine op, bool include_self, bool negative_indices) {
+void index_combine(const char* op_name, const View& self, int64_t dim, const View& index,
+                   const View& src, Combine op, bool include_self, bool negative_indices) {
   View to = at_least_1d(self), i = at_least_1d(index), values = at_least_1d(src);
   check_slices(op_name, to, dim, i, values);
   auto apply = [&](const View& target, const View& from, Combine step) {
     DimFirst slices(from, dim);
-    combine_places(op_name, places(op_name, target, &i, Dims{dim}, negative_indices), target, slices.rest,
-                   slices.view, 1, step);
+    combine_places(op_name, places(op_name, target, &i, Dims{dim}, negative_indices), target,
+                   slices.rest, slices.view, 1, step);
   };
   combine_by_steps(op_name, to, values, op, include_self, apply);
 }
 
 void take(const View& input, const View& index, const View& out) {
-  check(input.dtype == out.dtype && index.shape() == out.shape(), "take: index of sizes ", index.shape(),
-        ", out of sizes ", out.shape());
+  check(input.dtype == out.dtype && index.shape() == out.shape(), "take: index of sizes ",
+        index.shape(), ", out of sizes ", out.shape());
   read_places(flat_places("take", input, index), input, {}, out, out.ndim);
 }
 
 void put(const View& self, const View& index, const View& src, bool accumulate) {
-  check(self.dtype == src.dtype && index.shape() == src.shape(), "put: index of sizes ", index.shape(),
-        ", source of sizes ", src.shape());
+  check(self.dtype == src.dtype && index.shape() == src.shape(), "put: index of sizes ",
+        index.shape(), ", source of sizes ", src.shape());
   combine_places("put", flat_places("put", self, index), self, {}, src, src.ndim,
                  accumulate ? Combine::Sum : Combine::Set);
 }
@@ -97,10 +100,11 @@ void index(const View& input, const View* indices, int64_t count, const View& ou
   read_places(offsets, input, range_of_dims(count, input.ndim), out, indices[0].ndim);
 }
 
-void index_put(const View& self, const View* indices, int64_t count, const View& values, bool accumulate) {
+void index_put(const View& self, const View* indices, int64_t count, const View& values,
+               bool accumulate) {
   std::vector<int64_t> offsets = places("index_put", self, indices, range_of_dims(0, count), true);
-  combine_places("index_put", offsets, self, range_of_dims(count, self.ndim), values, indices[0].ndim,
-                 accumulate ? Combine::Sum : Combine::Set);
+  combine_places("index_put", offsets, self, range_of_dims(count, self.ndim), values,
+                 indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
 }
 
 }  // namespace rl::kernels

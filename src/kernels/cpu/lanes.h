@@ -49,8 +49,8 @@ struct Same {
   template <class V> RL_INLINE V operator()(V v) const { return v; }
 };
 
-// The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of odd
-// place apart, into result[0] and result[1] (n is even then): a complex sum.
+// The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
+// odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
 RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
   using V = Vector<T>;
@@ -66,7 +66,8 @@ RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
       part[0] = sum;
       for (int k = 1; k < ways; ++k) part[k] = map(load_vector(x + k * width));
       for (i = ways * width; i + ways * width <= n; i += ways * width)
-        for (int k = 0; k < ways; ++k) part[k] = Op::apply(part[k], V(map(load_vector(x + i + k * width))));
+        for (int k = 0; k < ways; ++k)
+          part[k] = Op::apply(part[k], V(map(load_vector(x + i + k * width))));
       for (int half = ways / 2; half > 0; half /= 2)
         for (int k = 0; k < half; ++k) part[k] = Op::apply(part[k], part[k + half]);
       sum = part[0];

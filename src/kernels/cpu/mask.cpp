@@ -64,15 +64,17 @@ void masked_select(const View& input, const View& mask, const View& out) {
 void masked_scatter(const View& self, const View& mask, const View& src) {
   check_mask("masked_scatter", self, mask);
   int64_t count = count_true(mask), used = 0;
-  check(src.numel >= count, "masked_scatter: expected self and source to have same number of elements, "
-        "got ", count, " true places and ", src.numel, " values");
+  check(src.numel >= count,
+        "masked_scatter: expected self and source to have same number of elements, "
+        "got ",
+        count, " true places and ", src.numel, " values");
   visit_size(self.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::unique_ptr<T[]> values(new T[static_cast<size_t>(count)]);
     Walk<1> from({&src}, false);
     from.range(0, count, from.base, [&](char* const* p, int64_t n) {
-      copy_strided(sizeof(T), p[0], from.strides[0][0], reinterpret_cast<char*>(values.get() + used),
-                   sizeof(T), n);
+      copy_strided(sizeof(T), p[0], from.strides[0][0],
+                   reinterpret_cast<char*>(values.get() + used), sizeof(T), n);
       used += n;
     });
     const T* next = values.get();
@@ -83,7 +85,8 @@ void masked_scatter(const View& self, const View& mask, const View& src) {
 void nonzero(const View& input, const View& out) {
   constexpr int64_t strip = 1024;
   int64_t at[max_dims] = {}, last = input.ndim - 1, down = out.strides[0], across = out.strides[1];
-  int64_t width = input.ndim ? input.sizes[last] : 1, step = input.ndim ? input.strides[last] * itemsize(input.dtype) : 0;
+  int64_t width = input.ndim ? input.sizes[last] : 1,
+          step = input.ndim ? input.strides[last] * itemsize(input.dtype) : 0;
   int64_t rows = width ? input.numel / width : 0;
   int64_t* to = out.ptr<int64_t>();
   const char* row = input.ptr<char>();

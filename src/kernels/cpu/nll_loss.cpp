@@ -16,10 +16,11 @@ namespace {
 // holds the classes) and the index of the target.
 class Targets {
  public:
-  Targets(const char* name, const View& target, const View& scores, const View* weight, int64_t ignore_index)
+  Targets(const char* name, const View& target, const View& scores, const View* weight,
+          int64_t ignore_index)
       : name_(name), target_dtype_(target.dtype), weight_(weight), ignore_index_(ignore_index) {
-    check(scores.ndim >= 2 && target.ndim == scores.ndim - 1, name, ": target of sizes ", target.shape(),
-          " does not go with an input of sizes ", scores.shape());
+    check(scores.ndim >= 2 && target.ndim == scores.ndim - 1, name, ": target of sizes ",
+          target.shape(), " does not go with an input of sizes ", scores.shape());
     check(target.dtype == DType::Int64 || target.dtype == DType::UInt8, name,
           ": expected a target of dtype int64, got ", target.dtype);
     classes_ = scores.sizes[1];
@@ -32,8 +33,8 @@ class Targets {
       int64_t s = d == 0 ? 0 : d + 1;
       check(target.sizes[d] == scores.sizes[s], name, ": target of sizes ", target.shape(),
             " does not go with an input of sizes ", scores.shape());
-      walk_.add(target.sizes[d],
-                {target.strides[d] * itemsize(target.dtype), scores.strides[s] * itemsize(scores.dtype)});
+      walk_.add(target.sizes[d], {target.strides[d] * itemsize(target.dtype),
+                                  scores.strides[s] * itemsize(scores.dtype)});
     }
     walk_.finish(false);
   }
@@ -55,8 +56,8 @@ class Targets {
           for (int64_t k = 0; k < m; ++k, ++number) {
             int64_t c = classes[k];
             if (c == ignore_index_) continue;
-            check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ", classes_,
-                        " classes");
+            check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ",
+                        classes_, " classes");
             char* score = p[1] + (i + k) * walk_.strides[1][0] + c * class_step_;
             f(number, reinterpret_cast<T*>(score), weights ? C(weights[c]) : C(1));
           }
@@ -78,7 +79,8 @@ template <class C>
 C total(const std::vector<C>& values) {
   C result = 0;
   int64_t n = static_cast<int64_t>(values.size()), one = 1;
-  sum({const_cast<C*>(values.data()), &n, &one, 1, n, dtype_of<C>}, {&result, &one, &one, 1, 1, dtype_of<C>});
+  sum({const_cast<C*>(values.data()), &n, &one, 1, n, dtype_of<C>},
+      {&result, &one, &one, 1, 1, dtype_of<C>});
   return result;
 }
 
@@ -104,7 +106,8 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
     if (reduction == Reduction::None) {
       store(C(0), total_weight);
       Dims strides = contiguous_strides(target.shape());
-      copy({losses.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>}, out);
+      copy({losses.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>},
+           out);
       return;
     }
     C weight_sum = total(weights), loss = total(losses);
@@ -113,8 +116,9 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
   });
 }
 
-void nll_loss_backward(const View& grad, const View& target, const View* weight, int64_t ignore_index,
-                       Reduction reduction, const View& total_weight, const View& grad_input) {
+void nll_loss_backward(const View& grad, const View& target, const View* weight,
+                       int64_t ignore_index, Reduction reduction, const View& total_weight,
+                       const View& grad_input) {
   Targets targets("nll_loss_backward", target, grad_input, weight, ignore_index);
   fill(grad_input, 0);
   visit_floating("nll_loss_backward", grad_input.dtype, [&](auto tag) {
@@ -123,7 +127,8 @@ void nll_loss_backward(const View& grad, const View& target, const View* weight,
     if (reduction == Reduction::None) {
       std::vector<C> grads(static_cast<size_t>(targets.count()));
       Dims strides = contiguous_strides(target.shape());
-      copy(grad, {grads.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>});
+      copy(grad,
+           {grads.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>});
       targets.template for_each<T>(
           [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
       return;

@@ -20,7 +20,8 @@ class Rows {
   Rows(const View& v, DType element, int64_t n)
       : view_(v), element_(element), n_(n), direct_(v.dtype == element) {}
   std::unique_ptr<char[]> scratch() const {
-    return std::unique_ptr<char[]>(direct_ ? nullptr : new char[static_cast<size_t>(n_ * itemsize(element_))]);
+    return std::unique_ptr<char[]>(
+        direct_ ? nullptr : new char[static_cast<size_t>(n_ * itemsize(element_))]);
   }
   char* at(int64_t row) const { return view_.ptr<char>() + row * n_ * itemsize(view_.dtype); }
   const char* load(int64_t row, char* scratch) const {
@@ -40,8 +41,8 @@ class Rows {
   bool direct_;
 };
 
-// What a layer, RMS or group norm is made of: `rows` rows, of which every `cycle` follow one another
-// through the channels (1 for layer norm, the groups for group norm).
+// What a layer, RMS or group norm is made of: `rows` rows, of which every `cycle` follow one
+// another through the channels (1 for layer norm, the groups for group norm).
 struct Norm {
   const char* name;
   DType element;
@@ -77,7 +78,9 @@ P channels_of(const Norm& norm, P values, int64_t row) {
   return values ? values + row % norm.cycle * norm.parts * itemsize(norm.element) : nullptr;
 }
 
-int64_t rows_per_thread(const Norm& norm) { return std::max<int64_t>(1, default_grain / 4 / norm.length()); }
+int64_t rows_per_thread(const Norm& norm) {
+  return std::max<int64_t>(1, default_grain / 4 / norm.length());
+}
 
 void forward(const Norm& norm, const View& input, const View* weight, const View* bias, double eps,
              const View& out, const View* mean, const View& rstd) {
@@ -91,7 +94,11 @@ void forward(const Norm& norm, const View& input, const View* weight, const View
       double unused;
       void* m = mean ? mean->ptr<char>() + r * size : reinterpret_cast<char*>(&unused);
       void* s = rstd.ptr<char>() + r * size;
-      NormRow row{norm.centred, norm.element, norm.parts, norm.n, channels_of(norm, w.data(), r),
+      NormRow row{norm.centred,
+                  norm.element,
+                  norm.parts,
+                  norm.n,
+                  channels_of(norm, w.data(), r),
                   channels_of(norm, b.data(), r)};
       const char* x = in.load(r, in_scratch.get());
       norm_statistics(row, x, eps, m, s);
@@ -105,10 +112,15 @@ void forward(const Norm& norm, const View& input, const View* weight, const View
 // sums for the parameter gradients.
 class Backward {
  public:
-  Backward(const Norm& norm, const View& grad, const View& input, const View* mean, const View& rstd,
-           const View* weight, const View* grad_input)
-      : norm_(norm), w_(norm, weight), mean_(mean), rstd_(rstd), grad_input_(grad_input),
-        g_(grad, norm.element, norm.length()), x_(input, norm.element, norm.length()),
+  Backward(const Norm& norm, const View& grad, const View& input, const View* mean,
+           const View& rstd, const View* weight, const View* grad_input)
+      : norm_(norm),
+        w_(norm, weight),
+        mean_(mean),
+        rstd_(rstd),
+        grad_input_(grad_input),
+        g_(grad, norm.element, norm.length()),
+        x_(input, norm.element, norm.length()),
         gx_(grad_input ? *grad_input : input, norm.element, norm.length()) {
     int64_t least = std::max<int64_t>(norm.cycle, 32768 / norm.length());
     int64_t per_chunk = std::max(least, (norm.rows + max_chunks - 1) / max_chunks);
@@ -134,8 +146,11 @@ class Backward {
     int64_t begin = chunk * rows_per_chunk_, end = std::min(norm_.rows, begin + rows_per_chunk_);
     const double zero = 0;
     for (int64_t r = begin; r < end; ++r) {
-      NormRow row{norm_.centred, norm_.element, norm_.parts, norm_.n, channels_of(norm_, w_.data(), r), nullptr};
-      const void* mean = mean_ ? mean_->ptr<char>() + r * size : reinterpret_cast<const char*>(&zero);
+      NormRow row{
+          norm_.centred, norm_.element, norm_.parts, norm_.n, channels_of(norm_, w_.data(), r),
+          nullptr};
+      const void* mean =
+          mean_ ? mean_->ptr<char>() + r * size : reinterpret_cast<const char*>(&zero);
       norm_gradient(row, g_.load(r, g_scratch.get()), x_.load(r, x_scratch.get()), mean,
                     rstd_.ptr<char>() + r * size,
                     grad_input_ ? gx_.begin_store(r, gx_scratch.get()) : nullptr,
@@ -161,8 +176,9 @@ class Backward {
   int64_t rows_per_chunk_, chunks_;
 };
 
-void backward(const Norm& norm, const View& grad, const View& input, const View* mean, const View& rstd,
-              const View* weight, const View* grad_input, const View* grad_weight, const View* grad_bias) {
+void backward(const Norm& norm, const View& grad, const View& input, const View* mean,
+              const View& rstd, const View* weight, const View* grad_input, const View* grad_weight,
+              const View* grad_bias) {
   if (input.numel == 0) {
     if (grad_weight) fill(*grad_weight, 0);
     if (grad_bias) fill(*grad_bias, 0);
@@ -174,7 +190,8 @@ void backward(const Norm& norm, const View& grad, const View& input, const View*
 Norm row_norm(const char* name, const View& input, const View& rstd, bool centred) {
   check_implemented(is_floating(input.dtype), name, ": not implemented for dtype ", input.dtype);
   DType element = compute_dtype(input.dtype);
-  check(rstd.dtype == element, name, ": statistics must have dtype ", element, ", got ", rstd.dtype);
+  check(rstd.dtype == element, name, ": statistics must have dtype ", element, ", got ",
+        rstd.dtype);
   int64_t rows = rstd.numel, length = rows ? input.numel / rows : 0;
   check(rows * length == input.numel, name, ": ", rows, " rows do not divide an input of sizes ",
         input.shape());
@@ -183,9 +200,12 @@ Norm row_norm(const char* name, const View& input, const View& rstd, bool centre
 
 Norm grouped_norm(const char* name, const View& input, const View& rstd) {
   Norm norm = row_norm(name, input, rstd, true);
-  check(input.ndim >= 2 && rstd.ndim == 2 && rstd.sizes[1] > 0 && input.sizes[1] % rstd.sizes[1] == 0, name,
-        ": Expected number of channels in input to be divisible by num_groups, but got input of shape ",
-        input.shape(), " and statistics of shape ", rstd.shape());
+  check(
+      input.ndim >= 2 && rstd.ndim == 2 && rstd.sizes[1] > 0 && input.sizes[1] % rstd.sizes[1] == 0,
+      name,
+      ": Expected number of channels in input to be divisible by num_groups, but got input of "
+      "shape ",
+      input.shape(), " and statistics of shape ", rstd.shape());
   norm.cycle = rstd.sizes[1];
   norm.parts = input.sizes[1] / norm.cycle;
   norm.n = input.numel ? input.numel / (norm.rows * norm.parts) : 0;
@@ -194,35 +214,37 @@ Norm grouped_norm(const char* name, const View& input, const View& rstd) {
 
 }  // namespace
 
-void layer_norm(const View& input, const View* weight, const View* bias, double eps, const View& out,
-                const View& mean, const View& rstd) {
+void layer_norm(const View& input, const View* weight, const View* bias, double eps,
+                const View& out, const View& mean, const View& rstd) {
   forward(row_norm("layer_norm", input, rstd, true), input, weight, bias, eps, out, &mean, rstd);
 }
 void layer_norm_backward(const View& grad, const View& input, const View& mean, const View& rstd,
                          const View* weight, const View* grad_input, const View* grad_weight,
                          const View* grad_bias) {
-  backward(row_norm("layer_norm_backward", input, rstd, true), grad, input, &mean, rstd, weight, grad_input,
-           grad_weight, grad_bias);
+  backward(row_norm("layer_norm_backward", input, rstd, true), grad, input, &mean, rstd, weight,
+           grad_input, grad_weight, grad_bias);
 }
 
-void rms_norm(const View& input, const View* weight, double eps, const View& out, const View& rstd) {
-  forward(row_norm("rms_norm", input, rstd, false), input, weight, nullptr, eps, out, nullptr, rstd);
+void rms_norm(const View& input, const View* weight, double eps, const View& out,
+              const View& rstd) {
+  forward(row_norm("rms_norm", input, rstd, false), input, weight, nullptr, eps, out, nullptr,
+          rstd);
 }
 void rms_norm_backward(const View& grad, const View& input, const View& rstd, const View* weight,
                        const View* grad_input, const View* grad_weight) {
-  backward(row_norm("rms_norm_backward", input, rstd, false), grad, input, nullptr, rstd, weight, grad_input,
-           grad_weight, nullptr);
+  backward(row_norm("rms_norm_backward", input, rstd, false), grad, input, nullptr, rstd, weight,
+           grad_input, grad_weight, nullptr);
 }
 
-void group_norm(const View& input, const View* weight, const View* bias, double eps, const View& out,
-                const View& mean, const View& rstd) {
+void group_norm(const View& input, const View* weight, const View* bias, double eps,
+                const View& out, const View& mean, const View& rstd) {
   forward(grouped_norm("group_norm", input, rstd), input, weight, bias, eps, out, &mean, rstd);
 }
 void group_norm_backward(const View& grad, const View& input, const View& mean, const View& rstd,
                          const View* weight, const View* grad_input, const View* grad_weight,
                          const View* grad_bias) {
-  backward(grouped_norm("group_norm_backward", input, rstd), grad, input, &mean, rstd, weight, grad_input,
-           grad_weight, grad_bias);
+  backward(grouped_norm("group_norm_backward", input, rstd), grad, input, &mean, rstd, weight,
+           grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace rl::kernels

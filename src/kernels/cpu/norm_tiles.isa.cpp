@@ -15,11 +15,13 @@ void statistics(const NormRow& row, const void* in, double eps, void* mean_out, 
   T mean = row.centred ? fold<Add>(x, n) / static_cast<T>(n) : T(0);
   T squares = fold<Add>(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
   *static_cast<T*>(mean_out) = mean;
-  *static_cast<T*>(rstd_out) = T(1) / square_root(squares / static_cast<T>(n) + static_cast<T>(eps));
+  *static_cast<T*>(rstd_out) =
+      T(1) / square_root(squares / static_cast<T>(n) + static_cast<T>(eps));
 }
 
 template <class T>
-void forward(const NormRow& row, const void* in, const void* mean_in, const void* rstd_in, void* out) {
+void forward(const NormRow& row, const void* in, const void* mean_in, const void* rstd_in,
+             void* out) {
   const T *x = static_cast<const T*>(in), *w = static_cast<const T*>(row.weight);
   const T* b = static_cast<const T*>(row.bias);
   T mean = *static_cast<const T*>(mean_in), rstd = *static_cast<const T*>(rstd_in);
@@ -73,7 +75,8 @@ void layer_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, 
 }
 
 template <class T>
-void group_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, T* gx, T* gw, T* gb) {
+void group_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, T* gx, T* gw,
+                    T* gb) {
   const T* w = static_cast<const T*>(row.weight);
   int64_t n = row.n;
   T sum = 0, dot = 0;
@@ -95,8 +98,8 @@ void group_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, 
 }
 
 template <class T>
-void gradient(const NormRow& row, const void* grad, const void* in, const void* mean, const void* rstd,
-              void* grad_x, void* grad_weight, void* grad_bias) {
+void gradient(const NormRow& row, const void* grad, const void* in, const void* mean,
+              const void* rstd, void* grad_x, void* grad_weight, void* grad_bias) {
   auto typed = row.n == 1 ? layer_gradient<T> : group_gradient<T>;
   typed(row, static_cast<const T*>(grad), static_cast<const T*>(in), *static_cast<const T*>(mean),
         *static_cast<const T*>(rstd), static_cast<T*>(grad_x), static_cast<T*>(grad_weight),

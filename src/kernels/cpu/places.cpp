@@ -51,9 +51,10 @@ std::vector<int64_t> places(const char* op, const View& indexed, const View* ind
     const View& index = indices[k];
     check_index(index.dtype == DType::Int64 || index.dtype == DType::Int32, op,
                 ": expected an index of dtype int64 or int32, got ", index.dtype);
-    check_index(index.shape() == indices[0].shape(), op, ": indices of sizes ", index.shape(), " and ",
-                indices[0].shape(), " do not match");
-    int64_t size = indexed.sizes[dims[k]], step = indexed.strides[dims[k]] * itemsize(indexed.dtype);
+    check_index(index.shape() == indices[0].shape(), op, ": indices of sizes ", index.shape(),
+                " and ", indices[0].shape(), " do not match");
+    int64_t size = indexed.sizes[dims[k]],
+            step = indexed.strides[dims[k]] * itemsize(indexed.dtype);
     int64_t* to = offsets.data();
     Walk<1> walk({&index}, false);
     walk.range(0, walk.numel, walk.base, [&](char* const* p, int64_t n) {
@@ -73,15 +74,17 @@ std::vector<int64_t> places(const char* op, const View& indexed, const View* ind
   return offsets;
 }
 
-void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan rest, const View& out,
-                 int64_t place_dims) {
+void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan rest,
+                 const View& out, int64_t place_dims) {
   if (out.numel == 0) return;
   PlaceLoops loops(input, rest, out, place_dims);
   const Walk<2>& slice = loops.slice;
-  int64_t n = loops.places.numel, size = itemsize(out.dtype), place_step = loops.places.strides[0][0];
+  int64_t n = loops.places.numel, size = itemsize(out.dtype),
+          place_step = loops.places.strides[0][0];
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   if (loops.slice_inside) {
-    parallel_for(0, n, std::max<int64_t>(1, default_grain / slice.numel), [&](int64_t begin, int64_t end) {
+    int64_t grain = std::max<int64_t>(1, default_grain / slice.numel);
+    parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
       const int64_t* offset = offsets.data() + begin;
       loops.places.range(begin, end, start, [&](char* const* p, int64_t m) {
         for (int64_t i = 0; i < m; ++i) {
@@ -104,7 +107,8 @@ void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan
           const int64_t* offset = offsets.data() + place;
           loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
             for (int64_t i = 0; i < m; ++i)
-              *reinterpret_cast<T*>(p[0] + i * place_step) = *reinterpret_cast<const T*>(from + *offset++);
+              *reinterpret_cast<T*>(p[0] + i * place_step) =
+                  *reinterpret_cast<const T*>(from + *offset++);
           });
         });
         begin += stop - place;
@@ -122,14 +126,16 @@ void combine_places(const char* op_name, const std::vector<int64_t>& offsets, co
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};
   visit_combine(op_name, self.dtype, op, [&](auto tag, auto op_tag) {
     using T = typename decltype(tag)::type;
-    auto combine_run = [](char* to, int64_t to_step, const char* from, int64_t from_step, int64_t m) {
+    auto combine_run = [](char* to, int64_t to_step, const char* from, int64_t from_step,
+                          int64_t m) {
       for (int64_t i = 0; i < m; ++i) {
         T& y = *reinterpret_cast<T*>(to + i * to_step);
         y = combine<decltype(op_tag)::value>(y, *reinterpret_cast<const T*>(from + i * from_step));
       }
     };
     // Threads share out the slice, never the places: those may coincide, and their order counts.
-    parallel_for(0, slice.numel, std::max<int64_t>(1, default_grain / n), [&](int64_t begin, int64_t end) {
+    int64_t grain = std::max<int64_t>(1, default_grain / n);
+    parallel_for(0, slice.numel, grain, [&](int64_t begin, int64_t end) {
       if (loops.slice_inside) {
         const int64_t* offset = offsets.data();
         loops.places.range(0, n, start, [&](char* const* p, int64_t m) {

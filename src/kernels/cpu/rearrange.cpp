@@ -24,22 +24,24 @@ struct Slice {
 // one to the right with each row of a matrix.
 void keep_band(const char* name, const View& input, const View& out, int64_t first, int64_t last) {
   check(input.ndim >= 2, name, ": input tensor must have at least 2 dimensions");
-  check(input.shape() == out.shape() && input.dtype == out.dtype, name, ": out has sizes ", out.shape(),
-        " and dtype ", out.dtype, ", input ", input.shape(), " and ", input.dtype);
+  check(input.shape() == out.shape() && input.dtype == out.dtype, name, ": out has sizes ",
+        out.shape(), " and dtype ", out.dtype, ", input ", input.shape(), " and ", input.dtype);
   if (out.numel == 0) return;
   int64_t column = out.ndim - 1, width = out.sizes[column], height = out.sizes[column - 1];
   int64_t size = itemsize(out.dtype), in_step = input.strides[column] * size;
   int64_t out_step = out.strides[column] * size;
   Walk<2> rows({&out, &input}, false, column);
   const complex128 zero(0);  // whose bytes are zero in every dtype
-  parallel_for(0, rows.numel, std::max<int64_t>(1, default_grain / width), [&](int64_t begin, int64_t end) {
+  int64_t grain = std::max<int64_t>(1, default_grain / width);
+  parallel_for(0, rows.numel, grain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       rows.range(r, r + 1, rows.base, [&](char* const* p, int64_t) {
         int64_t a = std::clamp<int64_t>(first + r % height, 0, width);
         int64_t b = std::clamp<int64_t>(last + r % height, a, width);
         const char* source = reinterpret_cast<const char*>(&zero);
         copy_strided(size, source, 0, p[0], out_step, a);
-        if (p[0] != p[1]) copy_strided(size, p[1] + a * in_step, in_step, p[0] + a * out_step, out_step, b - a);
+        if (p[0] != p[1])
+          copy_strided(size, p[1] + a * in_step, in_step, p[0] + a * out_step, out_step, b - a);
         copy_strided(size, source, 0, p[0] + b * out_step, out_step, width - b);
       });
   });
@@ -55,7 +57,8 @@ void flip(const View& input, IntSpan dims, const View& out) {
   View turned = input;
   Dims strides(input.stride());
   for (int64_t d : dims) {
-    turned.data = turned.ptr<char>() + (input.sizes[d] - 1) * input.strides[d] * itemsize(input.dtype);
+    turned.data =
+        turned.ptr<char>() + (input.sizes[d] - 1) * input.strides[d] * itemsize(input.dtype);
     strides[d] = -strides[d];
   }
   turned.strides = strides.data();
@@ -66,7 +69,8 @@ void roll(const View& input, IntSpan shifts, IntSpan dims, const View& out) {
   if (input.numel == 0) return;
   if (dims.empty()) return copy(input, out);
   int64_t d = dims[0], size = input.sizes[d], shift = (shifts[0] % size + size) % size;
-  IntSpan other_shifts{shifts.data() + 1, shifts.size() - 1}, other_dims{dims.data() + 1, dims.size() - 1};
+  IntSpan other_shifts{shifts.data() + 1, shifts.size() - 1},
+      other_dims{dims.data() + 1, dims.size() - 1};
   Slice head(input, d, 0, size - shift), tail(input, d, size - shift, shift);
   roll(tail.view, other_shifts, other_dims, Slice(out, d, 0, shift).view);
   roll(head.view, other_shifts, other_dims, Slice(out, d, shift, size - shift).view);

@@ -85,8 +85,7 @@ class Reducer {
     if (second) kept_.base[2] = second->ptr<char>();
     for (int64_t d = input.ndim - 1; d >= 0; --d) {
       int64_t step = input.strides[d] * size_;
-      if (out.sizes[d] == 1)
-        reduced_.add(input.sizes[d], {step});
+      if (out.sizes[d] == 1) reduced_.add(input.sizes[d], {step});
       else
         kept_.add(input.sizes[d], {step, out.strides[d] * itemsize(out.dtype),
                                    second ? second->strides[d] * itemsize(second->dtype) : 0});
@@ -100,7 +99,8 @@ class Reducer {
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
     direct_ = op.prepare == Prepare::None && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
-    if (reduced_.numel == 1) direct_ = op.prepare == Prepare::None && input.dtype == op.load && !columns_;
+    if (reduced_.numel == 1)
+      direct_ = op.prepare == Prepare::None && input.dtype == op.load && !columns_;
   }
 
   void run() {
@@ -110,22 +110,23 @@ class Reducer {
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
-    parallel_for(0, units(), std::max<int64_t>(1, default_grain / (n_ * width_)),
-                 [&](int64_t begin, int64_t end) {
-                   alignas(64) char accumulators[max_width * widest];
-                   for (int64_t u = begin; u < end; ++u)
-                     at_unit(u, [&](char* const* p, int64_t width) {
-                       reduce_chunk(p[0], width, 0, n_, accumulators);
-                       store(p, width, accumulators);
-                     });
-                 });
+    int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));
+    parallel_for(0, units(), grain, [&](int64_t begin, int64_t end) {
+      alignas(64) char accumulators[max_width * widest];
+      for (int64_t u = begin; u < end; ++u)
+        at_unit(u, [&](char* const* p, int64_t width) {
+          reduce_chunk(p[0], width, 0, n_, accumulators);
+          store(p, width, accumulators);
+        });
+    });
   }
 
  private:
   // Many short contiguous rows: one call folds all of a run.
   void run_rows() {
     int64_t step = kept_.strides[0][0];
-    kept_.parallel_runs(std::max<int64_t>(1, default_grain / n_), [&](char* const* start, int64_t m) {
+    int64_t grain = std::max<int64_t>(1, default_grain / n_);
+    kept_.parallel_runs(grain, [&](char* const* start, int64_t m) {
       alignas(64) char accumulators[max_width * widest];
       for (int64_t i = 0; i < m; i += max_width) {
         int64_t count = std::min(max_width, m - i);
@@ -144,8 +145,8 @@ class Reducer {
     parallel_for(0, units() * chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         at_unit(i / chunks, [&](char* const* p, int64_t width) {
-          int64_t first = i % chunks * chunk_rows;
-          reduce_chunk(p[0], width, first, std::min(n_, first + chunk_rows), partial.get() + i * bytes);
+          int64_t first = i % chunks * chunk_rows, last = std::min(n_, first + chunk_rows);
+          reduce_chunk(p[0], width, first, last, partial.get() + i * bytes);
         });
     });
     alignas(64) char accumulators[max_width * widest];
@@ -153,7 +154,8 @@ class Reducer {
       at_unit(u, [&](char* const* p, int64_t width) {
         Tree tree(tiles_, width, chunks);
         for (int64_t c = 0; c < chunks; ++c)
-          tree.push(partial.get() + (u * chunks + c) * bytes, std::min(chunk_rows, n_ - c * chunk_rows));
+          tree.push(partial.get() + (u * chunks + c) * bytes,
+                    std::min(chunk_rows, n_ - c * chunk_rows));
         tree.result(accumulators);
         store(p, width, accumulators);
       });
@@ -182,15 +184,14 @@ class Reducer {
     tree.result(accumulators);
   }
 
-  // Elements [begin, end) of the reduced dims, in place where they lie as the typed loops want them.
+  // Elements [begin, end) of the reduced dims, in place where they lie as the typed loops want
+  // them.
   void fold_tile(char* in, int64_t width, int64_t begin, int64_t end, char* accumulators) {
     int64_t n = end - begin, first = begin % reduced_.sizes[0];
     if (direct_ && first + n <= reduced_.sizes[0]) {
       reduced_.range(begin, end, &in, [&](char* const* p, int64_t) {
-        if (!columns_)
-          tiles_.rows(p[0], n, 0, 1, accumulators);
-        else
-          fold_columns(p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
+        if (!columns_) tiles_.rows(p[0], n, 0, 1, accumulators);
+        else fold_columns(p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
       });
       return;
     }
@@ -198,10 +199,8 @@ class Reducer {
     pack(in, width, begin, end, packed);
     if (op_.prepare != Prepare::None)
       reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
-    if (!columns_)
-      tiles_.rows(packed, n, 0, 1, accumulators);
-    else
-      fold_columns(packed, n, width, width, accumulators);
+    if (!columns_) tiles_.rows(packed, n, 0, 1, accumulators);
+    else fold_columns(packed, n, width, width, accumulators);
   }
 
   void pack(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
@@ -209,7 +208,8 @@ class Reducer {
     reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
       if (!columns_) load_strip(input_.dtype, p[0], down, op_.load, packed, n);
       for (int64_t i = 0; columns_ && i < n; ++i)
-        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed + i * width * size, width);
+        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed + i * width * size,
+                   width);
       packed += n * width * size;
     });
   }
@@ -223,8 +223,7 @@ class Reducer {
     int64_t bytes = width * tiles_.accumulator_size, rows = n / groups, rest = n % groups;
     alignas(64) char wide[max_width * widest];
     tiles_.columns(x, rows, width * groups, width * groups, wide);
-    for (int64_t g = 1; g < groups; ++g)
-      tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
+    for (int64_t g = 1; g < groups; ++g) tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
     std::memcpy(accumulators, wide, static_cast<size_t>(bytes));
     if (!rest) return;
     tiles_.columns(x + rows * groups * width * itemsize(op_.element), rest, width, width, wide);
@@ -238,8 +237,7 @@ class Reducer {
       accumulators = results;
     }
     store_strip(op_.result, accumulators, out_.dtype, p[1], kept_.strides[1][0], width);
-    if (second_)
-      store_strip(op_.result, second, second_->dtype, p[2], kept_.strides[2][0], width);
+    if (second_) store_strip(op_.result, second, second_->dtype, p[2], kept_.strides[2][0], width);
   }
 
   const Reduction& op_;
@@ -254,7 +252,8 @@ class Reducer {
 
 // The number of elements behind each output.
 int64_t reduced_size(const char* name, const View& input, const View& out) {
-  check(input.ndim == out.ndim, name, ": sizes ", input.shape(), " and ", out.shape(), " do not match");
+  check(input.ndim == out.ndim, name, ": sizes ", input.shape(), " and ", out.shape(),
+        " do not match");
   int64_t n = 1;
   for (int64_t d = 0; d < input.ndim; ++d) {
     check(out.sizes[d] == 1 || out.sizes[d] == input.sizes[d], name, ": sizes ", input.shape(),
@@ -278,7 +277,9 @@ void reduce(const Reduction& op, const View& input, const View& out, const Scala
   Reducer(op, input, out, second).run();
 }
 
-DType accumulation_dtype(DType t) { return is_integral_or_bool(t) ? DType::Int64 : compute_dtype(t); }
+DType accumulation_dtype(DType t) {
+  return is_integral_or_bool(t) ? DType::Int64 : compute_dtype(t);
+}
 
 void fold(const char* name, Fold kind, DType t, const View& input, const View& out,
           const Scalar* identity, Prepare prepare = Prepare::None) {
@@ -291,14 +292,13 @@ void take_root(const Reduction& op, const void* accumulators, int64_t width, voi
   const T* acc = static_cast<const T*>(accumulators);
   T* y = static_cast<T*>(results);
   T power = static_cast<T>(1 / op.parameter);
-  for (int64_t j = 0; j < width; ++j) y[j] = op.parameter == 2 ? std::sqrt(acc[j]) : std::pow(acc[j], power);
+  for (int64_t j = 0; j < width; ++j)
+    y[j] = op.parameter == 2 ? std::sqrt(acc[j]) : std::pow(acc[j], power);
 }
-void finish_norm(const Reduction& op, const void* accumulators, int64_t width, int64_t, void* results,
-                 void*) {
-  if (op.element == DType::Float64)
-    take_root<double>(op, accumulators, width, results);
-  else
-    take_root<float>(op, accumulators, width, results);
+void finish_norm(const Reduction& op, const void* accumulators, int64_t width, int64_t,
+                 void* results, void*) {
+  if (op.element == DType::Float64) take_root<double>(op, accumulators, width, results);
+  else take_root<float>(op, accumulators, width, results);
 }
 
 void finish_variance(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
@@ -327,10 +327,8 @@ void take_log(const void* accumulators, int64_t width, void* results) {
 }
 void finish_logsumexp(const Reduction& op, const void* accumulators, int64_t width, int64_t,
                       void* results, void*) {
-  if (op.element == DType::Float64)
-    take_log<double>(accumulators, width, results);
-  else
-    take_log<float>(accumulators, width, results);
+  if (op.element == DType::Float64) take_log<double>(accumulators, width, results);
+  else take_log<float>(accumulators, width, results);
 }
 
 // A complex view as a real one with a last dim of size 2, or a real view with one of size 1.
@@ -353,15 +351,17 @@ struct RealPairs {
 // The variance of a complex variable is that of its real part plus that of its imaginary part.
 void complex_variance(const View& input, double correction, bool root, const View& out,
                       const View* mean) {
-  std::vector<double> parts(static_cast<size_t>(2 * out.numel)), total(static_cast<size_t>(out.numel));
+  std::vector<double> parts(static_cast<size_t>(2 * out.numel)),
+      total(static_cast<size_t>(out.numel));
   Dims total_strides = contiguous_strides(out.shape());
-  View total_view{total.data(), out.sizes, total_strides.data(), out.ndim, out.numel, DType::Float64};
+  View total_view{total.data(), out.sizes, total_strides.data(),
+                  out.ndim,     out.numel, DType::Float64};
   RealPairs pairs(input), total_pairs(total_view);
   Dims part_sizes(total_pairs.sizes);
   part_sizes.back() = 2;
   Dims part_strides = contiguous_strides(part_sizes);
-  View part_view{parts.data(), part_sizes.data(), part_strides.data(), out.ndim + 1, 2 * out.numel,
-                 DType::Float64};
+  View part_view{parts.data(), part_sizes.data(), part_strides.data(),
+                 out.ndim + 1, 2 * out.numel,     DType::Float64};
   if (mean) {
     RealPairs mean_pairs(*mean);
     var(pairs.view, correction, false, part_view, &mean_pairs.view);
@@ -396,15 +396,20 @@ void amax(const View& input, const View& out) {
 void amin(const View& input, const View& out) {
   fold("amin", Fold::Min, accumulation_dtype(input.dtype), input, out, nullptr);
 }
-void all(const View& input, const View& out) { fold("all", Fold::Min, DType::Bool, input, out, &yes); }
-void any(const View& input, const View& out) { fold("any", Fold::Max, DType::Bool, input, out, &no); }
+void all(const View& input, const View& out) {
+  fold("all", Fold::Min, DType::Bool, input, out, &yes);
+}
+void any(const View& input, const View& out) {
+  fold("any", Fold::Max, DType::Bool, input, out, &no);
+}
 void count_nonzero(const View& input, const View& out) {
   Reduction op{"count_nonzero", Fold::Count, DType::Bool, DType::Bool, DType::Int64};
   reduce(op, input, out, &zero);
 }
 
 void norm(const View& input, double p, const View& out) {
-  check_implemented(is_differentiable(input.dtype), "norm: not implemented for dtype ", input.dtype);
+  check_implemented(is_differentiable(input.dtype), "norm: not implemented for dtype ",
+                    input.dtype);
   if (p == 0) return count_nonzero(input, out);
   DType load = compute_dtype(input.dtype), real = to_real(load);
   bool extreme = std::isinf(p);

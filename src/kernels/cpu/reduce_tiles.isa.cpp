@@ -18,7 +18,8 @@ void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, voi
 
 // Four rows at a time: a quarter of the traffic on the accumulators.
 template <class Op, class T, int period>
-void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width, void* accumulators) {
+void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
+                  void* accumulators) {
   T* __restrict acc = static_cast<T*>(accumulators);
   const T* x = static_cast<const T*>(in);
   row_stride *= period;
@@ -51,7 +52,8 @@ Tiles fold_tiles() {
 
 // Complex products, which have no vector form here.
 template <class T>
-void product_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+void product_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
+                  void* accumulators) {
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
     T product = x[0];
@@ -74,7 +76,8 @@ void count_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, vo
     static_cast<int64_t*>(accumulators)[i] = total;
   }
 }
-void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width, void* accumulators) {
+void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
+                   void* accumulators) {
   int64_t* __restrict acc = static_cast<int64_t*>(accumulators);
   const uint8_t* x = static_cast<const uint8_t*>(in);
   for (int64_t j = 0; j < width; ++j) acc[j] = 0;
@@ -85,7 +88,8 @@ void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
 // ---- mean and squared distances ----
 
 template <class T>
-void moments_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
+void moments_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
+                  void* accumulators) {
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
     T mean = fold<Add>(x, n) / static_cast<T>(n);
@@ -124,7 +128,8 @@ void moments_columns(const void* in, int64_t n, int64_t row_stride, int64_t widt
 void moments_join(void* left, const void* right, int64_t width, int64_t n_left, int64_t n_right) {
   Moments* a = static_cast<Moments*>(left);
   const Moments* b = static_cast<const Moments*>(right);
-  double na = static_cast<double>(n_left), nb = static_cast<double>(n_right), share = nb / (na + nb);
+  double na = static_cast<double>(n_left), nb = static_cast<double>(n_right),
+         share = nb / (na + nb);
   for (int64_t j = 0; j < width; ++j) {
     double distance = b[j].mean - a[j].mean;
     a[j].mean += distance * share;

@@ -27,13 +27,19 @@ struct Axis {
   }
 };
 
-int64_t lines_per_thread(const Axis& axis) { return std::max<int64_t>(1, default_grain / 4 / axis.size); }
+int64_t lines_per_thread(const Axis& axis) {
+  return std::max<int64_t>(1, default_grain / 4 / axis.size);
+}
 
 template <class T, class Op>
 class Scan {
  public:
   Scan(const View& input, int64_t dim, const View& out, bool reverse, Op op)
-      : input_(input), out_(out), in_axis_(input, dim), out_axis_(out, dim), op_(op),
+      : input_(input),
+        out_(out),
+        in_axis_(input, dim),
+        out_axis_(out, dim),
+        op_(op),
         lines_({&out, &input}, true, dim) {
     if (!reverse) return;
     lines_.base[0] += out_axis_.turn_round();
@@ -46,10 +52,8 @@ class Scan {
     lines_.parallel_runs(lines_per_thread(in_axis_), [&](char* const* p, int64_t m) {
       for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
         char *y = p[0] + j * lines_.strides[0][0], *x = p[1] + j * lines_.strides[1][0];
-        if (dense_across)
-          scan_block(x, y, std::min(block, m - j));
-        else
-          scan_line(x, y);
+        if (dense_across) scan_block(x, y, std::min(block, m - j));
+        else scan_line(x, y);
       }
     });
   }
@@ -70,9 +74,11 @@ class Scan {
   void scan_block(const char* x, char* y, int64_t width) {
     T values[block], carry[block];
     for (int64_t i = 0; i < in_axis_.size; ++i) {
-      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>, values, width);
+      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>, values,
+                 width);
       for (int64_t j = 0; j < width; ++j) carry[j] = i ? op_(carry[j], values[j]) : values[j];
-      store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0], width);
+      store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0],
+                  width);
     }
   }
 
@@ -86,12 +92,9 @@ class Scan {
 template <class Op>
 void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op op) {
   if (out.numel == 0) return;
-  if (is_complex(out.dtype))
-    Scan<complex128, Op>(input, dim, out, reverse, op).run();
-  else if (is_floating(out.dtype))
-    Scan<double, Op>(input, dim, out, reverse, op).run();
-  else
-    Scan<int64_t, Op>(input, dim, out, reverse, op).run();
+  if (is_complex(out.dtype)) Scan<complex128, Op>(input, dim, out, reverse, op).run();
+  else if (is_floating(out.dtype)) Scan<double, Op>(input, dim, out, reverse, op).run();
+  else Scan<int64_t, Op>(input, dim, out, reverse, op).run();
 }
 
 // Integers wrap around.
@@ -144,10 +147,8 @@ void running_extreme_any(const char* name, const View& input, int64_t dim, const
                          const View& indices) {
   check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
   if (input.numel == 0) return;
-  if (is_floating(input.dtype))
-    running_extreme<double, largest>(input, dim, values, indices);
-  else
-    running_extreme<int64_t, largest>(input, dim, values, indices);
+  if (is_floating(input.dtype)) running_extreme<double, largest>(input, dim, values, indices);
+  else running_extreme<int64_t, largest>(input, dim, values, indices);
 }
 
 // d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
@@ -195,7 +196,8 @@ void cumprod(const View& input, int64_t dim, const View& out, bool reverse) {
   scan_any(input, dim, out, reverse, Times());
 }
 void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse) {
-  check_implemented(is_floating(input.dtype), "logcumsumexp: not implemented for dtype ", input.dtype);
+  check_implemented(is_floating(input.dtype), "logcumsumexp: not implemented for dtype ",
+                    input.dtype);
   if (out.numel) Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
@@ -206,10 +208,8 @@ void cummin(const View& input, int64_t dim, const View& values, const View& indi
 }
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
   if (input.numel == 0) return;
-  if (is_complex(input.dtype))
-    cumprod_gradient<complex128>(grad, input, dim, grad_input);
-  else
-    cumprod_gradient<double>(grad, input, dim, grad_input);
+  if (is_complex(input.dtype)) cumprod_gradient<complex128>(grad, input, dim, grad_input);
+  else cumprod_gradient<double>(grad, input, dim, grad_input);
 }
 
 }  // namespace rl::kernels

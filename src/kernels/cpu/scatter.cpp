@@ -22,8 +22,8 @@ struct Lines {
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
       : name(name), dim(dim), index_dtype(index.dtype) {
     check(indexed.ndim == index.ndim && other.ndim == index.ndim, name, ": input of sizes ",
-          indexed.shape(), ", index of sizes ", index.shape(), " and values of sizes ", other.shape(),
-          " must have as many dims as each other");
+          indexed.shape(), ", index of sizes ", index.shape(), " and values of sizes ",
+          other.shape(), " must have as many dims as each other");
     check_type(index.dtype == DType::Int64 || index.dtype == DType::Int32, name,
                ": expected an index of dtype int64, got ", index.dtype);
     bool scalar = index.ndim == 0;
@@ -36,10 +36,11 @@ struct Lines {
     walk.base[1] = index.ptr<char>();
     walk.base[2] = other.ptr<char>();
     for (int64_t d = index.ndim - 1; d >= 0; --d) {
-      bool fits = index.sizes[d] <= other.sizes[d] && (d == dim || index.sizes[d] <= indexed.sizes[d]);
+      bool fits =
+          index.sizes[d] <= other.sizes[d] && (d == dim || index.sizes[d] <= indexed.sizes[d]);
       check(fits || index.numel == 0, name, ": index of sizes ", index.shape(),
-            " is larger than input of sizes ", indexed.shape(), " or values of sizes ", other.shape(),
-            " apart from dimension ", dim);
+            " is larger than input of sizes ", indexed.shape(), " or values of sizes ",
+            other.shape(), " apart from dimension ", dim);
       if (d != dim)
         walk.add(index.sizes[d], {indexed.strides[d] * itemsize(indexed.dtype),
                                   index.strides[d] * itemsize(index.dtype),
@@ -88,30 +89,34 @@ struct Lines {
 }  // namespace
 
 void gather(const View& input, int64_t dim, const View& index, const View& out) {
-  check(input.dtype == out.dtype, "gather: input of dtype ", input.dtype, ", out of dtype ", out.dtype);
+  check(input.dtype == out.dtype, "gather: input of dtype ", input.dtype, ", out of dtype ",
+        out.dtype);
   check(index.shape() == out.shape(), "gather: index of sizes ", index.shape(), ", out of sizes ",
         out.shape());
   Lines lines("gather", input, dim, index, out);
   if (index.numel == 0) return;
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lines.run([](const char* x, int64_t x_step, char* y, int64_t y_step, const int64_t* offsets, int64_t m) {
+    lines.run([](const char* x, int64_t x_step, char* y, int64_t y_step, const int64_t* offsets,
+                 int64_t m) {
       for (int64_t i = 0; i < m; ++i)
-        *reinterpret_cast<T*>(y + i * y_step) = *reinterpret_cast<const T*>(x + i * x_step + offsets[i]);
+        *reinterpret_cast<T*>(y + i * y_step) =
+            *reinterpret_cast<const T*>(x + i * x_step + offsets[i]);
     });
   });
 }
 
 void scatter(const View& self, int64_t dim, const View& index, const View& src, Combine op,
              bool include_self) {
-  check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ", self.dtype,
-        " and ", src.dtype);
+  check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ",
+        self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
   auto apply = [&](const View& target, const View& values, Combine step) {
     Lines lines("scatter", target, dim, index, values);
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
-      lines.run([](char* y, int64_t y_step, const char* x, int64_t x_step, const int64_t* offsets, int64_t m) {
+      lines.run([](char* y, int64_t y_step, const char* x, int64_t x_step, const int64_t* offsets,
+                   int64_t m) {
         for (int64_t i = 0; i < m; ++i) {
           T& to = *reinterpret_cast<T*>(y + i * y_step + offsets[i]);
           to = combine<decltype(op_tag)::value>(to, *reinterpret_cast<const T*>(x + i * x_step));

@@ -20,21 +20,22 @@ int64_t search_row(const T* row, const int64_t* order, int64_t n, T value, bool 
   while (begin < end) {
     int64_t middle = begin + (end - begin) / 2;
     T x = row[order ? order[middle] : middle];
-    if (right ? !(x > value) : !(x >= value))
-      begin = middle + 1;
-    else
-      end = middle;
+    if (right ? !(x > value) : !(x >= value)) begin = middle + 1;
+    else end = middle;
   }
   return begin;
 }
 
 // One type compares for all: float64 or int64, whichever holds the dtype's elements.
 template <class T>
-void search(const View& sorted, const View& values, bool right, const View* sorter, const View& out) {
-  int64_t n = sorted.sizes[sorted.ndim - 1], per_row = values.ndim ? values.sizes[values.ndim - 1] : 1;
+void search(const View& sorted, const View& values, bool right, const View* sorter,
+            const View& out) {
+  int64_t n = sorted.sizes[sorted.ndim - 1],
+          per_row = values.ndim ? values.sizes[values.ndim - 1] : 1;
   bool shared = sorted.ndim == 1;
   std::vector<T> rows(static_cast<size_t>(sorted.numel));
-  load_strip(sorted.dtype, sorted.ptr<char>(), itemsize(sorted.dtype), dtype_of<T>, rows.data(), sorted.numel);
+  load_strip(sorted.dtype, sorted.ptr<char>(), itemsize(sorted.dtype), dtype_of<T>, rows.data(),
+             sorted.numel);
   const int64_t* order = sorter ? sorter->ptr<int64_t>() : nullptr;
   for (int64_t i = 0; order && i < sorter->numel; ++i)
     check_index(order[i] >= 0 && order[i] < n, "searchsorted: sorter index ", order[i],
@@ -48,7 +49,8 @@ void search(const View& sorted, const View& values, bool right, const View* sort
       load_strip(values.dtype, values.ptr<char>() + i * in_size, in_size, dtype_of<T>, wanted, m);
       for (int64_t k = 0; k < m; ++k) {
         int64_t offset = shared ? 0 : (i + k) / per_row * n;
-        found[k] = search_row(rows.data() + offset, order ? order + offset : nullptr, n, wanted[k], right);
+        found[k] =
+            search_row(rows.data() + offset, order ? order + offset : nullptr, n, wanted[k], right);
       }
       store_strip(DType::Int64, found, out.dtype, out.ptr<char>() + i * out_size, out_size, m);
     }
@@ -86,49 +88,51 @@ void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) 
 
 }  // namespace
 
-void searchsorted(const View& sorted, const View& values, bool right, const View* sorter, const View& out) {
-  check(sorted.ndim >= 1 && sorted.dtype == values.dtype, "searchsorted: boundaries of sizes ", sorted.shape(),
-        " and dtype ", sorted.dtype, " do not go with values of dtype ", values.dtype);
-  bool fits = sorted.ndim == 1 || (sorted.ndim == values.ndim &&
-                                   IntSpan(sorted.sizes, sorted.ndim - 1) == IntSpan(values.sizes, values.ndim - 1));
-  check(fits, "searchsorted: boundaries of sizes ", sorted.shape(), " do not go with values of sizes ",
-        values.shape());
-  check_implemented(!is_complex(sorted.dtype), "searchsorted: not implemented for dtype ", sorted.dtype);
+void searchsorted(const View& sorted, const View& values, bool right, const View* sorter,
+                  const View& out) {
+  check(sorted.ndim >= 1 && sorted.dtype == values.dtype, "searchsorted: boundaries of sizes ",
+        sorted.shape(), " and dtype ", sorted.dtype, " do not go with values of dtype ",
+        values.dtype);
+  bool fits = sorted.ndim == 1 ||
+              (sorted.ndim == values.ndim &&
+               IntSpan(sorted.sizes, sorted.ndim - 1) == IntSpan(values.sizes, values.ndim - 1));
+  check(fits, "searchsorted: boundaries of sizes ", sorted.shape(),
+        " do not go with values of sizes ", values.shape());
+  check_implemented(!is_complex(sorted.dtype), "searchsorted: not implemented for dtype ",
+                    sorted.dtype);
   if (values.numel == 0) return;
-  if (is_floating(sorted.dtype))
-    search<double>(sorted, values, right, sorter, out);
-  else
-    search<int64_t>(sorted, values, right, sorter, out);
+  if (is_floating(sorted.dtype)) search<double>(sorted, values, right, sorter, out);
+  else search<int64_t>(sorted, values, right, sorter, out);
 }
 
 void histc(const View& input, double low, double high, const View& out) {
   check_implemented(is_floating(input.dtype), "histc: not implemented for dtype ", input.dtype);
   check(out.numel > 0, "histc: bins must be > 0, but got ", out.numel);
   if (low == high && input.numel > 0) std::tie(low, high) = range_of(input);
-  check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high, "] is not finite");
+  check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high,
+        "] is not finite");
   if (low == high) {
     low -= 1;
     high += 1;
   }
   check(low < high, "histc: max must be larger than min, got [", low, ", ", high, "]");
   std::vector<int64_t> counts(static_cast<size_t>(out.numel), 0);
-  if (input.dtype == DType::Float64)
-    count_bins<double>(input, low, high, counts);
-  else
-    count_bins<float>(input, static_cast<float>(low), static_cast<float>(high), counts);
-  store_strip(DType::Int64, counts.data(), out.dtype, out.ptr<char>(), out.strides[0] * itemsize(out.dtype),
-              out.numel);
+  if (input.dtype == DType::Float64) count_bins<double>(input, low, high, counts);
+  else count_bins<float>(input, static_cast<float>(low), static_cast<float>(high), counts);
+  store_strip(DType::Int64, counts.data(), out.dtype, out.ptr<char>(),
+              out.strides[0] * itemsize(out.dtype), out.numel);
 }
 
 int64_t bincount_size(const View& input) {
   check(input.ndim == 1 && is_integral_or_bool(input.dtype) && input.dtype != DType::Bool,
-        "bincount: only supports 1-d non-negative integral inputs, got sizes ", input.shape(), " and dtype ",
-        input.dtype);
+        "bincount: only supports 1-d non-negative integral inputs, got sizes ", input.shape(),
+        " and dtype ", input.dtype);
   if (input.numel == 0) return 0;
   int64_t one = 1, low = 0, high = 0;
   amin(input, {&low, &one, &one, 1, 1, DType::Int64});
   amax(input, {&high, &one, &one, 1, 1, DType::Int64});
-  check(low >= 0, "bincount: only supports 1-d non-negative integral inputs, got the element ", low);
+  check(low >= 0, "bincount: only supports 1-d non-negative integral inputs, got the element ",
+        low);
   return high + 1;
 }
 

@@ -16,7 +16,8 @@ namespace {
 template <int N>
 class SoftmaxLines {
  public:
-  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim) : walk_(views, true, dim) {
+  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim)
+      : walk_(views, true, dim) {
     const View& first = *views[0];
     check_implemented(is_floating(first.dtype), name, ": not implemented for dtype ", first.dtype);
     n_ = first.ndim ? first.sizes[dim] : 1;
@@ -25,8 +26,8 @@ class SoftmaxLines {
     size_ = itemsize(dtype_);
     for (int k = 0; k < N; ++k) {
       check(views[k]->dtype == dtype_ && views[k]->shape() == first.shape(), name, ": sizes ",
-            first.shape(), " and ", views[k]->shape(), " or dtypes ", dtype_, " and ", views[k]->dtype,
-            " differ");
+            first.shape(), " and ", views[k]->shape(), " or dtypes ", dtype_, " and ",
+            views[k]->dtype, " differ");
       step_[k] = first.ndim ? views[k]->strides[dim] * size_ : 0;
     }
     across_ = walk_.sizes[0] >= 4 && std::abs(walk_.strides[0][0]) < std::abs(step_[0]);
@@ -40,18 +41,19 @@ class SoftmaxLines {
   void run(bool log, F&& f) {
     if (walk_.numel == 0 || n_ == 0) return;
     constexpr int64_t copied = 16384;  // elements of a tile that is copied, unless a line is longer
-    int64_t widest = !across_ ? 1 : direct_ ? walk_.sizes[0] : std::clamp<int64_t>(copied / n_, 1, 64);
-    walk_.parallel_runs(std::max<int64_t>(1, default_grain / 4 / n_), [&](char* const* start, int64_t m) {
-      std::unique_ptr<char[]> scratch;
-      if (!direct_) scratch.reset(new char[static_cast<size_t>(N * n_ * widest * itemsize(element_))]);
+    int64_t widest = !across_  ? 1
+                     : direct_ ? walk_.sizes[0]
+                               : std::clamp<int64_t>(copied / n_, 1, 64);
+    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n_);
+    size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
+    walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
+      std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);
       for (int64_t j = 0; j < m; j += widest) {
         char* p[N];
         for (int k = 0; k < N; ++k) p[k] = start[k] + j * walk_.strides[k][0];
         SoftmaxTile tile{log, element_, n_, std::min(widest, m - j)};
-        if (direct_)
-          run_direct(tile, p, f);
-        else
-          run_copied(tile, p, scratch.get(), f);
+        if (direct_) run_direct(tile, p, f);
+        else run_copied(tile, p, scratch.get(), f);
       }
     });
   }
@@ -73,13 +75,15 @@ class SoftmaxLines {
       strides[k] = tile.width;
       if (k == N - 1) continue;
       for (int64_t i = 0; across_ && i < n_; ++i)
-        load_strip(dtype_, p[k] + i * step_[k], walk_.strides[k][0], element_, copies[k] + i * row, tile.width);
+        load_strip(dtype_, p[k] + i * step_[k], walk_.strides[k][0], element_, copies[k] + i * row,
+                   tile.width);
       if (!across_) load_strip(dtype_, p[k], step_[k], element_, copies[k], n_);
     }
     f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
     char *out = p[N - 1], *result = copies[N - 1];
     for (int64_t i = 0; across_ && i < n_; ++i)
-      store_strip(element_, result + i * row, dtype_, out + i * step_[N - 1], walk_.strides[N - 1][0], tile.width);
+      store_strip(element_, result + i * row, dtype_, out + i * step_[N - 1],
+                  walk_.strides[N - 1][0], tile.width);
     if (!across_) store_strip(element_, result, dtype_, out, step_[N - 1], n_);
   }
 
@@ -106,14 +110,17 @@ void backward(const char* name, bool log, const View& grad, const View& output, 
 
 }  // namespace
 
-void softmax(const View& input, int64_t dim, const View& out) { forward("softmax", false, input, dim, out); }
+void softmax(const View& input, int64_t dim, const View& out) {
+  forward("softmax", false, input, dim, out);
+}
 void log_softmax(const View& input, int64_t dim, const View& out) {
   forward("log_softmax", true, input, dim, out);
 }
 void softmax_backward(const View& grad, const View& output, int64_t dim, const View& grad_input) {
   backward("softmax_backward", false, grad, output, dim, grad_input);
 }
-void log_softmax_backward(const View& grad, const View& output, int64_t dim, const View& grad_input) {
+void log_softmax_backward(const View& grad, const View& output, int64_t dim,
+                          const View& grad_input) {
   backward("log_softmax_backward", true, grad, output, dim, grad_input);
 }
 

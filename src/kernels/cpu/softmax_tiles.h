@@ -13,10 +13,11 @@ struct SoftmaxTile {
   int64_t n, width;
 };
 
-RL_ISA_KERNEL(softmax_forward, (const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y,
-                                int64_t y_stride))
+RL_ISA_KERNEL(softmax_forward,
+              (const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y, int64_t y_stride))
 // grad_x from the gradient of the output and the output itself.
-RL_ISA_KERNEL(softmax_gradient, (const SoftmaxTile& tile, const void* grad, int64_t grad_stride,
-                                 const void* y, int64_t y_stride, void* grad_x, int64_t grad_x_stride))
+RL_ISA_KERNEL(softmax_gradient,
+              (const SoftmaxTile& tile, const void* grad, int64_t grad_stride, const void* y,
+               int64_t y_stride, void* grad_x, int64_t grad_x_stride))
 
 }  // namespace rl::kernels

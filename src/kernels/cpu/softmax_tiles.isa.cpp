@@ -29,7 +29,8 @@ void softmax_line(bool log, const T* x, T* y, int64_t n) {
 }
 
 template <class T>
-void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t n, int64_t m) {
+void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t n,
+                   int64_t m) {
   T high[block], sum[block] = {};
   for (int64_t j = 0; j < m; ++j) high[j] = x[j];
   for (int64_t i = 1; i < n; ++i)
@@ -74,7 +75,8 @@ void gradient_block(bool log, const T* g, int64_t g_stride, const T* y, int64_t 
                     int64_t gx_stride, int64_t n, int64_t m) {
   T sum[block] = {};
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < m; ++j) sum[j] += g[i * g_stride + j] * (log ? T(1) : y[i * y_stride + j]);
+    for (int64_t j = 0; j < m; ++j)
+      sum[j] += g[i * g_stride + j] * (log ? T(1) : y[i * y_stride + j]);
   for (int64_t i = 0; i < n; ++i) {
     const T *g_row = g + i * g_stride, *y_row = y + i * y_stride;
     T* out = gx + i * gx_stride;
@@ -99,7 +101,8 @@ void gradient(const SoftmaxTile& t, const void* grad, int64_t g_stride, const vo
 
 }  // namespace
 
-void softmax_forward(const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y, int64_t y_stride) {
+void softmax_forward(const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y,
+                     int64_t y_stride) {
   auto typed = tile.element == DType::Float64 ? forward<double> : forward<float>;
   typed(tile, x, x_stride, y, y_stride);
 }

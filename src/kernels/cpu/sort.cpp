@@ -24,7 +24,8 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
   int64_t value_step = scalar || !values ? 0 : values->strides[dim] * size;
   visit_items(input.dtype, n, [&](auto item) {
     using Item = decltype(item);
-    lines.parallel_each(std::max<int64_t>(1, default_grain / 16 / std::max<int64_t>(1, n)), [&](char* const* p) {
+    int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n + 1));
+    lines.parallel_each(grain, [&](char* const* p) {
       thread_local std::vector<Item> items;
       items.resize(static_cast<size_t>(n));
       load_items(input.dtype, p[1], in_step, n, descending, items.data());
@@ -58,12 +59,14 @@ int64_t count_numbers(const std::vector<Item>& items, DType dtype) {
 
 }  // namespace
 
-void sort(const View& input, int64_t dim, bool descending, const View* values, const View& indices) {
+void sort(const View& input, int64_t dim, bool descending, const View* values,
+          const View& indices) {
   for_each_line("sort", input, dim, descending, line_size(input, dim), values, indices,
                 [](auto& items) { sort_items(items); });
 }
 
-void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values, const View& indices) {
+void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values,
+          const View& indices) {
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
   for_each_line("topk", input, dim, largest, k, &values, indices, [k](auto& items) {
@@ -77,15 +80,17 @@ void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& v
 }
 
 void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, const View& indices) {
-  check(k >= 1 && k <= line_size(input, dim), "kthvalue: selected number k out of range for dimension ", dim,
-        ", got k=", k, " for sizes ", input.shape());
+  check(k >= 1 && k <= line_size(input, dim),
+        "kthvalue: selected number k out of range for dimension ", dim, ", got k=", k,
+        " for sizes ", input.shape());
   for_each_line("kthvalue", input, dim, false, 1, &values, indices,
                 [k](auto& items) { select_rank(items, k - 1); });
 }
 
-void median(const View& input, int64_t dim, bool ignore_nan, const View& values, const View& indices) {
-  check_index(line_size(input, dim) > 0 || indices.numel == 0, "median: Expected reduction dim ", dim,
-              " to have non-zero size.");
+void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
+            const View& indices) {
+  check_index(line_size(input, dim) > 0 || indices.numel == 0, "median: Expected reduction dim ",
+              dim, " to have non-zero size.");
   for_each_line("median", input, dim, false, 1, &values, indices, [&](auto& items) {
     int64_t numbers = count_numbers(items, input.dtype), all = static_cast<int64_t>(items.size());
     bool is_nan = ignore_nan ? numbers == 0 : numbers < all;

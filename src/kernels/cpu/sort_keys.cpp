@@ -38,7 +38,8 @@ void radix_sort(std::vector<Item>& items) {
   constexpr int bytes = sizeof(typename Item::Key);
   std::vector<size_t> counts(bytes * 256, 0);
   for (const Item& item : items)
-    for (int b = 0; b < bytes; ++b) ++counts[static_cast<size_t>(b * 256 + (item.key() >> (8 * b) & 255))];
+    for (int b = 0; b < bytes; ++b)
+      ++counts[static_cast<size_t>(b * 256 + (item.key() >> (8 * b) & 255))];
   std::vector<Item> other(items.size());
   for (int b = 0; b < bytes; ++b) {
     size_t* place = counts.data() + b * 256;
@@ -53,25 +54,19 @@ void radix_sort(std::vector<Item>& items) {
 template <class Item>
 void sort_any(std::vector<Item>& items) {
   // below this size, scattering costs more than comparing
-  if (items.size() < 256 * sizeof(typename Item::Key) / 2)
-    std::sort(items.begin(), items.end());
-  else
-    radix_sort(items);
+  if (items.size() < 256 * sizeof(typename Item::Key) / 2) std::sort(items.begin(), items.end());
+  else radix_sort(items);
 }
 
 }  // namespace
 
 void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys) {
-  if (is_floating(dtype))
-    load_typed<float>(dtype, in, stride, n, keys);
-  else
-    load_typed<int32_t>(dtype, in, stride, n, keys);
+  if (is_floating(dtype)) load_typed<float>(dtype, in, stride, n, keys);
+  else load_typed<int32_t>(dtype, in, stride, n, keys);
 }
 void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t* keys) {
-  if (is_floating(dtype))
-    load_typed<double>(dtype, in, stride, n, keys);
-  else
-    load_typed<int64_t>(dtype, in, stride, n, keys);
+  if (is_floating(dtype)) load_typed<double>(dtype, in, stride, n, keys);
+  else load_typed<int64_t>(dtype, in, stride, n, keys);
 }
 
 void sort_items(std::vector<NarrowItem>& items) { sort_any(items); }

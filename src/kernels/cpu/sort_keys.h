@@ -36,7 +36,8 @@ struct WideItem {
 
 inline bool has_narrow_keys(DType t) { return itemsize(t) <= 4; }
 // The key of every NaN; integers use it as any other.
-template <class Item> inline constexpr typename Item::Key nan_key = static_cast<typename Item::Key>(-1);
+template <class Item> inline constexpr typename Item::Key nan_key =
+    static_cast<typename Item::Key>(-1);
 
 // Keys of n elements, stepping by bytes.
 void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys);
@@ -44,7 +45,8 @@ void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t*
 
 // The items of a line. In descending order the largest come first; equals keep their order.
 template <class Item>
-void load_items(DType dtype, const char* in, int64_t stride, int64_t n, bool descending, Item* items) {
+void load_items(DType dtype, const char* in, int64_t stride, int64_t n, bool descending,
+                Item* items) {
   constexpr int64_t strip = 1024;
   typename Item::Key keys[strip], flip = descending ? static_cast<typename Item::Key>(-1) : 0;
   for (int64_t i = 0; i < n; i += strip) {
@@ -62,10 +64,8 @@ void sort_items(std::vector<WideItem>& items);
 // f(Item()) with the item type that serves lines of n elements.
 template <class F>
 void visit_items(DType dtype, int64_t n, F&& f) {
-  if (has_narrow_keys(dtype) && n < int64_t(1) << 32)
-    f(NarrowItem());
-  else
-    f(WideItem());
+  if (has_narrow_keys(dtype) && n < int64_t(1) << 32) f(NarrowItem());
+  else f(WideItem());
 }
 
 }  // namespace rl::kernels

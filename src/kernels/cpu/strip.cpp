@@ -78,7 +78,8 @@ void store_strip(DType from, const void* strip, DType to, char* out, int64_t str
   alignas(64) char converted[piece * widest];
   for (int64_t i = 0; i < n; i += piece) {
     int64_t m = std::min(piece, n - i);
-    convert_contiguous(from, to, static_cast<const char*>(strip) + i * itemsize(from), converted, m);
+    convert_contiguous(from, to, static_cast<const char*>(strip) + i * itemsize(from), converted,
+                       m);
     copy_strided(size, converted, size, out + i * stride, stride, m);
   }
 }

@@ -49,7 +49,8 @@ int64_t unique_any(const char* name, bool consecutive, const View& input, const 
                   i == 0 || differ<Item>(items[i].key(), items[i - 1].key(), input.dtype));
   });
   for (int64_t g = 0; g < groups.count; ++g)
-    std::memcpy(values.ptr<char>() + g * size, input.ptr<char>() + first[static_cast<size_t>(g)] * size,
+    std::memcpy(values.ptr<char>() + g * size,
+                input.ptr<char>() + first[static_cast<size_t>(g)] * size,
                 static_cast<size_t>(size));
   return groups.count;
 }
@@ -59,13 +60,15 @@ int64_t unique_any(const char* name, bool consecutive, const View& input, const 
 int64_t unique(const View& input, const View& values, const View* inverse, const View* counts) {
   return unique_any("unique", false, input, values, inverse, counts);
 }
-int64_t unique_consecutive(const View& input, const View& values, const View* inverse, const View* counts) {
+int64_t unique_consecutive(const View& input, const View& values, const View* inverse,
+                           const View* counts) {
   return unique_any("unique_consecutive", true, input, values, inverse, counts);
 }
 
 int64_t unique_rows(const View& input, bool consecutive, const View& first, const View* inverse,
                     const View* counts) {
-  check_implemented(!is_complex(input.dtype), "unique_dim: not implemented for dtype ", input.dtype);
+  check_implemented(!is_complex(input.dtype), "unique_dim: not implemented for dtype ",
+                    input.dtype);
   int64_t n = input.sizes[0], width = input.sizes[1];
   Groups groups{0, first.ptr<int64_t>(), data_or_null(inverse), data_or_null(counts)};
   std::vector<int64_t> order(static_cast<size_t>(n));
@@ -82,7 +85,8 @@ int64_t unique_rows(const View& input, bool consecutive, const View& first, cons
       });
     auto same = [&](Key a, Key b) { return !differ<Item>(a, b, input.dtype); };
     for (size_t i = 0; i < order.size(); ++i)
-      groups.take(order[i], i == 0 || !std::equal(row(order[i]), row(order[i]) + width, row(order[i - 1]), same));
+      groups.take(order[i], i == 0 || !std::equal(row(order[i]), row(order[i]) + width,
+                                                  row(order[i - 1]), same));
   });
   return groups.count;
 }
