@@ -93,6 +93,7 @@ void set_history(const Tensor& out, const Ref<Node>& node, uint32_t nr) {
   impl->grad_fn = node;
   impl->output_nr = nr;
   impl->view_version = out.version();
+  if (node->outputs.size() <= nr) node->outputs.resize(nr + 1);
   OutputMeta& meta = node->outputs[nr];
   meta.sizes = impl->sizes;
   meta.dtype = impl->dtype;

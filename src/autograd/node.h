@@ -161,7 +161,8 @@ inline bool records(const TensorList& list) {
   return false;
 }
 
-// Makes `out` the output `nr` of `node`. Only floating and complex outputs take part.
+// Makes `out` the output `nr` of `node`, which may get more outputs so. Only floating and complex
+// outputs take part.
 void set_history(const Tensor& out, const Ref<Node>& node, uint32_t nr = 0);
 
 }  // namespace rl
