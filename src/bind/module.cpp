@@ -31,7 +31,7 @@ void init_types(PyObject* module) {
   Object types = checked(PyDict_Copy(PyModule_GetDict(module)));
   PyObject *name, *value;
   for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &name, &value);) checked(PyDict_DelItem(types.get(), name));
-  for (const char* internal : {"_TensorBase", "_TensorMeta"}) checked(PyDict_DelItemString(types.get(), internal));
+  for (const char* internal : {"_TensorBase", "_TensorMeta", "_tensor_on_storage"}) checked(PyDict_DelItemString(types.get(), internal));
   Object disabled = checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
   checked(PyDict_SetItemString(types.get(), "_disabled_torch_function_impl", disabled.get()));
   checked(PyModule_AddObjectRef(module, "_types", types.get()));

@@ -5,6 +5,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/types.h"
+#include "ops.h"
 
 namespace rl::bind {
 
@@ -37,12 +38,20 @@ PyObject* wrap_fresh(Ref<Storage> storage) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// UntypedStorage(nbytes=0)
+// UntypedStorage(size) with bytes not set, or UntypedStorage(buffer) with a copy of them.
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", nullptr};
-  Py_ssize_t size = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|n:UntypedStorage", const_cast<char**>(names), &size)) return nullptr;
+  PyObject* source = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:UntypedStorage", const_cast<char**>(names), &source)) return nullptr;
   return guarded([&] {
+    if (source && PyObject_CheckBuffer(source)) {
+      Object view = checked(PyMemoryView_GetContiguous(source, PyBUF_READ, 'C'));
+      const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
+      Ref<Storage> storage = Storage::create(buffer->len);
+      if (buffer->len) std::memcpy(storage->data, buffer->buf, static_cast<size_t>(buffer->len));
+      return wrap_fresh(std::move(storage));
+    }
+    int64_t size = source ? to_int64(source) : 0;
     check(size >= 0, "UntypedStorage: negative size ", size);
     return wrap_fresh(Storage::create(size));
   });
@@ -98,6 +107,22 @@ PyObject* clone(PyObject* self, PyObject*) {
   });
 }
 
+// Tensors that shared a storage share its copy.
+PyObject* deep_copy(PyObject* self, PyObject* memo) {
+  return guarded([&]() -> PyObject* {
+    Object key = checked(PyLong_FromVoidPtr(self));
+    if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Object::share(known).release();
+    Object copy = checked(clone(self, nullptr));
+    checked(PyDict_SetItem(memo, key.get(), copy.get()));
+    return copy.release();
+  });
+}
+
+PyObject* reduce(PyObject* self, PyObject*) {
+  Storage* s = storage_of(self);
+  return Py_BuildValue("O(y#)", storage_type, s->data ? static_cast<const char*>(s->data) : "", s->data ? s->nbytes : 0);
+}
+
 PyObject* resize(PyObject* self, PyObject* size) {
   return guarded([&] {
     int64_t n = to_int64(size);
@@ -135,10 +160,26 @@ PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."}
                          {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
                          {"resizable", resizable, METH_NOARGS, "Whether it owns its memory."},
                          {"is_shared", is_shared, METH_NOARGS, nullptr},
+                         {"__deepcopy__", deep_copy, METH_O, nullptr},
+                         {"__reduce__", reduce, METH_NOARGS, nullptr},
                          {"clone", clone, METH_NOARGS, "A copy."},
                          {"resize_", resize, METH_O, "Changes the number of bytes."},
                          {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
                          {nullptr, nullptr, 0, nullptr}};
+
+// _tensor_on_storage(storage, dtype, offset, size, stride)
+PyObject* tensor_on_storage(PyObject*, PyObject* args) {
+  PyObject *storage, *dtype, *size, *stride;
+  long long offset;
+  if (!PyArg_ParseTuple(args, "O!O!LOO", storage_type, &storage, dtype_type, &dtype, &offset, &size, &stride)) return nullptr;
+  return guarded([&] {
+    Storage* s = storage_of(storage);
+    Tensor root = empty(Dims{0}, {to_dtype(dtype), s->device});
+    root.impl()->storage = Ref<Storage>::share(s);
+    Tensor window = ops::as_strided(root, to_dims(size), to_dims(stride), offset);  // checks the bounds
+    return wrap(alias(window));
+  });
+}
 
 }  // namespace
 
@@ -158,6 +199,8 @@ void init_storage_type(PyObject* module) {
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
+  static PyMethodDef functions[] = {{"_tensor_on_storage", tensor_on_storage, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  checked(PyModule_AddFunctions(module, functions));
   storage_type = make_type(module, "rushlight.UntypedStorage", sizeof(PyStorage), Py_TPFLAGS_DEFAULT, slots);
 }
 

@@ -1,0 +1,181 @@
+"""Methods of `Tensor` that are neither operations nor worth C++: copying, pickling, NumPy's protocols."""
+
+import copy
+from collections import OrderedDict
+
+import rushlight
+from rushlight import _C, Tensor
+
+_LEGACY_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+    "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+_DTYPE_OF_LEGACY_NAME = {legacy: name for name, legacy in _LEGACY_NAMES.items()}
+
+
+def _dtype_name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+class _Methods:
+    """What `install` gives to `Tensor`; not a base class, so that a tensor has one layout and one mro."""
+
+    # NumPy leaves `array + tensor` to the tensor.
+    __array_priority__ = 1000
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Call `func` and turn tensors in its result into this subclass."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        with _C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+            return result if func in _keeps_class() else _convert(result, cls)
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Accumulate the gradient of this tensor into the leaves it was computed from.
+
+        Args:
+            gradient: the gradient with respect to this tensor; not needed if it has one element.
+            retain_graph: keep what the graph has saved for another backward pass.
+            create_graph: record the gradients' computation, for higher derivatives.
+            inputs: accumulate into these tensors alone.
+        """
+        if _C._has_torch_function_unary(self):
+            options = {"gradient": gradient, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
+            return _C._handle_torch_function(Tensor.backward, (self,), (self,), options)
+        rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def __format__(self, spec):
+        if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __reversed__(self):
+        return self if self.dim() == 0 else self.flip(0)
+
+    def _repr_html_(self):
+        return rushlight._printing.html(self)
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a tensor of {self.dtype} becomes an array of {dtype} only by a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return rushlight.from_numpy(array) if array.ndim else rushlight.as_tensor(array)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                "If you were attempting to deepcopy a module, this may be because of a computed tensor among its attributes."
+            )
+        with _C.DisableTorchFunctionSubclass():
+            storage = copy.deepcopy(self.untyped_storage(), memo)
+            result = _C._tensor_on_storage(storage, self.dtype, self.storage_offset(), self.size(), self.stride())
+            if type(self) is not Tensor:
+                result = result.as_subclass(type(self))
+            result.requires_grad_(self.requires_grad)
+            memo[id(self)] = result
+            if self.grad is not None:
+                result.grad = copy.deepcopy(self.grad, memo)
+            for name, value in self.__dict__.items():
+                result.__dict__[name] = copy.deepcopy(value, memo)
+        return result
+
+    def __reduce_ex__(self, protocol):
+        if not self.is_leaf and self.requires_grad:
+            _warn_lost_history()
+        args = (
+            self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad,
+            OrderedDict(self._backward_hooks or ()),
+        )  # fmt: skip
+        if type(self) is Tensor and not self.__dict__:
+            return _rebuild, args
+        return _rebuild_subclass, (type(self), args, dict(self.__dict__))
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def type(self, dtype=None, non_blocking=False):
+        """Return the legacy type's name, such as "torch.FloatTensor", or a copy of another dtype."""
+        if dtype is None:
+            device = "" if self.device.type == "cpu" else f"{self.device.type}."
+            return f"torch.{device}{_LEGACY_NAMES[_dtype_name(self.dtype)]}Tensor"
+        if isinstance(dtype, str):
+            legacy = dtype.rpartition(".")[2].removesuffix("Tensor")
+            if legacy not in _DTYPE_OF_LEGACY_NAME:
+                raise ValueError(f"invalid type: {dtype!r}")
+            dtype = getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy])
+        return self.to(dtype, non_blocking=non_blocking)
+
+    def storage(self):
+        """Return the elements this tensor looks at, as a `TypedStorage`."""
+        from rushlight.storage import TypedStorage
+
+        return TypedStorage(self.untyped_storage(), self.dtype)
+
+    def share_memory_(self):
+        """Do nothing: the CPU memory of a process is its own here."""
+        return self
+
+
+def install():
+    """Give `Tensor` the methods of this module."""
+    for name, member in vars(_Methods).items():
+        if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
+            setattr(Tensor, name, member)
+
+
+_without_conversion = None
+
+
+def _keeps_class():
+    """Getters whose result already has its own class: the gradient and the base are tensors of their own."""
+    global _without_conversion
+    if _without_conversion is None:
+        _without_conversion = {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+    return _without_conversion
+
+
+def _convert(result, cls):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and not isinstance(result, rushlight.Size):
+        converted = [_convert(item, cls) for item in result]
+        named = hasattr(result, "_fields")
+        return type(result)(*converted) if named else type(result)(converted)
+    return result
+
+
+def _warn_lost_history():
+    import warnings
+
+    warnings.warn("a tensor that was computed is pickled without its history: the copy is a leaf", stacklevel=4)
+
+
+def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks):
+    tensor = _C._tensor_on_storage(storage, dtype, offset, size, stride)
+    tensor.requires_grad = requires_grad
+    if hooks:
+        tensor._backward_hooks = hooks
+    return tensor
+
+
+def _rebuild_subclass(kind, args, state):
+    tensor = _rebuild(*args)
+    if kind is not Tensor:
+        requires_grad = tensor.requires_grad
+        tensor = tensor.detach().as_subclass(kind)
+        tensor.requires_grad = requires_grad
+    if state:
+        tensor.__setstate__(state)
+    return tensor

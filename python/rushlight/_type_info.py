@@ -1,0 +1,84 @@
+"""Limits of the dtypes: `finfo` and `iinfo`."""
+
+import rushlight
+
+# bits, bits of the fraction, exponents of the smallest normal and of the bound, decimal digits that survive
+_FLOATS = {
+    "float16": (16, 10, -14, 16, 3),
+    "bfloat16": (16, 7, -126, 128, 2),
+    "float32": (32, 23, -126, 128, 6),
+    "float64": (64, 52, -1022, 1024, 15),
+}
+
+
+def _name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+class finfo:
+    """Limits of a floating point dtype, or of the parts of a complex one.
+
+    Args:
+        type: the dtype; the default dtype if it is left out.
+
+    Example:
+        >>> finfo(rushlight.float32).eps
+        1.1920928955078125e-07
+    """
+
+    def __init__(self, type=None):
+        dtype = rushlight.get_default_dtype() if type is None else type
+        if not isinstance(dtype, rushlight.dtype):
+            raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {dtype.__class__.__name__}")
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+        self.dtype = _name(dtype.to_real())
+        self.bits, fraction, low, high, digits = _FLOATS[self.dtype]
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0 ** (high - 1)
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0**low
+        self.resolution = 10.0**-digits
+
+    def __eq__(self, other):
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        values = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{v}={getattr(self, v):g}' for v in values)}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer dtype.
+
+    Args:
+        type: the dtype.
+
+    Example:
+        >>> iinfo(rushlight.int8).max
+        127
+    """
+
+    def __init__(self, type):
+        if not isinstance(type, rushlight.dtype):
+            raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
+        if type.is_floating_point or type.is_complex:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        if type is rushlight.bool:
+            raise RuntimeError("torch.bool is not supported by torch.iinfo")
+        self.dtype = _name(type)
+        self.bits = 8 * type.itemsize
+        self.max = 2 ** (self.bits - type.is_signed) - 1
+        self.min = -self.max - 1 if type.is_signed else 0
+
+    def __eq__(self, other):
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

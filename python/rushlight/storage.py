@@ -1,0 +1,70 @@
+"""Storages: the memory that tensors share, as bytes and as elements."""
+
+import rushlight
+from rushlight import UntypedStorage
+
+__all__ = ["TypedStorage", "UntypedStorage"]
+
+
+class TypedStorage:
+    """The elements of a storage, all of one dtype, in the order they have in memory.
+
+    Args:
+        untyped: the bytes.
+        dtype: how to read them.
+    """
+
+    def __init__(self, untyped, dtype):
+        self._untyped = untyped
+        self.dtype = dtype
+        size = untyped.nbytes() // dtype.itemsize
+        self._elements = rushlight._C._tensor_on_storage(untyped, dtype, 0, (size,), (1,))
+
+    def untyped(self):
+        """Return the bytes."""
+        return self._untyped
+
+    @property
+    def device(self):
+        return self._untyped.device
+
+    def data_ptr(self):
+        """Return the address of the first element."""
+        return self._untyped.data_ptr()
+
+    def nbytes(self):
+        """Return the number of bytes."""
+        return self._untyped.nbytes()
+
+    def element_size(self):
+        """Return the bytes per element."""
+        return self.dtype.itemsize
+
+    def size(self):
+        """Return the number of elements."""
+        return len(self._elements)
+
+    def tolist(self):
+        """Return the elements as a list."""
+        return self._elements.tolist()
+
+    def clone(self):
+        """Return a copy."""
+        return TypedStorage(self._untyped.clone(), self.dtype)
+
+    def __len__(self):
+        return len(self._elements)
+
+    def __getitem__(self, index):
+        found = self._elements[index]
+        return TypedStorage(found.untyped_storage(), self.dtype) if found.dim() else found.item()
+
+    def __setitem__(self, index, value):
+        self._elements[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __repr__(self):
+        lines = "".join(f" {value}\n" for value in self)
+        return f"{lines}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
