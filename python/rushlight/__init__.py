@@ -13,6 +13,10 @@ from rushlight._version import __version__
 globals().update(_C._functions[""])
 globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
+from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
+
+_tensor.install()
+
 inf = float("inf")
 nan = float("nan")
 pi = 3.141592653589793
@@ -21,7 +25,7 @@ newaxis = None
 
 _SUBPACKAGES = (
     "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "jit", "linalg",
-    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "testing", "types", "utils",
+    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -29,6 +33,7 @@ _ELSEWHERE = {
     "autograd.grad_mode": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
     "_printing": ("set_printoptions", "get_printoptions", "printoptions"),
     "_type_info": ("finfo", "iinfo"),
+    "_device": ("set_default_device", "get_default_device"),
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",

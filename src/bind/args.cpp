@@ -5,6 +5,7 @@
 #include "bind/convert.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
+#include "ops.h"
 
 namespace rl::bind {
 
@@ -386,6 +387,10 @@ std::optional<MemoryFormat> Arguments::memory_format_or_none(int i) const {
 }
 rl::Generator* Arguments::generator_or_none(int i) const {
   return given(i) ? to_generator(slots_[i]) : nullptr;
+}
+LayoutArgument Arguments::layout(int i) const {
+  check_implemented(!given(i) || slots_[i] == strided_layout(), spec_->name, ": only the layout torch.strided is supported");
+  return {};
 }
 
 }  // namespace rl::bind
