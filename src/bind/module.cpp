@@ -9,6 +9,7 @@
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
+#include "dispatch/install.h"
 
 namespace rl::bind {
 
@@ -49,6 +50,7 @@ void init_module(PyObject* module) {
   init_saved_hooks(module);
   init_backward(module);
   init_source_tracing();
+  install_ops();
   Registry registry(module);
   register_tensor_methods(registry);
   register_factory(registry);
