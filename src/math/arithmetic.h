@@ -225,7 +225,8 @@ template <class T> RL_INLINE T lcm(T a, T b) {
   T g = gcd(a, b);
   if (g == T(0)) return T(0);
   using U = wrapping_t<T>;
-  return abs(static_cast<T>(static_cast<U>(trunc_divide(a, g)) * static_cast<U>(b)));
+  auto product = static_cast<U>(trunc_divide(a, g)) * static_cast<U>(b);
+  return static_cast<T>(abs(static_cast<std::make_signed_t<U>>(product)));
 }
 // base to an integer power; a negative exponent leaves an integer only for bases 1 and -1, else 0.
 template <class T> RL_INLINE T integer_pow(T base, T exponent) {

@@ -243,7 +243,9 @@ template <class T> RL_INLINE T sigmoid(T x) {
 }
 // log(1 + exp(x)), exact for large |x|.
 template <class T> RL_INLINE T log1pexp(T x) { return fmax(x, T(0)) + log1p(exp(-magnitude(x))); }
-template <class T> RL_INLINE T log_sigmoid(T x) { return -log1pexp(-x); }
+template <class T> RL_INLINE T log_sigmoid(T x) {
+  return fmin(x, T(0)) - log1p(exp(-magnitude(x)));
+}
 template <class T> RL_INLINE T logit(T x) { return log(x / (T(1) - x)); }
 
 template <class T> RL_INLINE T logaddexp(T a, T b) {
