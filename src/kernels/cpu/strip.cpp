@@ -46,6 +46,7 @@ void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t
 
 void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
                   int64_t n) {
+  if (n == 0) return;  // the pointers may then be null
   if (from_stride == size && to_stride == size) {
     std::memcpy(to, from, static_cast<size_t>(n * size));
     return;
