@@ -1,0 +1,91 @@
+"""Adadelta."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["Adadelta"]
+
+
+def _update(param, grad, state, group):
+    """The rule: v averages g^2, u averages d^2; d = sqrt(u + eps) / sqrt(v + eps) g, p -= lr d."""
+    rho, eps = group["rho"], group["eps"]
+    if group["weight_decay"] != 0:
+        grad = grad + group["weight_decay"] * param
+    square_avg, acc_delta = state["square_avg"], state["acc_delta"]
+    square_avg.mul_(rho).add_(grad * grad * (1 - rho))
+    delta = (acc_delta + eps).sqrt() / (square_avg + eps).sqrt() * grad
+    acc_delta.mul_(rho).add_(delta * delta * (1 - rho))
+    param.add_(-group["lr"] * delta)
+
+
+class Adadelta(ElementwiseOptimizer):
+    """Steps in units of the parameter, from running averages of squared gradients and steps.
+
+    Args:
+        lr: scale of the steps.
+        rho: share of the running averages that is kept.
+        eps: added under the roots.
+        weight_decay: times the parameter, added to the gradient.
+        foreach, capturable, maximize, differentiable: as `SGD`.
+
+    Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        _check_range("epsilon value", eps)
+        _check_range("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, param, group):
+        return {
+            "step": _step_count(),
+            "square_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "acc_delta": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+        }
+
+    _update = staticmethod(_update)
+
+    def _fused(self, params, grads, states, group):
+        rushlight._fused_adadelta_(
+            params,
+            grads,
+            _column(states, "square_avg"),
+            _column(states, "acc_delta"),
+            lr=_to_scalar(group["lr"]),
+            rho=group["rho"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )

@@ -1,0 +1,126 @@
+"""Adagrad."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _addcdiv,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["Adagrad"]
+
+
+def _update(param, grad, state, group):
+    """The rule: s = s + g^2; p = p - lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps)."""
+    if group["weight_decay"] != 0:
+        if grad.is_sparse:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        grad = grad + group["weight_decay"] * param
+    step = state["step"].item()
+    lr = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+    total = state["sum"]
+    if grad.is_sparse:
+        _update_rows(param, grad.coalesce(), total, lr, group["eps"])
+        return
+    total.add_(grad * grad)
+    _addcdiv(param, grad, total.sqrt() + group["eps"], -lr)
+
+
+def _update_rows(param, grad, total, lr, eps):
+    """The rule on the elements that a sparse gradient has."""
+    places = tuple(grad.indices())
+    values = grad.values()
+    sums = total[places] + values * values
+    total[places] = sums
+    param[places] = param[places] - lr * values / (sums.sqrt() + eps)
+
+
+class Adagrad(ElementwiseOptimizer):
+    """Divides by the root of the sum of all squared gradients.
+
+    Args:
+        lr: learning rate.
+        lr_decay: by how much lr falls per step.
+        weight_decay: times the parameter, added to the gradient.
+        initial_accumulator_value: start of the sum.
+        eps: added to the root.
+        foreach, fused, maximize, differentiable: as `SGD`.
+
+    Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.
+    """
+
+    _takes_sparse = True
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        _check_lr(lr)
+        _check_range("lr_decay value", lr_decay)
+        _check_range("weight_decay value", weight_decay)
+        _check_range("initial_accumulator_value value", initial_accumulator_value)
+        _check_range("epsilon value", eps)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        if fused:
+            if differentiable:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if foreach:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+            self._step_supports_amp_scaling = True
+        # Unlike the others' the state exists from the start: programs share its memory.
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param].update(self._begin(param, group))
+
+    def _begin(self, param, group):
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if param.is_complex() else start
+        total = rushlight.full_like(param, start, memory_format=rushlight.preserve_format)
+        return {"step": _step_count(), "sum": total.detach()}
+
+    def share_memory(self):
+        """Move the state to shared memory."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    _update = staticmethod(_update)
+
+    def _fused(self, params, grads, states, group):
+        rushlight._fused_adagrad_(
+            params,
+            grads,
+            _column(states, "sum"),
+            _column(states, "step"),
+            lr=_to_scalar(group["lr"]),
+            lr_decay=group["lr_decay"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+        )

@@ -1,0 +1,138 @@
+"""Adam."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _addcdiv,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["Adam"]
+
+
+def _update(param, grad, state, group):
+    """The rule: m and v average g and g^2; p = p - lr m' / (sqrt(v') + eps), ' without bias."""
+    lr, weight_decay = group["lr"], group["weight_decay"]
+    beta1, beta2 = group["betas"]
+    if weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad + weight_decay * param
+    exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+    exp_avg.lerp_(grad, 1 - beta1)
+    exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
+    step = state["step"].item()
+    step_size = lr / (1 - beta1**step)
+    if group["amsgrad"]:
+        if group["differentiable"]:
+            state["max_exp_avg_sq"] = rushlight.maximum(state["max_exp_avg_sq"], exp_avg_sq)
+        else:
+            rushlight.maximum(state["max_exp_avg_sq"], exp_avg_sq, out=state["max_exp_avg_sq"])
+        exp_avg_sq = state["max_exp_avg_sq"]
+    denominator = exp_avg_sq.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
+    _addcdiv(param, exp_avg, denominator, -step_size)
+
+
+class Adam(ElementwiseOptimizer):
+    """Adaptive moment estimation.
+
+    Args:
+        lr: learning rate.
+        betas: shares of the running averages of the gradient and of its square that are kept.
+        eps: added to the root of the second average.
+        weight_decay: times the parameter, added to the gradient.
+        amsgrad: divide by the largest second average so far.
+        maximize: ascend instead.
+        foreach, fused, capturable: accepted; fused=False takes the plain rule.
+        differentiable: let autograd run through the step.
+        decoupled_weight_decay: shrink the parameter instead, as AdamW does.
+
+    Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
+        _check_lr(lr, foreach, capturable)
+        _check_range("epsilon value", eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0, 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0, 1.0)
+        _check_range("weight_decay value", weight_decay)
+        kinds = {isinstance(beta, Tensor) for beta in betas}
+        if len(kinds) > 1:
+            raise ValueError("betas must be either both floats or both Tensors")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+        if fused:
+            if differentiable:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if foreach:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+            self._step_supports_amp_scaling = True
+
+    def _begin(self, param, group):
+        state = {
+            "step": _step_count(),
+            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+        }
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = rushlight.zeros_like(
+                param, memory_format=rushlight.preserve_format
+            )
+        return state
+
+    _update = staticmethod(_update)
+
+    def _fused(self, params, grads, states, group):
+        decoupled = group["decoupled_weight_decay"]
+        fused = rushlight._fused_adamw_ if decoupled else rushlight._fused_adam_
+        beta1, beta2 = group["betas"]
+        fused(
+            params,
+            grads,
+            _column(states, "exp_avg"),
+            _column(states, "exp_avg_sq"),
+            _column(states, "max_exp_avg_sq") if group["amsgrad"] else [],
+            _column(states, "step"),
+            lr=_to_scalar(group["lr"]),
+            beta1=_to_scalar(beta1),
+            beta2=_to_scalar(beta2),
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=group["amsgrad"],
+            maximize=group["maximize"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+        )

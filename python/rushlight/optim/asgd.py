@@ -1,0 +1,110 @@
+"""Averaged stochastic gradient descent."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["ASGD"]
+
+
+def _update(param, grad, state, group):
+    """The rule: p = (1 - lambd eta) p - eta g; ax averages p from step t0 on."""
+    if group["weight_decay"] != 0:
+        grad = grad + group["weight_decay"] * param
+    eta, mu, ax = state["eta"].item(), state["mu"].item(), state["ax"]
+    param.mul_(1 - group["lambd"] * eta)
+    param.add_(grad, alpha=-eta)
+    if mu == 1:
+        ax.copy_(param)
+    else:
+        ax.add_((param - ax) * mu)
+
+
+def _next_sizes(state, group):
+    """The step size and the share of the average that the next step has."""
+    step, lr = state["step"].item(), _to_scalar(group["lr"])
+    state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
+    state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+class ASGD(ElementwiseOptimizer):
+    """Averaged stochastic gradient descent; the average is `state[p]["ax"]`.
+
+    Args:
+        lr: first step size.
+        lambd: decay of the parameter.
+        alpha: power with which the step size falls.
+        t0: the step at which averaging starts.
+        weight_decay: times the parameter, added to the gradient.
+        foreach, maximize, differentiable, capturable: as `SGD`.
+
+    Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        _check_lr(lr)
+        _check_range("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, param, group):
+        return {
+            "step": _step_count(),
+            "eta": _step_count().fill_(_to_scalar(group["lr"])),
+            "mu": _step_count().fill_(1.0),
+            "ax": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+        }
+
+    def _update(self, param, grad, state, group):
+        _update(param, grad, state, group)
+        _next_sizes(state, group)
+
+    def _fused(self, params, grads, states, group):
+        rushlight._fused_asgd_(
+            params,
+            grads,
+            _column(states, "ax"),
+            _column(states, "mu"),
+            _column(states, "eta"),
+            lambd=group["lambd"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )
+        for state in states:
+            _next_sizes(state, group)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for values in self.state.values():
+            for name in ("eta", "mu"):
+                value = values.get(name)
+                if value is not None and not isinstance(value, rushlight.Tensor):
+                    values[name] = _step_count().fill_(float(value))

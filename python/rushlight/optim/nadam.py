@@ -1,0 +1,124 @@
+"""NAdam."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _addcdiv,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["NAdam"]
+
+
+def _momentum(step, group):
+    """The momentum of a step, which grows towards beta1."""
+    return group["betas"][0] * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+
+
+def _update(param, grad, state, group):
+    """The rule: Adam whose step looks ahead: next step's share of m and this step's of g."""
+    lr, weight_decay = group["lr"], group["weight_decay"]
+    beta1, beta2 = group["betas"]
+    if weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad + weight_decay * param
+    step, product = state["step"].item(), state["mu_product"].item()
+    mu, next_mu = _momentum(step, group), _momentum(step + 1, group)
+    exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+    exp_avg.lerp_(grad, 1 - beta1)
+    exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
+    denominator = (exp_avg_sq / (1 - beta2**step)).sqrt() + group["eps"]
+    _addcdiv(param, grad, denominator, -lr * (1 - mu) / (1 - product))
+    _addcdiv(param, exp_avg, denominator, -lr * next_mu / (1 - product * next_mu))
+
+
+class NAdam(ElementwiseOptimizer):
+    """Adam with Nesterov momentum.
+
+    Args:
+        lr, betas, eps, weight_decay, decoupled_weight_decay: as `Adam`.
+        momentum_decay: how fast the momentum grows to beta1.
+        foreach, maximize, capturable, differentiable: as `SGD`.
+
+    Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        _check_range("epsilon value", eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0, 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0, 1.0)
+        _check_range("weight_decay value", weight_decay)
+        _check_range("momentum_decay value", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, param, group):
+        return {
+            "step": _step_count(),
+            "mu_product": _step_count().fill_(1.0),
+            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+        }
+
+    def _update(self, param, grad, state, group):
+        state["mu_product"] *= _momentum(state["step"].item(), group)
+        _update(param, grad, state, group)
+
+    def _fused(self, params, grads, states, group):
+        for state in states:
+            state["mu_product"] *= _momentum(state["step"].item(), group)
+        rushlight._fused_nadam_(
+            params,
+            grads,
+            _column(states, "exp_avg"),
+            _column(states, "exp_avg_sq"),
+            _column(states, "mu_product"),
+            _column(states, "step"),
+            lr=_to_scalar(group["lr"]),
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=group["weight_decay"],
+            momentum_decay=group["momentum_decay"],
+            eps=group["eps"],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for values in self.state.values():
+            product = values.get("mu_product")
+            if product is not None and not isinstance(product, rushlight.Tensor):
+                values["mu_product"] = _step_count().fill_(float(product))

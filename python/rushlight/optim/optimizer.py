@@ -1,0 +1,447 @@
+"""Optimizer: parameter groups, state, hooks; and the step that elementwise optimizers share."""
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+
+import rushlight
+from rushlight import Tensor
+from rushlight.utils.hooks import RemovableHandle
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
+
+_global_optimizer_pre_hooks = OrderedDict()
+_global_optimizer_post_hooks = OrderedDict()
+
+
+def _add(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Call `hook(optimizer, args, kwargs)` before every optimizer's step."""
+    return _add(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Call `hook(optimizer, args, kwargs)` after every optimizer's step."""
+    return _add(_global_optimizer_post_hooks, hook)
+
+
+class _RequiredParameter:
+    def __repr__(self):
+        return "<required parameter>"
+
+
+# Numbers in the state, not arrays of the parameter's kind: loading leaves their dtype alone, so that a
+# resumed run is the uninterrupted one bit for bit.
+_NUMBERS = frozenset(["step", "eta", "mu", "mu_product"])
+
+# The default of an option that every group must give.
+required = _RequiredParameter()
+
+
+def _to_scalar(x):
+    """A number, taken out of a tensor if it is in one."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _check_range(name, value, low=0.0, high=None):
+    """ValueError unless low <= value, and value < high if given."""
+    if not low <= value or (high is not None and not value < high):
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def _check_lr(lr, foreach=None, capturable=False):
+    if isinstance(lr, Tensor):
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        if lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+    _check_range("learning rate", lr)
+
+
+class Optimizer:
+    """The base class of all optimizers.
+
+    Args:
+        params: parameters, or (name, parameter) pairs, or dicts that hold a group of them under
+            "params" together with options that are the group's own.
+        defaults: the options of groups that do not give them.
+    """
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        self._make_hooks()
+        self._patch_step_function()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params: expected an iterable of Tensors or dicts, but got a single "
+                f"{type(params).__name__}"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if len(groups) == 0:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _make_hooks(self):
+        for kind in ("step", "state_dict", "load_state_dict"):
+            self.__dict__.setdefault(f"_optimizer_{kind}_pre_hooks", OrderedDict())
+            self.__dict__.setdefault(f"_optimizer_{kind}_post_hooks", OrderedDict())
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def step(self, closure=None):
+        """Update the parameters once.
+
+        Args:
+            closure: clears the gradients, computes the loss and its gradients, and returns it.
+
+        Returns:
+            What the closure returned, else None.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: step is not implemented")
+
+    @staticmethod
+    def profile_hook_step(func):
+        """`func`, a step method, with the hooks called around it."""
+
+        @functools.wraps(func)
+        def step(*args, **kwargs):
+            self = args[0]
+            before = self._optimizer_step_pre_hooks
+            after = self._optimizer_step_post_hooks
+            if before or _global_optimizer_pre_hooks:
+                for hook in [*_global_optimizer_pre_hooks.values(), *before.values()]:
+                    changed = hook(self, args, kwargs)
+                    if changed is None:
+                        continue
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError(
+                            "optimizer step pre hook: expected None or a tuple of new args and "
+                            f"kwargs, but it returned {changed!r}"
+                        )
+                    args, kwargs = changed
+            result = func(*args, **kwargs)
+            if after or _global_optimizer_post_hooks:
+                for hook in [*after.values(), *_global_optimizer_post_hooks.values()]:
+                    hook(self, args, kwargs)
+            return result
+
+        step.hooked = True
+        return step
+
+    def _patch_step_function(self):
+        # Subclasses write a plain step; its class gets the hooks when the first one is made.
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = self.profile_hook_step(cls.step)
+
+    def zero_grad(self, set_to_none=True):
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if set_to_none:
+                    param.grad = None
+                    continue
+                if param.grad.grad_fn is not None:
+                    param.grad.detach_()
+                else:
+                    param.grad.requires_grad_(False)
+                param.grad.zero_()
+
+    # -- hooks -----------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook):
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones."""
+        return _add(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return _add(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Call `hook(optimizer)` before state_dict() collects."""
+        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Call `hook(optimizer, state_dict)` after it collected; it may return another one."""
+        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Call `hook(optimizer)` after loading."""
+        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # -- groups ----------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group):
+        """Add a group: a dict with parameters under "params", and options of its own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group: must be a dict but is a {type(param_group).__name__}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError("params: must be ordered, but a set has no order; use a list")
+        param_group["params"] = params = list(params)
+        if any(isinstance(param, tuple) for param in params):
+            if not all(isinstance(param, tuple) for param in params):
+                raise ValueError("all optimizer params must be with/without names.")
+            param_group["param_names"] = [name for name, _ in params]
+            param_group["params"] = params = [param for _, param in params]
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"params: can only optimize Tensors, but one is a {type(param).__name__}")
+            if not self.defaults.get("differentiable", None) and not (
+                param.is_leaf or param.retains_grad
+            ):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required option {name}")
+            param_group.setdefault(name, default)
+        if len(params) != len(set(params)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters", stacklevel=3
+            )
+        known = {param for group in self.param_groups for param in group["params"]}
+        if not known.isdisjoint(params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in param_group) != (
+            "param_names" in self.param_groups[0]
+        ):
+            raise ValueError("all optimizer param groups must be with/without names.")
+        self.param_groups.append(param_group)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def state_dict(self):
+        """The state by parameter number, and the groups with numbers in place of parameters."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed = {name: value for name, value in group.items() if name != "params"}
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {
+            (numbers[id(key)] if isinstance(key, Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        state_dict = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        return state_dict
+
+    def load_state_dict(self, state_dict):
+        """Take the state and the groups' options that `state_dict` gave.
+
+        Raises:
+            ValueError: the groups have other sizes.
+        """
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        groups = self.param_groups
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved_groups)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
+        params = {
+            number: param
+            for saved, group in zip(saved_groups, groups)
+            for number, param in zip(saved["params"], group["params"])
+        }
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                param = params[key]
+                state[param] = self._fit_state(param, value, key, state_dict["param_groups"])
+            else:
+                state[key] = value
+        for saved, group in zip(saved_groups, groups):
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved["param_names"] = group["param_names"]
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    @staticmethod
+    def _process_value_according_to_param_policy(param, value, param_id, param_groups, key=None):
+        """A tensor of the state in the dtype and on the device of its parameter."""
+        if key in _NUMBERS:
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+
+    def _fit_state(self, param, value, param_id, param_groups, key=None):
+        if isinstance(value, Tensor):
+            return self._process_value_according_to_param_policy(
+                param, value, param_id, param_groups, key
+            )
+        if isinstance(value, dict):
+            return {
+                k: self._fit_state(param, v, param_id, param_groups, k) for k, v in value.items()
+            }
+        if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+            return type(value)(self._fit_state(param, v, param_id, param_groups) for v in value)
+        return value
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._make_hooks()
+        self._patch_step_function()
+        # Files of older versions lack the newer options.
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+
+    def __repr__(self):
+        text = type(self).__name__ + " ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            for name in sorted(group):
+                if name != "params":
+                    text += f"    {name}: {group[name]}\n"
+        return text + ")"
+
+
+def _run_closure(closure):
+    if closure is None:
+        return None
+    with rushlight.enable_grad():
+        return closure()
+
+
+def _step_count():
+    """A new count of steps, a float tensor so that it is saved like the rest of the state."""
+    wide = rushlight.get_default_dtype() == rushlight.float64
+    return rushlight.zeros((), dtype=rushlight.float64 if wide else rushlight.float32)
+
+
+class ElementwiseOptimizer(Optimizer):
+    """An optimizer that treats every element alike, one parameter independent of the others.
+
+    A subclass gives the rule twice: `_update` for one parameter, in plain operations, and
+    `_fused`, one call for all of them. The plain one serves `differentiable=True`, `fused=False`,
+    complex parameters and sparse gradients.
+    """
+
+    _takes_sparse = False
+
+    def _begin(self, param, group):
+        """The state of a parameter before its first step."""
+        raise NotImplementedError
+
+    def _update(self, param, grad, state, group):
+        raise NotImplementedError
+
+    def _fused(self, params, grads, states, group):
+        raise NotImplementedError
+
+    def step(self, closure=None):
+        """Update the parameters once; see `Optimizer.step`."""
+        loss = _run_closure(closure)
+        with rushlight.set_grad_enabled(self.defaults["differentiable"]):
+            for group in self.param_groups:
+                self._step_group(group)
+        return loss
+
+    def _step_group(self, group):
+        params = [param for param in group["params"] if param.grad is not None]
+        grads = [param.grad for param in params]
+        if not self._takes_sparse:
+            self._refuse_sparse(grads)
+        states = []
+        for param in params:
+            state = self.state[param]
+            if not state:
+                state.update(self._begin(param, group))
+            if "step" in state:
+                state["step"] += 1
+            states.append(state)
+        if _fusible(params, grads, group):
+            self._fused(params, grads, states, group)
+            return
+        for param, grad, state in zip(params, grads, states):
+            if group["maximize"]:
+                grad = -grad
+            if param.is_complex():
+                param, grad = rushlight.view_as_real(param), rushlight.view_as_real(grad)
+                state = {name: _as_real(value) for name, value in state.items()}
+            self._update(param, grad, state, group)
+
+    def _refuse_sparse(self, grads):
+        if any(grad.is_sparse for grad in grads):
+            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for values in self.state.values():
+            # Files of older versions count steps in plain numbers.
+            if "step" in values and not isinstance(values["step"], Tensor):
+                values["step"] = _step_count().fill_(float(values["step"]))
+
+
+def _as_real(value):
+    is_complex = isinstance(value, Tensor) and value.is_complex()
+    return rushlight.view_as_real(value) if is_complex else value
+
+
+def _fusible(params, grads, group):
+    """Whether the one call for all parameters can make this step."""
+    if group["differentiable"] or group.get("fused") is False or not params:
+        return False
+    return all(
+        param.is_floating_point() and param.dtype == grad.dtype and not grad.is_sparse
+        for param, grad in zip(params, grads)
+    )
+
+
+def _column(states, name):
+    return [state[name] for state in states]
+
+
+def _addcdiv(param, numerator, denominator, value):
+    """param += value * numerator / denominator, where value may be a tensor."""
+    if isinstance(value, Tensor):
+        param.add_(value * numerator / denominator)
+    else:
+        param.addcdiv_(numerator, denominator, value=value)

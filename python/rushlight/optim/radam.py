@@ -1,0 +1,106 @@
+"""RAdam."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _check_lr,
+    _check_range,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["RAdam"]
+
+
+def _update(param, grad, state, group):
+    """The rule: Adam times a rectification, or without the division while v is too uncertain."""
+    lr, weight_decay = group["lr"], group["weight_decay"]
+    beta1, beta2 = group["betas"]
+    if weight_decay != 0:
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad + weight_decay * param
+    exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+    exp_avg.lerp_(grad, 1 - beta1)
+    exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
+    step = state["step"].item()
+    unbiased = exp_avg / (1 - beta1**step)
+    # The length of the moving average that v is; up to 5 its variance is not tractable.
+    longest = 2 / (1 - beta2) - 1
+    length = longest - 2 * step * beta2**step / (1 - beta2**step)
+    if length > 5:
+        rectification = (length - 4) * (length - 2) * longest
+        rectification /= (longest - 4) * (longest - 2) * length
+        adaptive = (1 - beta2**step) ** 0.5 / (exp_avg_sq.sqrt() + group["eps"])
+        unbiased = unbiased * adaptive * rectification**0.5
+    param.add_(unbiased * -lr)
+
+
+class RAdam(ElementwiseOptimizer):
+    """Adam with a rectified step while the second average is young.
+
+    Args:
+        lr, betas, eps, weight_decay, decoupled_weight_decay: as `Adam`.
+        foreach, maximize, capturable, differentiable: as `SGD`.
+
+    Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        _check_range("epsilon value", eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0, 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0, 1.0)
+        _check_range("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, param, group):
+        return {
+            "step": _step_count(),
+            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+        }
+
+    _update = staticmethod(_update)
+
+    def _fused(self, params, grads, states, group):
+        rushlight._fused_radam_(
+            params,
+            grads,
+            _column(states, "exp_avg"),
+            _column(states, "exp_avg_sq"),
+            _column(states, "step"),
+            lr=_to_scalar(group["lr"]),
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            maximize=group["maximize"],
+        )

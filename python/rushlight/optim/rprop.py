@@ -1,0 +1,89 @@
+"""Rprop."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _check_lr,
+    _column,
+    _step_count,
+    _to_scalar,
+)
+
+__all__ = ["Rprop"]
+
+
+def _update(param, grad, state, group):
+    """The rule: steps grow while the gradient keeps its sign and shrink when it turns."""
+    eta_minus, eta_plus = group["etas"]
+    prev, step_size = state["prev"], state["step_size"]
+    agreement = grad * prev
+    factor = rushlight.ones_like(grad)
+    factor = factor.masked_fill(agreement > 0, eta_plus).masked_fill(agreement < 0, eta_minus)
+    step_size.mul_(factor).clamp_(*group["step_sizes"])
+    # Where it turned the gradient is forgotten: no step now, and none that shrinks next time.
+    grad = grad.masked_fill(agreement < 0, 0)
+    param.sub_(grad.sign() * step_size)
+    prev.copy_(grad)
+
+
+class Rprop(ElementwiseOptimizer):
+    """Resilient propagation: only the signs of gradients count; for whole batches.
+
+    Args:
+        lr: the first step size.
+        etas: factors by which a step shrinks and grows.
+        step_sizes: smallest and largest step.
+        capturable, foreach, maximize, differentiable: as `SGD`.
+
+    Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        _check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, param, group):
+        lr = _to_scalar(group["lr"])
+        first = complex(lr, lr) if param.is_complex() else lr
+        return {
+            "step": _step_count(),
+            "prev": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "step_size": rushlight.full_like(param.grad, first),
+        }
+
+    _update = staticmethod(_update)
+
+    def _fused(self, params, grads, states, group):
+        rushlight._fused_rprop_(
+            params,
+            grads,
+            _column(states, "prev"),
+            _column(states, "step_size"),
+            eta_minus=group["etas"][0],
+            eta_plus=group["etas"][1],
+            step_size_min=group["step_sizes"][0],
+            step_size_max=group["step_sizes"][1],
+            maximize=group["maximize"],
+        )

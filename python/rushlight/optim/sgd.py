@@ -1,0 +1,137 @@
+"""Stochastic gradient descent."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    _check_lr,
+    _check_range,
+    _fusible,
+    _to_scalar,
+)
+
+__all__ = ["SGD"]
+
+
+def _update(param, grad, velocity, *, lr, momentum, dampening, weight_decay, nesterov):
+    """The rule: v = momentum v + (1 - dampening) g, p = p - lr v. Returns the velocity."""
+    if isinstance(weight_decay, Tensor) or weight_decay != 0:
+        grad = grad + weight_decay * param
+    if momentum != 0:
+        if velocity is None:
+            velocity = grad.detach().clone()
+        else:
+            velocity.mul_(momentum).add_(grad, alpha=1 - dampening)
+        grad = grad + momentum * velocity if nesterov else velocity
+    if isinstance(lr, Tensor):
+        param.add_(-lr * grad)
+    else:
+        param.add_(grad, alpha=-lr)
+    return velocity
+
+
+class SGD(ElementwiseOptimizer):
+    """Stochastic gradient descent, with momentum on demand.
+
+    Args:
+        lr: learning rate.
+        momentum: share of the last step's velocity that is kept.
+        dampening: share of the gradient that does not enter the velocity.
+        weight_decay: times the parameter, added to the gradient.
+        nesterov: look ahead along the velocity.
+        maximize: ascend instead.
+        foreach, fused: accepted; fused=False takes the plain rule.
+        differentiable: let autograd run through the step.
+
+    Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
+    """
+
+    _takes_sparse = True
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
+        _check_lr(lr)
+        _check_range("momentum value", momentum)
+        _check_range("weight_decay value", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        if fused:
+            self._step_supports_amp_scaling = True
+
+    def _step_group(self, group):
+        params = [param for param in group["params"] if param.grad is not None]
+        grads = [param.grad for param in params]
+        velocities = [None] * len(params)
+        if group["momentum"] != 0:
+            velocities = [self.state[param].get("momentum_buffer") for param in params]
+        if _fusible(params, grads, group):
+            velocities = self._fused_lists(params, grads, velocities, group)
+        else:
+            rule = _options(group)
+            velocities = [
+                _update(param, -grad if group["maximize"] else grad, velocity, **rule)
+                for param, grad, velocity in zip(params, grads, velocities)
+            ]
+        if group["momentum"] != 0:
+            for param, velocity in zip(params, velocities):
+                self.state[param]["momentum_buffer"] = velocity
+
+    def _fused_lists(self, params, grads, velocities, group):
+        """The velocities after the step; parameters that have none yet make their first step."""
+        if group["momentum"] == 0:
+            self._fused_call(params, grads, [], group, False)
+            return velocities
+        new = [i for i, velocity in enumerate(velocities) if velocity is None]
+        old = [i for i, velocity in enumerate(velocities) if velocity is not None]
+        for i in new:
+            velocities[i] = rushlight.empty_like(params[i].detach())
+        for rows, first in ((new, True), (old, False)):
+            if rows:
+                lists = ([values[i] for i in rows] for values in (params, grads, velocities))
+                self._fused_call(*lists, group, first)
+        return velocities
+
+    def _fused_call(self, params, grads, velocities, group, first):
+        rushlight._fused_sgd_(
+            params,
+            grads,
+            velocities,
+            weight_decay=_to_scalar(group["weight_decay"]),
+            momentum=group["momentum"],
+            lr=_to_scalar(group["lr"]),
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            is_first_step=first,
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+        )
+
+
+def _options(group):
+    names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
+    return {name: group[name] for name in names}

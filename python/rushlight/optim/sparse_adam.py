@@ -1,0 +1,77 @@
+"""SparseAdam."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.optim.optimizer import Optimizer, _check_lr, _run_closure, _to_scalar
+
+__all__ = ["SparseAdam"]
+
+
+def _update(param, grad, state, *, lr, betas, eps):
+    """The rule: Adam on the rows that the gradient has; the others' averages stay as they are."""
+    beta1, beta2 = betas
+    grad = grad.coalesce()
+    values = grad.values()
+    if values.numel() == 0:
+        return
+    rows = tuple(grad.indices())
+    old_mean, old_square = state["exp_avg"][rows], state["exp_avg_sq"][rows]
+    mean = old_mean + (values - old_mean) * (1 - beta1)
+    square = old_square + (values * values - old_square) * (1 - beta2)
+    state["exp_avg"][rows] = mean
+    state["exp_avg_sq"][rows] = square
+    step = state["step"]
+    step_size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+    param[rows] = param[rows] - step_size * mean / (square.sqrt() + eps)
+
+
+class SparseAdam(Optimizer):
+    """Adam for sparse gradients: only the rows that occur in the gradient are touched.
+
+    Args: lr, betas, eps, maximize: as `Adam`.
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        _check_lr(lr)
+        if not 0.0 < lr:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not 0.0 < eps:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for i, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
+        super().__init__(params, defaults)
+        params = [param for group in self.param_groups for param in group["params"]]
+        dense = [i for i, param in enumerate(params) if param.is_sparse]
+        if dense:
+            raise ValueError(
+                f"Sparse params at indices {dense}: SparseAdam requires dense parameter tensors"
+            )
+
+    def step(self, closure=None):
+        """Update the parameters once; see `Optimizer.step`."""
+        loss = _run_closure(closure)
+        with rushlight.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._step_param(param, group)
+        return loss
+
+    def _step_param(self, param, group):
+        grad = param.grad
+        if not isinstance(grad, Tensor) or not grad.is_sparse:
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        state = self.state[param]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = rushlight.zeros_like(param)
+            state["exp_avg_sq"] = rushlight.zeros_like(param)
+        state["step"] += 1
+        if group["maximize"]:
+            grad = -grad
+        lr = _to_scalar(group["lr"])
+        _update(param, grad, state, lr=lr, betas=group["betas"], eps=group["eps"])
