@@ -6,7 +6,7 @@ import struct
 
 import rushlight
 from rushlight._checkpoint_reader import CheckpointReader
-from rushlight._checkpoint_types import StoredData, storage_of
+from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, storage_of
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
@@ -76,8 +76,4 @@ class _BlankStorages:
         contents = bytearray(stream.read(size))
         if count * data.dtype.itemsize != size or len(contents) != size:
             raise pickle.UnpicklingError("the contents of a storage are missing")
-        _as_bytes(data.storage).copy_(_as_bytes(storage_of(contents, data.dtype)))
-
-
-def _as_bytes(storage):
-    return rushlight.empty(0, dtype=rushlight.uint8, device=storage.device).set_(storage)
+        as_tensor_of_bytes(data.storage).copy_(as_tensor_of_bytes(storage_of(contents, data.dtype)))

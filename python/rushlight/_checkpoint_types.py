@@ -65,6 +65,11 @@ def bytes_of(storage):
     return memoryview((ctypes.c_ubyte * size).from_address(storage.data_ptr())).cast("B")
 
 
+def as_tensor_of_bytes(storage):
+    """Return a storage as a tensor of uint8."""
+    return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
+
+
 def tensor_of(data, offset, size, stride, requires_grad):
     """Return the tensor that views `data` in the given way, if the way is possible at all."""
     if not isinstance(data, StoredData) or data.dtype is None:
@@ -82,6 +87,5 @@ def tensor_of(data, offset, size, stride, requires_grad):
             f"a tensor of sizes {size} and strides {stride} at offset {offset} does not fit its"
             f" storage of {data.storage.nbytes()} bytes"
         )
-    tensor = rushlight.empty(0, dtype=data.dtype, device=data.storage.device)
-    tensor.set_(data.storage, offset, size, stride)
+    tensor = rushlight._C._tensor_on_storage(data.storage, data.dtype, offset, size, stride)
     return tensor.requires_grad_() if requires_grad else tensor

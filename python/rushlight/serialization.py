@@ -16,7 +16,7 @@ import zipfile
 import rushlight
 from rushlight._checkpoint_legacy import read_legacy
 from rushlight._checkpoint_reader import CheckpointReader, TrustingUnpickler
-from rushlight._checkpoint_types import StoredData, bytes_of, storage_of
+from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, bytes_of, storage_of
 from rushlight._checkpoint_writer import CheckpointWriter
 
 DEFAULT_PROTOCOL = 2
@@ -101,7 +101,8 @@ def _write_archive(obj, stream, stem, protocol, without_byteorder):
         if not without_byteorder:
             add("byteorder", sys.byteorder.encode())
         for key, storage in writer.storages.items():
-            storage = storage if storage.device.type == "cpu" else storage.cpu()
+            if storage.device.type != "cpu":
+                storage = as_tensor_of_bytes(storage).cpu().untyped_storage()
             add(f"data/{key}", bytes_of(storage))
         add("version", b"3\n")
 
@@ -199,8 +200,7 @@ class _Placement:
                 f"load: the file has tensors on {device}, but there is no CUDA device; use"
                 " map_location='cpu' to load them to the CPU"
             )
-        whole = rushlight.empty(0, dtype=rushlight.uint8).set_(storage)
-        return whole.to(device).untyped_storage()
+        return as_tensor_of_bytes(storage).to(device).untyped_storage()
 
 
 @contextlib.contextmanager
