@@ -55,7 +55,7 @@ class CheckpointWriter(pickle._Pickler):
             parts = (obj.type,) if obj.index is None else (obj.type, obj.index)
             return _TorchName("torch", "device"), parts
         if isinstance(obj, rushlight.layout):
-            return _TorchName("torch.serialization", "_get_layout"), (str(obj),)
+            return _TorchName("torch.serialization", "_get_layout"), ("torch.strided",)
         return NotImplemented
 
     def save_global(self, obj, name=None):
