@@ -1,8 +1,18 @@
 """The global random number generator of the CPU, and of GPUs where there are any."""
 
 import contextlib
+import sys
 
 import rushlight
+
+
+def _loaded(device_type):
+    """Return the subpackage of a device if the program has loaded it and there is such a device.
+
+    A subpackage that is loaded later takes its first seed from `initial_seed()`.
+    """
+    module = sys.modules.get(f"rushlight.{device_type}")
+    return module if module is not None and module.is_available() else None
 
 
 def manual_seed(seed):
@@ -17,17 +27,21 @@ def manual_seed(seed):
         tensor([0.4963])
     """
     seed = int(seed)
-    if rushlight.cuda.is_available():
-        rushlight.cuda.manual_seed_all(seed)
+    _seed_devices(seed)
     return rushlight.default_generator.manual_seed(seed)
 
 
 def seed():
     """Seed all global generators from the operating system and return the seed."""
     drawn = rushlight.default_generator.seed()
-    if rushlight.cuda.is_available():
-        rushlight.cuda.manual_seed_all(drawn)
+    _seed_devices(drawn)
     return drawn
+
+
+def _seed_devices(seed):
+    cuda = _loaded("cuda")
+    if cuda is not None:
+        cuda.manual_seed_all(seed)
 
 
 def initial_seed():
@@ -57,10 +71,12 @@ def fork_rng(devices=None, enabled=True, device_type="cuda"):
     if not enabled:
         yield
         return
-    module = getattr(rushlight, device_type)
+    module = _loaded(device_type)
     if devices is None:
-        devices = range(module.device_count()) if module.is_available() else ()
+        devices = range(module.device_count()) if module is not None else ()
     devices = list(devices)
+    if devices and module is None:
+        raise RuntimeError(f"fork_rng: there is no device of type {device_type!r}")
     state = get_rng_state()
     device_states = [module.get_rng_state(device) for device in devices]
     try:

@@ -1,8 +1,8 @@
-"""The `utils` namespace: data loading and trees of containers."""
+"""The `utils` namespace: data loading, trees of containers, handles of hooks."""
 
 import importlib
 
-_SUBMODULES = ("_pytree", "data")
+_SUBMODULES = ("_pytree", "data", "hooks")
 
 
 def __getattr__(name):

@@ -1,0 +1,523 @@
+"""Reads the object of a checkpoint without running anything that the file names.
+
+torch writes objects in the pickle format. This reader understands the part of the format that
+builds containers, numbers and strings, and of the functions and classes that a file may name, it
+knows those that torch itself writes for tensors: each has a plain Python function here. Nothing is
+ever looked up by the name in the file; what is not in the tables is refused.
+"""
+
+import math
+import pickle
+import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+
+import rushlight
+from rushlight._checkpoint_numpy import (
+    ArrayDtype,
+    empty_array,
+    is_array,
+    scalar_from,
+    set_array_state,
+)
+from rushlight._checkpoint_types import DTYPES, STORAGE_DTYPES, StoredData, tensor_of
+
+_MAX_KEY_DEPTH = 16  # hashing nested tuples uses the C stack
+
+
+class Name:
+    """A function or class that the file names, before anything is known about it."""
+
+    def __init__(self, module, name):
+        # files written with protocol 2 use the names of Python 2
+        module = {"__builtin__": "builtins"}.get(module, module)
+        self.key = (module, {"xrange": "range"}.get(name, name))
+
+    def __str__(self):
+        return ".".join(self.key)
+
+
+class Refused(pickle.UnpicklingError):
+    """The file names something that is not known to be safe."""
+
+    def __init__(self, name):
+        super().__init__(
+            f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed"
+            " global by default. If you trust the source of the file, allow the class with"
+            " `serialization.add_safe_globals`, or run whatever the file contains with"
+            " `load(..., weights_only=False)`."
+        )
+
+
+def _expect(value, *kinds):
+    if type(value) not in kinds:
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise pickle.UnpicklingError(f"expected {names}, found {type(value).__name__}")
+    return value
+
+
+def _hashable(key):
+    """Return `key` if it may be a key of a dict or an element of a set."""
+    pending = [(key, 0)]
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, (tuple, frozenset)):
+            if depth > _MAX_KEY_DEPTH:
+                raise pickle.UnpicklingError("a key is nested too deeply")
+            pending += [(part, depth + 1) for part in value]
+        elif isinstance(value, rushlight.Tensor) or value.__hash__ is None:
+            raise pickle.UnpicklingError(f"a key is of type {type(value).__name__}")
+    return key
+
+
+def _pairs(items):
+    return [(_hashable(key), value) for key, value in _expect(items, list)]
+
+
+# --- what the file may call
+
+
+def _rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
+    tensor = tensor_of(storage, offset, _expect(size, tuple), _expect(stride, tuple), requires_grad)
+    if metadata and metadata.get("conj"):
+        tensor = tensor.conj()
+    return tensor
+
+
+def _rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+    typed = StoredData(_expect(storage, StoredData).storage, _expect(dtype, rushlight.dtype))
+    return _rebuild_tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+
+
+def _rebuild_meta_tensor(dtype, size, stride, requires_grad):
+    _expect(dtype, rushlight.dtype)
+    sizes = (*_expect(size, tuple, rushlight.Size), *_expect(stride, tuple))
+    if not all(type(n) is int and n >= 0 for n in sizes) or math.prod(size) >= 2**60:
+        raise pickle.UnpicklingError(f"a meta tensor has the impossible sizes {sizes}")
+    return rushlight.empty_strided(
+        size, stride, dtype=dtype, device="meta", requires_grad=bool(requires_grad)
+    )
+
+
+def _rebuild_parameter(data, requires_grad, hooks, state=None):
+    if not isinstance(data, rushlight.Tensor):
+        raise pickle.UnpicklingError("a parameter is not made of a tensor")
+    parameter = rushlight.nn.Parameter(data, bool(requires_grad))
+    return _with_attributes(parameter, state)
+
+
+def _with_attributes(tensor, state):
+    if isinstance(state, tuple) and len(state) == 2:
+        state = {**(state[0] or {}), **(state[1] or {})}
+    _set_attributes(tensor, {} if state is None else state)
+    return tensor
+
+
+def _set_attributes(target, state):
+    """Set attributes of an instance, but none that would hide one of its class."""
+    for name, value in _expect(state, dict, OrderedDict).items():
+        if hasattr(type(target), _expect(name, str)):
+            raise pickle.UnpicklingError(f"the file sets {type(target).__name__}.{name}")
+        setattr(target, name, value)
+
+
+def _encode(text, encoding):
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"bytes are encoded as {encoding!r}, expected latin1")
+    return _expect(text, str).encode("latin1")
+
+
+def _bytearray(data=b"", encoding=None):
+    return bytearray(_encode(data, encoding) if encoding else _expect(data, bytes))
+
+
+def _set(items=()):
+    return {_hashable(item) for item in _expect(items, list, tuple)}
+
+
+def _ordered_dict(items=None):
+    return OrderedDict(_pairs([tuple(pair) for pair in _expect(items or [], list)]))
+
+
+def _default_dict(factory=None, items=None):
+    if factory not in (None, *_FACTORIES.values()):
+        raise pickle.UnpicklingError("a defaultdict makes its values in an unknown way")
+    return defaultdict(factory, _expect({} if items is None else items, dict))
+
+
+def _layout(text):
+    if text != "torch.strided":
+        raise pickle.UnpicklingError(f"tensors of layout {text!r} are not supported")
+    return rushlight.strided
+
+
+def _number(kind):
+    return lambda *parts: kind(*[_expect(part, int, float) for part in parts])
+
+
+def _integers(kind):
+    return lambda *parts: kind(*[_expect(part, int, type(None)) for part in parts])
+
+
+_FACTORIES = {
+    ("builtins", name): kind
+    for name, kind in [
+        ("list", list),
+        ("dict", dict),
+        ("set", set),
+        ("int", int),
+        ("float", float),
+        ("str", str),
+        ("bool", bool),
+        ("tuple", tuple),
+    ]
+}
+_CONSTANTS = {
+    **_FACTORIES,
+    **{("torch", name): dtype for name, dtype in DTYPES.items()},
+    ("builtins", "NoneType"): type(None),
+}
+_FUNCTIONS = {
+    ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _rebuild_tensor_v3,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta_tensor,
+    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
+    ("torch.nn.parameter", "Parameter"): lambda data, grad=True: _rebuild_parameter(data, grad, {}),
+    ("torch", "Size"): lambda sizes=(): rushlight.Size([_expect(n, int) for n in sizes]),
+    ("torch", "device"): lambda kind, *index: rushlight.device(
+        _expect(kind, str), *[_expect(i, int) for i in index]
+    ),
+    ("torch.serialization", "_get_layout"): _layout,
+    ("collections", "OrderedDict"): _ordered_dict,
+    ("collections", "Counter"): lambda counts={}: Counter(_expect(counts, dict)),  # noqa: B006
+    ("collections", "defaultdict"): _default_dict,
+    ("collections", "deque"): lambda items=(), maxlen=None: deque(
+        _expect(items, list, tuple), _expect(maxlen, int, type(None))
+    ),
+    ("_codecs", "encode"): _encode,
+    ("builtins", "bytearray"): _bytearray,
+    ("builtins", "bytes"): lambda data=b"": _expect(data, bytes),
+    ("builtins", "set"): _set,
+    ("builtins", "frozenset"): lambda items=(): frozenset(_set(items)),
+    ("builtins", "complex"): _number(complex),
+    ("builtins", "slice"): _integers(slice),
+    ("builtins", "range"): _integers(range),
+    ("numpy", "dtype"): ArrayDtype,
+    ("numpy.core.multiarray", "scalar"): scalar_from,
+    ("numpy._core.multiarray", "scalar"): scalar_from,
+    ("numpy.core.multiarray", "_reconstruct"): empty_array,
+    ("numpy._core.multiarray", "_reconstruct"): empty_array,
+}
+_TENSOR_TYPES = {("torch", "Tensor"), ("torch._tensor", "Tensor")}
+_TYPE_NAMES = {*_TENSOR_TYPES, ("numpy", "ndarray")}
+_REBUILD_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
+
+# What wrong types and counts of arguments, missing memo entries and the like lead to.
+_DAMAGE = (
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
+
+
+class CheckpointReader:
+    """Reads one object.
+
+    Args:
+        stream: a binary file, positioned at the object.
+        load_storage: (dtype or None, key, location, number of elements, ...) -> `StoredData`.
+        safe_globals: further functions and classes by (module, name), which the user trusts.
+    """
+
+    def __init__(self, stream, load_storage, safe_globals=None):
+        self._stream = stream
+        self._load_storage = load_storage
+        self._safe_globals = safe_globals or {}
+        self._stack = []
+        self._marks = []
+        self._memo = {}
+
+    def read(self):
+        """Return the object.
+
+        Raises:
+            pickle.UnpicklingError: the data are damaged, or name something unknown.
+        """
+        try:
+            while True:
+                code = self._take(1)
+                if code == b".":
+                    return self._plain(self._pop())
+                step = self._STEPS.get(code)
+                if step is None:
+                    raise pickle.UnpicklingError(f"the file contains the unsupported code {code!r}")
+                step(self)
+        except _DAMAGE as error:
+            raise pickle.UnpicklingError(f"the checkpoint is damaged: {error!r}") from error
+
+    # --- bytes and stack
+
+    def _take(self, size):
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise pickle.UnpicklingError("the checkpoint ends too early")
+        return data
+
+    def _unsigned(self, size):
+        return int.from_bytes(self._take(size), "little")
+
+    def _line(self):
+        line = self._stream.readline(1000)
+        if not line.endswith(b"\n"):
+            raise pickle.UnpicklingError("the checkpoint ends too early")
+        return line[:-1].decode("utf-8")
+
+    def _counted(self, size):
+        """Take as many bytes as the next `size` bytes say, in steps, for the count may lie."""
+        left = self._unsigned(size)
+        parts = []
+        while left:
+            part = self._take(min(left, 1 << 20))
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def _push(self, value):
+        self._stack.append(value)
+
+    def _pop(self):
+        if self._marks and len(self._stack) <= self._marks[-1]:
+            raise pickle.UnpicklingError("a value is missing")
+        return self._stack.pop()
+
+    def _pop_to_mark(self):
+        mark = self._marks.pop()
+        values = self._stack[mark:]
+        del self._stack[mark:]
+        return values
+
+    # --- steps that are more than a push
+
+    def _plain(self, value):
+        """Return what a name stands for as a value."""
+        if not isinstance(value, Name):
+            return value
+        for table in (_CONSTANTS, self._safe_globals):
+            if value.key in table:
+                return table[value.key]
+        raise Refused(value)
+
+    def _part(self, value):
+        """Like `_plain` for a part of a tuple, which may be the arguments of a call."""
+        if isinstance(value, Name) and (value.key in _FUNCTIONS or value.key in _TYPE_NAMES):
+            return value
+        return self._plain(value)
+
+    def _protocol(self):
+        version = self._unsigned(1)
+        if version > 5:
+            raise pickle.UnpicklingError(f"pickle protocol {version} is not supported")
+
+    def _stack_global(self):
+        name, module = self._pop(), self._pop()
+        self._push(self._storage_type(Name(_expect(module, str), _expect(name, str))))
+
+    def _get(self, index):
+        self._push(self._memo[index])
+
+    def _put(self, index):
+        value = self._pop()
+        self._push(value)
+        self._memo[index] = value
+
+    def _tuple(self, count):
+        values = [self._part(self._pop()) for _ in range(count)]
+        self._push(tuple(reversed(values)))
+
+    def _marked_tuple(self):
+        self._push(tuple(map(self._part, self._pop_to_mark())))
+
+    def _append(self, items):
+        target = self._stack[-1]
+        if not isinstance(target, (list, deque)):
+            raise pickle.UnpicklingError(f"cannot append to a {type(target).__name__}")
+        target.extend(map(self._plain, items))
+
+    def _add(self, items):
+        _expect(self._stack[-1], set).update(_hashable(self._plain(item)) for item in items)
+
+    def _set_items(self, flat):
+        target = self._stack[-1]
+        if not isinstance(target, dict) or len(flat) % 2:
+            raise pickle.UnpicklingError(f"cannot set items of a {type(target).__name__}")
+        for key, value in zip(flat[::2], flat[1::2], strict=True):
+            target[_hashable(self._plain(key))] = self._plain(value)
+
+    def _set_one_item(self):
+        value, key = self._pop(), self._pop()
+        self._set_items([key, value])
+
+    def _persistent(self):
+        reference = _expect(self._pop(), tuple)
+        if len(reference) < 5 or reference[0] != "storage":
+            raise pickle.UnpicklingError("the file refers to something other than a storage")
+        self._push(self._load_storage(*reference[1:]))
+
+    @staticmethod
+    def _storage_type(name):
+        """Return the dtype that a storage class stands for; other names stay as they are."""
+        module, kind = name.key
+        if module == "torch" and kind in STORAGE_DTYPES:
+            return STORAGE_DTYPES[kind]
+        if name.key == ("torch.storage", "UntypedStorage"):
+            return None
+        return name
+
+    def _global(self):
+        name = Name(self._line(), self._line())
+        self._push(self._storage_type(name))
+
+    def _reduce(self):
+        arguments = _expect(self._pop(), tuple)
+        function = self._pop()
+        if not isinstance(function, Name):
+            raise pickle.UnpicklingError(f"cannot call a {type(function).__name__}")
+        self._push(self._call(function, arguments))
+
+    def _call(self, name, arguments):
+        if name.key == _REBUILD_FROM_TYPE:
+            return self._rebuild_from_type(*arguments)
+        if name.key in _FUNCTIONS:
+            return _FUNCTIONS[name.key](*arguments)
+        if name.key in self._safe_globals:
+            return self._safe_globals[name.key](*arguments)
+        raise Refused(name)
+
+    def _rebuild_from_type(self, function, kind, arguments, state):
+        tensor = self._call(_expect(function, Name), _expect(arguments, tuple))
+        if _expect(kind, Name).key not in _TENSOR_TYPES:
+            tensor = tensor.as_subclass(self._plain(kind))
+        return _with_attributes(tensor, state)
+
+    def _new_object(self):
+        arguments, kind = _expect(self._pop(), tuple), _expect(self._pop(), Name)
+        if kind.key in self._safe_globals:
+            kind = self._safe_globals[kind.key]
+            self._push(kind.__new__(kind, *arguments))
+        else:
+            self._push(self._call(kind, arguments))
+
+    def _build(self):
+        state = self._pop()
+        target = self._stack[-1]
+        if type(target) is OrderedDict:
+            _set_attributes(target, state)
+        elif isinstance(target, ArrayDtype):
+            target.set_state(state)
+        elif is_array(target):
+            set_array_state(target, state)
+        elif type(target) in self._safe_globals.values():
+            self._build_trusted(target, state)
+        else:
+            raise pickle.UnpicklingError(f"cannot set the state of a {type(target).__name__}")
+
+    @staticmethod
+    def _build_trusted(target, state):
+        if hasattr(target, "__setstate__"):
+            target.__setstate__(state)
+        else:
+            target.__dict__.update(state)
+
+    _STEPS = {
+        b"\x80": _protocol,
+        b"\x95": lambda self: self._take(8),  # the length of a frame, which only helps buffering
+        b"(": lambda self: self._marks.append(len(self._stack)),
+        b"0": lambda self: self._pop(),
+        # constants and numbers
+        b"N": lambda self: self._push(None),
+        b"\x88": lambda self: self._push(True),
+        b"\x89": lambda self: self._push(False),
+        b"K": lambda self: self._push(self._unsigned(1)),
+        b"M": lambda self: self._push(self._unsigned(2)),
+        b"J": lambda self: self._push(struct.unpack("<i", self._take(4))[0]),
+        b"G": lambda self: self._push(struct.unpack(">d", self._take(8))[0]),
+        b"\x8a": lambda self: self._push(int.from_bytes(self._counted(1), "little", signed=True)),
+        b"\x8b": lambda self: self._push(int.from_bytes(self._counted(4), "little", signed=True)),
+        # text and bytes
+        b"X": lambda self: self._push(self._counted(4).decode("utf-8", "surrogatepass")),
+        b"\x8c": lambda self: self._push(self._counted(1).decode("utf-8", "surrogatepass")),
+        b"\x8d": lambda self: self._push(self._counted(8).decode("utf-8", "surrogatepass")),
+        b"U": lambda self: self._push(self._counted(1).decode("utf-8")),
+        b"T": lambda self: self._push(self._counted(4).decode("utf-8")),
+        b"C": lambda self: self._push(self._counted(1)),
+        b"B": lambda self: self._push(self._counted(4)),
+        b"\x8e": lambda self: self._push(self._counted(8)),
+        b"\x96": lambda self: self._push(bytearray(self._counted(8))),
+        # containers
+        b")": lambda self: self._push(()),
+        b"]": lambda self: self._push([]),
+        b"}": lambda self: self._push({}),
+        b"\x8f": lambda self: self._push(set()),
+        b"t": _marked_tuple,
+        b"\x85": lambda self: self._tuple(1),
+        b"\x86": lambda self: self._tuple(2),
+        b"\x87": lambda self: self._tuple(3),
+        b"a": lambda self: self._append([self._pop()]),
+        b"e": lambda self: self._append(self._pop_to_mark()),
+        b"s": _set_one_item,
+        b"u": lambda self: self._set_items(self._pop_to_mark()),
+        b"\x90": lambda self: self._add(self._pop_to_mark()),
+        b"\x91": lambda self: self._push(frozenset(_set(self._pop_to_mark()))),
+        # what was read before
+        b"q": lambda self: self._put(self._unsigned(1)),
+        b"r": lambda self: self._put(self._unsigned(4)),
+        b"\x94": lambda self: self._put(len(self._memo)),
+        b"h": lambda self: self._get(self._unsigned(1)),
+        b"j": lambda self: self._get(self._unsigned(4)),
+        # names and what is made of them
+        b"c": _global,
+        b"\x93": _stack_global,
+        b"R": _reduce,
+        b"\x81": _new_object,
+        b"b": _build,
+        b"Q": _persistent,
+    }
+
+
+class TrustingUnpickler(pickle.Unpickler):
+    """Python's own unpickler, with rushlight in the place of torch: runs whatever the file says."""
+
+    def __init__(self, stream, load_storage, **options):
+        super().__init__(stream, **options)
+        self._load_storage = load_storage
+
+    def find_class(self, module, name):
+        key = (module, name)
+        if module == "torch" and name in STORAGE_DTYPES:
+            return STORAGE_DTYPES[name]
+        if key == ("torch.storage", "UntypedStorage"):
+            return rushlight.UntypedStorage
+        if key == _REBUILD_FROM_TYPE:
+            return _trusting_rebuild_from_type
+        if key in _FUNCTIONS and name.startswith(("_rebuild", "_get")):
+            return _FUNCTIONS[key]
+        package, dot, rest = module.partition(".")
+        return super().find_class("rushlight" + dot + rest if package == "torch" else module, name)
+
+    def persistent_load(self, reference):
+        kind, *facts = reference[1:]
+        return self._load_storage(kind if kind is not rushlight.UntypedStorage else None, *facts)
+
+
+def _trusting_rebuild_from_type(function, kind, arguments, state):
+    tensor = function(*arguments)
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)
+    if state:
+        tensor.__dict__.update(state)
+    return tensor

@@ -1,0 +1,123 @@
+"""Writes an object in torch's form of the pickle format, so that torch can read it.
+
+rushlight's own classes and functions are written under the names that torch has for them.
+"""
+
+import pickle
+from collections import OrderedDict
+
+import rushlight
+from rushlight._checkpoint_types import STORAGE_NAMES, StoredData
+
+
+class _TorchName:
+    """Something of torch's that has to be named in the file."""
+
+    def __init__(self, module, name):
+        self.module = module
+        self.name = name
+
+    def __call__(self):
+        raise TypeError(f"{self.module}.{self.name} exists in files only")
+
+
+_REBUILD_TENSOR = _TorchName("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
+_REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
+_REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
+_REBUILD_FROM_TYPE = _TorchName("torch._tensor", "_rebuild_from_type_v2")
+_STORAGE_TYPES = {dtype: _TorchName("torch", name) for dtype, name in STORAGE_NAMES.items()}
+_UNTYPED_STORAGE = _TorchName("torch.storage", "UntypedStorage")
+_TENSOR = _TorchName("torch", "Tensor")
+
+
+class CheckpointWriter(pickle._Pickler):
+    """Pickles one object; `storages` then maps the keys of its storages to them, in order.
+
+    It builds on Python's own pickler in Python, for the one in C cannot write a name that does not
+    exist here.
+    """
+
+    def __init__(self, stream, protocol):
+        super().__init__(stream, protocol)
+        self.storages = {}
+        self._keys = {}
+        self._dtypes = {}
+
+    def reducer_override(self, obj):
+        if isinstance(obj, rushlight.Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, rushlight.dtype):
+            return str(obj).rpartition(".")[2]
+        if isinstance(obj, rushlight.Size):
+            return _TorchName("torch", "Size"), (tuple(obj),)
+        if isinstance(obj, rushlight.device):
+            parts = (obj.type,) if obj.index is None else (obj.type, obj.index)
+            return _TorchName("torch", "device"), parts
+        if isinstance(obj, rushlight.layout):
+            return _TorchName("torch.serialization", "_get_layout"), ("torch.strided",)
+        return NotImplemented
+
+    def save_global(self, obj, name=None):
+        if isinstance(obj, _TorchName):
+            module, name = obj.module, obj.name
+        elif isinstance(obj, rushlight.dtype):
+            module = "torch"
+        else:
+            module = getattr(obj, "__module__", None) or ""
+            if module.partition(".")[0] != "rushlight":
+                super().save_global(obj, name)
+                return
+            module = "torch" + module.removeprefix("rushlight")
+            name = name or obj.__qualname__
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        self.memoize(obj)
+
+    dispatch = {**pickle._Pickler.dispatch, _TorchName: save_global}
+
+    def persistent_id(self, obj):
+        if isinstance(obj, StoredData):
+            storage, kind = obj.storage, _STORAGE_TYPES[obj.dtype]
+            count = storage.nbytes() // obj.dtype.itemsize
+        elif isinstance(obj, rushlight.UntypedStorage):
+            storage, kind, count = obj, _UNTYPED_STORAGE, obj.nbytes()
+        else:
+            return None
+        return ("storage", kind, self._key(storage, kind), str(storage.device), count)
+
+    def _key(self, storage, kind):
+        # Storages without bytes have no address and share nothing.
+        address = storage.data_ptr() or ("empty", len(self.storages))
+        key = self._keys.setdefault(address, str(len(self._keys)))
+        if self._dtypes.setdefault(key, kind) is not kind:
+            raise RuntimeError(
+                "save: two tensors that share memory have different dtypes; save a clone of one"
+            )
+        self.storages.setdefault(key, storage)
+        return key
+
+    def _reduce_tensor(self, tensor):
+        kind = type(tensor)
+        state = dict(getattr(tensor, "__dict__", {}))
+        if kind is not rushlight.Tensor and kind is rushlight.nn.Parameter:
+            arguments = (tensor.data, tensor.requires_grad, OrderedDict())
+            if state:
+                return _REBUILD_PARAMETER_WITH_STATE, (*arguments, state)
+            return _REBUILD_PARAMETER, arguments
+        rebuild, arguments = self._plain_tensor(tensor)
+        if kind is rushlight.Tensor and not state:
+            return rebuild, arguments
+        named = _TENSOR if kind is rushlight.Tensor else kind
+        return _REBUILD_FROM_TYPE, (rebuild, named, arguments, state or None)
+
+    @staticmethod
+    def _plain_tensor(tensor):
+        size, stride = tuple(tensor.size()), tensor.stride()
+        if tensor.is_meta:
+            return _REBUILD_META, (tensor.dtype, size, stride, tensor.requires_grad)
+        if tensor.layout is not rushlight.strided:
+            raise RuntimeError(f"save: tensors of layout {tensor.layout} are not supported")
+        tensor_now = tensor.resolve_conj().resolve_neg()
+        data = StoredData(tensor_now.untyped_storage(), tensor_now.dtype)
+        offset, stride = tensor_now.storage_offset(), tensor_now.stride()
+        return _REBUILD_TENSOR, (data, offset, size, stride, tensor.requires_grad, OrderedDict())

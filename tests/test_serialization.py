@@ -1,0 +1,442 @@
+"""Saving and loading: what comes back, what is shared, what is refused, and torch's own files."""
+
+import collections
+import io
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import pytest
+
+import rushlight
+from rushlight import serialization
+from rushlight.serialization import load, save
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+DTYPES += ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+def through_file(obj, **options):
+    stream = io.BytesIO()
+    save(obj, stream)
+    stream.seek(0)
+    return load(stream, **options)
+
+
+def check_same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, rushlight.Tensor):
+        assert (a.dtype, a.shape, a.stride(), a.device) == (b.dtype, b.shape, b.stride(), b.device)
+        assert a.requires_grad == b.requires_grad
+        assert a.is_meta or a.tolist() == b.tolist()
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            check_same(a[key], b[key])
+    elif isinstance(a, (list, tuple)) and not isinstance(a, rushlight.Size):
+        assert len(a) == len(b)
+        for left, right in zip(a, b, strict=True):
+            check_same(left, right)
+    else:
+        assert a == b
+
+
+def plain_values():
+    return {
+        "none": None,
+        "numbers": [0, -1, 255, 65536, -(2**31), 2**40, -(10**30), 1.5, -1e300, 1 + 2j],
+        "flags": (True, False),
+        "text": ["", "plain", "ünï\n", "x" * 300],
+        "bytes": [b"", b"\x00\xff", bytearray(b"abc")],
+        "sets": [{1, "a"}, frozenset([(1, 2)])],
+        "nested": [[[{}]], ((), ((),))],
+        "ordered": collections.OrderedDict(b=1, a=2),
+        "counter": collections.Counter("aab"),
+        "default": collections.defaultdict(list, a=[1]),
+        "deque": collections.deque([1, 2], maxlen=4),
+        "others": [slice(1, None, 2), range(3)],
+        5: "number as key",
+        (1, "a"): "tuple as key",
+    }
+
+
+def tensor_values():
+    x = rushlight.arange(6.0).reshape(2, 3)
+    values = {name: rushlight.ones(3, dtype=getattr(rushlight, name)) for name in DTYPES}
+    values.update(
+        transposed=x.t(),
+        strided=x[:, ::2],
+        scalar=rushlight.tensor(2.5),
+        empty=rushlight.ones(0, 3),
+        trained=rushlight.ones(2, requires_grad=True),
+        parameter=rushlight.nn.Parameter(rushlight.ones(2)),
+        frozen=rushlight.nn.Parameter(rushlight.ones(2), requires_grad=False),
+        meta=rushlight.empty(2, 3, device="meta"),
+        dtype=rushlight.bfloat16,
+        device=rushlight.device("cpu"),
+        size=x.shape,
+        layout=rushlight.strided,
+        random=rushlight.get_rng_state(),
+    )
+    return values
+
+
+def test_plain_values_round_trip():
+    check_same(through_file(plain_values()), plain_values())
+
+
+def test_tensors_round_trip():
+    check_same(through_file(tensor_values()), tensor_values())
+
+
+def test_sharing_is_kept():
+    x = rushlight.arange(6.0)
+    loaded = through_file({"x": x, "row": x[2:4], "again": x, "list": [x]})
+    assert loaded["x"] is loaded["again"] is loaded["list"][0]
+    loaded["row"].fill_(7)
+    assert loaded["x"].tolist() == [0, 1, 7, 7, 4, 5]
+    recursive = []
+    recursive.append(recursive)
+    loaded = through_file(recursive)
+    assert loaded[0] is loaded
+
+
+def test_only_a_storage_that_is_seen_is_written_once():
+    x = rushlight.zeros(10_000)
+    stream = io.BytesIO()
+    save([x, x[5:], x.view(100, 100)], stream)
+    assert 40_000 < len(stream.getvalue()) < 44_000
+    with pytest.raises(RuntimeError, match="different dtypes"):
+        save([x, x.view(rushlight.int32)], io.BytesIO())
+
+
+def test_attributes_and_metadata_come_along():
+    x = rushlight.ones(2)
+    x.note = "kept"
+    p = rushlight.nn.Parameter(rushlight.ones(1))
+    p.group = 3
+    state = collections.OrderedDict(weight=p)
+    state._metadata = collections.OrderedDict({"": {"version": 2}})
+    loaded = through_file([x, state])
+    assert loaded[0].note == "kept" and loaded[1]["weight"].group == 3
+    assert loaded[1]._metadata == state._metadata
+
+
+def test_numpy_values():
+    numpy = pytest.importorskip("numpy")
+    values = [
+        numpy.arange(6.0).reshape(2, 3),
+        numpy.asfortranarray(numpy.arange(6).reshape(2, 3)),
+        numpy.array(["ab", "ü"]),
+        numpy.array([True]),
+        numpy.arange(3, dtype=">i4"),
+        numpy.zeros((0, 2)),
+    ]
+    for value, loaded in zip(values, through_file(values), strict=True):
+        # NumPy itself turns other byte orders into the machine's when it unpickles
+        assert type(loaded) is numpy.ndarray and loaded.dtype == value.dtype.newbyteorder("=")
+        assert loaded.shape == value.shape and (loaded == value).all()
+    assert through_file(numpy.float32(1.5)) == 1.5
+    with pytest.raises(pickle.UnpicklingError, match="not supported"):
+        through_file(numpy.array([None]))
+
+
+def test_files(tmp_path):
+    path = tmp_path / "run.v1.pt"
+    save(tensor_values(), path)
+    check_same(load(path), tensor_values())
+    check_same(load(str(path), mmap=True), tensor_values())
+    mapped = load(path, mmap=True)
+    mapped["float32"].zero_()  # changes memory, not the file
+    check_same(load(path), tensor_values())
+    assert os.listdir(tmp_path) == ["run.v1.pt"]
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as raw:
+        for info in archive.infolist():
+            raw.seek(info.header_offset + 26)
+            lengths = raw.read(4)
+            start = info.header_offset + 30
+            start += int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+            assert start % 64 == 0
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "absent.pt")
+
+
+def test_a_failed_save_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "x.pt"
+    save([1], path)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        save([rushlight.ones(2), lambda: None], path)
+    assert load(path) == [1] and os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_a_killed_save_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "x.pt"
+    save("before", path)
+    program = (
+        "import os, signal, rushlight\n"
+        "from rushlight.serialization import save\n"
+        "class Deadly:\n"
+        "    def __reduce__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"save([rushlight.ones(3), Deadly()], {str(path)!r})\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program])
+    assert result.returncode == -signal.SIGKILL and load(path) == "before"
+
+
+def test_map_location():
+    x = {"x": rushlight.ones(2)}
+    for where in ("meta", rushlight.device("meta"), {"cpu": "meta"}):
+        assert through_file(x, map_location=where)["x"].is_meta
+    seen = []
+
+    def stay(storage, location):
+        seen.append((storage.nbytes(), location))
+
+    assert through_file(x, map_location=stay)["x"].tolist() == [1, 1] and seen == [(8, "cpu")]
+    if not rushlight.cuda.is_available():
+        with pytest.raises(RuntimeError, match="no CUDA device"):
+            through_file(x, map_location="cuda")
+
+
+# --- what is refused
+
+ran = []
+
+
+def dangerous():
+    ran.append(1)
+
+
+class Dangerous:
+    def __reduce__(self):
+        return dangerous, ()
+
+
+class Plain:
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+
+def test_nothing_in_a_file_runs():
+    with pytest.raises(pickle.UnpicklingError, match="GLOBAL .*dangerous was not an allowed"):
+        through_file([Dangerous()])
+    with pytest.raises(pickle.UnpicklingError, match="GLOBAL builtins.eval was not an allowed"):
+        through_file([eval])
+    assert not ran
+    with pytest.warns(UserWarning, match="run any code"):
+        through_file([Dangerous()], weights_only=False)
+    assert ran == [1]
+
+
+def test_trusted_classes():
+    with pytest.raises(pickle.UnpicklingError, match="Plain"):
+        through_file(Plain(3))
+    with serialization.safe_globals([Plain]):
+        assert through_file([Plain(3)]) == [Plain(3)]
+        assert serialization.get_safe_globals() == [Plain]
+    serialization.add_safe_globals([(Plain, f"{Plain.__module__}.Plain")])
+    assert through_file(Plain([1])) == Plain([1])
+    serialization.clear_safe_globals()
+    assert serialization.get_safe_globals() == []
+
+
+def with_description(description):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("archive/data.pkl", description)
+        archive.writestr("archive/data/0", bytes(8))
+        archive.writestr("archive/version", "3\n")
+    stream.seek(0)
+    return stream
+
+
+STORAGE = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        b"K\x01K\x02\x85K\x01\x85",  # one element too far
+        b"K\x00K\x02\x85K\x02\x85",
+        b"K\x00J\xff\xff\xff\xff\x85K\x01\x85",  # negative size
+        b"K\x00K\x02\x85J\xff\xff\xff\xff\x85",  # negative stride
+        b"K\x00\x8a\x08\0\0\0\0\0\0\0\x40\x85K\x00\x85",  # 2**62 elements
+        b"K\x00K\x02\x85)",
+        b"K\x00X\x01\0\0\0aK\x01\x85",
+    ],
+)
+def test_impossible_tensors(geometry):
+    head = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n("
+    tail = b"\x89ccollections\nOrderedDict\n)RtR."
+    good = load(with_description(head + STORAGE + b"K\x00K\x02\x85K\x01\x85" + tail))
+    assert good.tolist() == [0, 0]
+    with pytest.raises(pickle.UnpicklingError):
+        load(with_description(head + STORAGE + geometry + tail))
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        b"",
+        b"\x80\x02",
+        b"\x80\x02.",
+        b"\x80\x63N.",
+        b"\x80\x02h\x05.",
+        b"\x80\x02Nt.",
+        b"\x80\x02N)R.",
+        b"\x80\x02]NNs.",
+        b"\x80\x02X\xff\xff\xff\xffabc.",
+        b"\x80\x02cbuiltins\nbytearray\n\x8a\x05\0\0\0\0\x40\x85R.",
+        b"\x80\x02}]Ns.",
+        b"\x80\x02" + b"N" + b"\x85" * 100 + b"}" + b"q\0" + b"h\0Ns.",
+        b"\x80\x02ccollections\nOrderedDict\n)R}X\x04\0\0\0keysNsb.",
+        b"\x80\x02X\x07\0\0\0storageQ.",
+        b"\x80\x02(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x09tQ.",
+        b"\x80\x02I1\n.",
+    ],
+)
+def test_damaged_descriptions(description):
+    with pytest.raises(pickle.UnpicklingError):
+        load(with_description(description))
+
+
+def test_deep_keys_do_not_exhaust_the_stack():
+    description = b"\x80\x02}" + b")" + b"\x85" * 1_000_000 + b"Ns."
+    with pytest.raises(pickle.UnpicklingError, match="nested too deeply"):
+        load(with_description(description))
+
+
+def test_files_that_are_no_checkpoints(tmp_path):
+    for content in (b"", b"text", b"PK\x03\x04", pickle.dumps([1])):
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+            load(io.BytesIO(content))
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**6))
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="compressed"):
+        load(stream)
+
+
+def mutated(data, rng):
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 6])):
+        place, kind = rng.randrange(len(data)), rng.randrange(4)
+        if kind == 0:
+            data[place] = rng.randrange(256)
+        elif kind == 1:
+            del data[place : place + rng.randrange(1, 9)]
+        elif kind == 2:
+            data[place:place] = rng.randbytes(rng.randrange(1, 5))
+        else:
+            data[place] = rng.choice(b"cRbQ\x81\x93tq\x85e(]}.usa")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_files_are_errors_or_load(seed):
+    rng = random.Random(seed)
+    stream = io.BytesIO()
+    values = plain_values()
+    del values["others"]
+    save([values, tensor_values()], stream)
+    whole = stream.getvalue()
+    with zipfile.ZipFile(stream) as archive:
+        contents = {info.filename: archive.read(info) for info in archive.infolist()}
+    for _ in range(300):
+        if rng.random() < 0.3:
+            data = mutated(whole, rng)
+        else:
+            stream = io.BytesIO()
+            with zipfile.ZipFile(stream, "w") as archive:
+                for name, content in contents.items():
+                    described = name.endswith("data.pkl")
+                    archive.writestr(name, mutated(content, rng) if described else content)
+            data = stream.getvalue()
+        try:
+            load(io.BytesIO(data))
+        except (RuntimeError, pickle.UnpicklingError, OSError):
+            pass
+
+
+# --- torch's files
+
+
+def described(value):
+    """Return tensors inside `value` as plain values, so that two libraries can be compared."""
+    if hasattr(value, "stride"):
+        contents = None if value.is_meta else value.tolist()
+        kind = type(value).__name__
+        return (kind, str(value.dtype), tuple(value.shape), value.stride(), contents)
+    if isinstance(value, dict):
+        return {key: described(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [described(part) for part in value]
+    return str(value) if type(value).__name__ in ("dtype", "device", "layout") else value
+
+
+def torch_values(library):
+    x = library.arange(6.0).reshape(2, 3)
+    return {
+        "tensors": [library.ones(2, dtype=getattr(library, name)) for name in DTYPES],
+        "views": [x, x.t(), x[:, 1:], x[1]],
+        "parameter": library.nn.Parameter(x),
+        "meta": library.empty(2, device="meta"),
+        "others": [library.float16, library.device("cpu"), library.Size([2, 3])],
+        "plain": {"a": [1, 2.5, "s", b"by", None, (True,)], "b": collections.OrderedDict(c=1)},
+    }
+
+
+def test_torch_reads_our_files():
+    torch = pytest.importorskip("torch")
+    stream = io.BytesIO()
+    save(torch_values(rushlight), stream)
+    for options in ({}, {"weights_only": False}):
+        stream.seek(0)
+        loaded = torch.load(stream, **options)
+        assert described(loaded) == described(torch_values(torch))
+    assert loaded["views"][0].data_ptr() == loaded["views"][1].data_ptr()
+
+
+@pytest.mark.parametrize("new_format", [True, False])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_we_read_torch_files(new_format, weights_only):
+    torch = pytest.importorskip("torch")
+    stream = io.BytesIO()
+    torch.save(torch_values(torch), stream, _use_new_zipfile_serialization=new_format)
+    stream.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = load(stream, weights_only=weights_only)
+    assert described(loaded) == described(torch_values(rushlight))
+    assert loaded["views"][0].data_ptr() == loaded["views"][1].data_ptr()
+
+
+def test_big_endian_files():
+    torch = pytest.importorskip("torch")
+    values = {"x": torch.arange(3.0), "z": torch.tensor([1 + 2j]), "n": torch.arange(3)}
+    stream = io.BytesIO()
+    torch.save(values, stream)
+    swapped = io.BytesIO()
+    widths = {"archive/data/0": 4, "archive/data/1": 4, "archive/data/2": 8}
+    with zipfile.ZipFile(stream) as source, zipfile.ZipFile(swapped, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name in widths:
+                width = widths[name]
+                data = b"".join(data[i : i + width][::-1] for i in range(0, len(data), width))
+            target.writestr(name, b"big" if name.endswith("byteorder") else data)
+    swapped.seek(0)
+    loaded = load(swapped)
+    assert {key: value.tolist() for key, value in loaded.items()} == {
+        key: value.tolist() for key, value in values.items()
+    }
