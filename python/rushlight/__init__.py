@@ -6,7 +6,7 @@ What a program needs at once (tensors and their operations) is here; subpackages
 """
 
 import importlib
-from math import e, inf, nan, pi  # noqa: F401
+from math import e, inf, nan, pi
 
 from rushlight import _C
 from rushlight._version import __version__
