@@ -6,6 +6,7 @@ What a program needs at once (tensors and their operations) is here; subpackages
 """
 
 import importlib
+from math import e, inf, nan, pi  # noqa: F401
 
 from rushlight import _C
 from rushlight._version import __version__
@@ -17,10 +18,6 @@ from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are wri
 
 _tensor.install()
 
-inf = float("inf")
-nan = float("nan")
-pi = 3.141592653589793
-e = 2.718281828459045
 newaxis = None
 
 _SUBPACKAGES = (
