@@ -29,7 +29,7 @@ def _identifier(target):
 def _parameter_rows(op, with_out):
     rows = []
     for p in op.signature.parameters:
-        rows.append((p.name.rstrip("_"), p.cxx.kind, p.optional, p.default is not None, p.keyword_only, p.length))
+        rows.append((p.name.rstrip("_"), p.cxx.kind, p.optional or p.default == "None", p.default is not None, p.keyword_only, p.length))
     if with_out:
         many = op.signature.returns == "tuple"
         rows.append(("out", "TensorList" if many else "Tensor", True, True, True, -1))
