@@ -1,6 +1,7 @@
 """Poolings that are combinations of other operations; `functional` exports them."""
 
 import rushlight
+from rushlight._ops import nn_functional as _table
 from rushlight.nn import functional as F
 from rushlight.nn._ntuple import _ntuple
 
@@ -220,37 +221,55 @@ def fractional_max_pool3d(
     )
 
 
-def max_pool1d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """max_pool1d that also gives where the maxima were."""
-    return F.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+# -- poolings of the op table, in the forms that torch gives them --------------------------------
 
 
-def max_pool2d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """max_pool2d that also gives where the maxima were."""
-    return F.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+def _max_pool(dims):
+    plain = getattr(_table, f"_max_pool{dims}d")
+    with_indices = getattr(_table, f"max_pool{dims}d_with_indices")
+
+    def max_pool(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    ):
+        pool = with_indices if return_indices else plain
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    max_pool.__name__ = max_pool.__qualname__ = f"max_pool{dims}d"
+    max_pool.__doc__ = f"Largest element of each {dims}-D window; with its place in its plane on request."
+    return max_pool
 
 
-def max_pool3d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """max_pool3d that also gives where the maxima were."""
-    return F.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+def _sizes(input, output_size, dims):
+    """One size for all dims, or one for each; None keeps the input's."""
+    sizes = _ntuple(dims)(output_size)
+    _check_spatial(input, dims, "adaptive pooling")
+    return [n if s is None else s for s, n in zip(sizes, input.shape[-dims:])]
 
 
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool1d that also gives where the maxima were."""
-    return F.adaptive_max_pool1d(input, output_size, True)
+def _adaptive_pools(dims):
+    def adaptive_avg_pool(input, output_size):
+        return _table._adaptive_avg_pool(input, _sizes(input, output_size, dims))
+
+    def adaptive_max_pool_with_indices(input, output_size, return_indices=False):
+        return _table._adaptive_max_pool(input, _sizes(input, output_size, dims))
+
+    def adaptive_max_pool(input, output_size, return_indices=False):
+        found = _table._adaptive_max_pool(input, _sizes(input, output_size, dims))
+        return tuple(found) if return_indices else found[0]
+
+    named = (
+        (adaptive_avg_pool, f"adaptive_avg_pool{dims}d", "Mean of each of output_size windows."),
+        (adaptive_max_pool_with_indices, f"adaptive_max_pool{dims}d_with_indices",
+         "Largest element of each of output_size windows, and its place in its plane."),
+        (adaptive_max_pool, f"adaptive_max_pool{dims}d", "Largest element of each of output_size windows."),
+    )  # fmt: skip
+    for function, name, doc in named:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = doc
+    return [function for function, _, _ in named]
 
 
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool2d that also gives where the maxima were."""
-    return F.adaptive_max_pool2d(input, output_size, True)
-
-
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool3d that also gives where the maxima were."""
-    return F.adaptive_max_pool3d(input, output_size, True)
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(d) for d in (1, 2, 3))
+adaptive_avg_pool1d, adaptive_max_pool1d_with_indices, adaptive_max_pool1d = _adaptive_pools(1)
+adaptive_avg_pool2d, adaptive_max_pool2d_with_indices, adaptive_max_pool2d = _adaptive_pools(2)
+adaptive_avg_pool3d, adaptive_max_pool3d_with_indices, adaptive_max_pool3d = _adaptive_pools(3)
