@@ -89,9 +89,11 @@ void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan
       loops.places.range(begin, end, start, [&](char* const* p, int64_t m) {
         for (int64_t i = 0; i < m; ++i) {
           char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
-          slice.range(0, slice.numel, both, [&](char* const* q, int64_t run) {
+          auto copy_run = [&](char* const* q, int64_t run) {
             copy_strided(size, q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
-          });
+          };
+          if (slice.ndim == 1) copy_run(both, slice.numel);
+          else slice.range(0, slice.numel, both, copy_run);
         }
       });
     });
@@ -128,9 +130,16 @@ void combine_places(const char* op_name, const std::vector<int64_t>& offsets, co
     using T = typename decltype(tag)::type;
     auto combine_run = [](char* to, int64_t to_step, const char* from, int64_t from_step,
                           int64_t m) {
+      constexpr Combine how = decltype(op_tag)::value;
+      if (to_step == sizeof(T) && from_step == sizeof(T)) {
+        T* y = reinterpret_cast<T*>(to);
+        const T* x = reinterpret_cast<const T*>(from);
+        for (int64_t i = 0; i < m; ++i) y[i] = combine<how>(y[i], x[i]);
+        return;
+      }
       for (int64_t i = 0; i < m; ++i) {
         T& y = *reinterpret_cast<T*>(to + i * to_step);
-        y = combine<decltype(op_tag)::value>(y, *reinterpret_cast<const T*>(from + i * from_step));
+        y = combine<how>(y, *reinterpret_cast<const T*>(from + i * from_step));
       }
     };
     // Threads share out the slice, never the places: those may coincide, and their order counts.

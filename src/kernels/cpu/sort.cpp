@@ -25,16 +25,19 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
   visit_items(input.dtype, n, [&](auto item) {
     using Item = decltype(item);
     int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n + 1));
-    lines.parallel_each(grain, [&](char* const* p) {
-      thread_local std::vector<Item> items;
-      items.resize(static_cast<size_t>(n));
-      load_items(input.dtype, p[1], in_step, n, descending, items.data());
-      choose(items);
-      for (int64_t i = 0; i < kept; ++i) {
-        int64_t place = items[static_cast<size_t>(i)].place();
-        *reinterpret_cast<int64_t*>(p[0] + i * index_step) = place;
-        if (values)
-          std::memcpy(p[2] + i * value_step, p[1] + place * in_step, static_cast<size_t>(size));
+    lines.parallel_runs(grain, [&](char* const* start, int64_t count) {
+      std::vector<Item> items(static_cast<size_t>(n));
+      for (int64_t line = 0; line < count; ++line) {
+        char* p[3];
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + line * lines.strides[k][0];
+        load_items(input.dtype, p[1], in_step, n, descending, items.data());
+        choose(items);
+        for (int64_t i = 0; i < kept; ++i) {
+          int64_t place = items[static_cast<size_t>(i)].place();
+          *reinterpret_cast<int64_t*>(p[0] + i * index_step) = place;
+          if (values)
+            std::memcpy(p[2] + i * value_step, p[1] + place * in_step, static_cast<size_t>(size));
+        }
       }
     });
   });

@@ -10,8 +10,13 @@ constexpr int64_t widest = 16;  // bytes of a complex128
 
 template <class T>
 void copy_typed(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  if (from_stride == 0 && to_stride == sizeof(T)) {
+    std::fill_n(reinterpret_cast<T*>(to), n, value);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
-    T value;
     std::memcpy(&value, from + i * from_stride, sizeof(T));
     std::memcpy(to + i * to_stride, &value, sizeof(T));
   }
