@@ -145,7 +145,7 @@ class LRScheduler:
         try:
             return self.get_lr()
         finally:
-            del self._get_lr_called_within_step
+            self._get_lr_called_within_step = False
 
     def _current_lrs(self):
         return [_copy(group["lr"]) for group in self.optimizer.param_groups]
@@ -463,13 +463,13 @@ class _MomentumMixin:
             raise ValueError(
                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
             )
-        self._use_beta1 = "betas" in defaults
+        self.use_beta1 = "betas" in defaults
 
     def _get_momentum(self, group):
-        return group["betas"][0] if self._use_beta1 else group["momentum"]
+        return group["betas"][0] if self.use_beta1 else group["momentum"]
 
     def _set_momentum(self, group, value):
-        if self._use_beta1:
+        if self.use_beta1:
             group["betas"] = (value, *group["betas"][1:])
         else:
             group["momentum"] = value
@@ -563,9 +563,10 @@ class CyclicLR(_MomentumMixin, LRScheduler):
     def state_dict(self):
         """Everything but the optimizer; an own scale_fn is saved only if it is an object."""
         state = super().state_dict()
-        custom = state.pop("_scale_fn_custom")
-        if custom is not None and not isinstance(custom, types.FunctionType):
-            state["_scale_fn_custom"] = custom.__dict__.copy()
+        custom = state["_scale_fn_custom"]
+        if custom is not None:
+            is_object = not isinstance(custom, types.FunctionType)
+            state["_scale_fn_custom"] = custom.__dict__.copy() if is_object else None
         return state
 
     def load_state_dict(self, state_dict):
