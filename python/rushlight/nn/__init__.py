@@ -1,5 +1,7 @@
 """Neural networks: layers, losses, start values and what they are built of."""
 
+import importlib
+
 from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn.modules import *  # noqa: F403
 from rushlight.nn.modules import __all__ as _layers
@@ -28,6 +30,12 @@ __all__ = [
     "utils",
 ]
 
+# These two files have the names of their functions: the functions are bound before anything else
+# imports the files and binds those.
+for _name in ("spectral_norm", "weight_norm"):
+    getattr(utils, _name)
+del _name
+
 
 def factory_kwargs(kwargs):
     """The `device`, `dtype` and `memory_format` in `kwargs` and in its `factory_kwargs`."""
@@ -47,8 +55,6 @@ def factory_kwargs(kwargs):
 
 def __getattr__(name):
     if name in ("attention", "grad", "parallel"):
-        import importlib
-
         return importlib.import_module(f"rushlight.nn.{name}")
     if name == "DataParallel":
         from rushlight.nn.parallel import DataParallel

@@ -80,10 +80,9 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal with this mean and standard deviation, restricted to [a, b].
-
-    One uniform draw per element, put through the inverse of the normal distribution function.
-    """
+    """Normal with this mean and standard deviation, restricted to [a, b], by rejection."""
+    if tensor.is_meta:
+        return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: mean {mean} is more than 2 std from [{a}, {b}]; the result may be "
@@ -92,17 +91,43 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         )
 
     def distribution(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
-    low = distribution((a - mean) / std)
-    high = distribution((b - mean) / std)
+    inside = distribution(b) - distribution(a)
     with rushlight.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        tensor.clamp_(min=a, max=b)
-        return tensor
+        if inside > 0.3:
+            return tensor.copy_(_reject_outside(tensor, mean, std, a, b, generator))
+        # So few normal draws would be inside that uniform ones are weighed instead.
+        return tensor.copy_(_reject_by_density(tensor, mean, std, a, b, generator))
+
+
+def _reject_outside(like, mean, std, a, b, generator):
+    """Normal draws, all of them repeated until the ones outside are inside."""
+    low, high = (like.new_tensor(bound).item() for bound in (a, b))  # as the dtype rounds them
+    result = rushlight.empty_like(like).normal_(mean, std, generator=generator)
+    while True:
+        outside = (result < low) | (result > high)
+        if not bool(outside.any()):
+            return result
+        again = rushlight.empty_like(like).normal_(mean, std, generator=generator)
+        result = rushlight.where(outside, again, result)
+
+
+def _reject_by_density(like, mean, std, a, b, generator):
+    """Uniform draws in [a, b], each kept with probability density / largest density."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    result = pending = None
+    while pending is None or bool(pending.any()):
+        drawn = rushlight.empty_like(like).uniform_(a, b, generator=generator)
+        log_density = ((drawn - mean) / std).pow(2) * -0.5 - peak
+        chance = rushlight.empty_like(like).uniform_(generator=generator).log()
+        rejected = chance > log_density
+        if pending is None:
+            result, pending = drawn, rejected
+        else:
+            result = rushlight.where(pending, drawn, result)
+            pending = pending & rejected
+    return result
 
 
 def constant_(tensor, val):

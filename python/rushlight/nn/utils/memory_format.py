@@ -1,0 +1,22 @@
+"""Memory formats of convolutions' weights."""
+
+from rushlight.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+
+
+def _convert(module, memory_format, kinds):
+    for child in module.modules():
+        if isinstance(child, kinds):
+            child.weight.data = child.weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """Put the weights of all 2D convolutions below `module` into a memory format."""
+    return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    """Put the weights of all 3D convolutions below `module` into a memory format."""
+    return _convert(module, memory_format, (Conv3d, ConvTranspose3d))

@@ -1,0 +1,138 @@
+"""Weights divided by their largest singular value, the older form with hooks."""
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn.modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from rushlight.nn.parameter import Parameter, UninitializedParameter
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+
+
+def as_matrix(weight, dim):
+    """The weight with `dim` as rows and everything else as columns."""
+    if dim != 0:
+        weight = weight.permute(dim, *(d for d in range(weight.dim()) if d != dim))
+    return weight.reshape(weight.size(0), -1)
+
+
+def output_dim(module):
+    """The dim of a weight that counts its outputs."""
+    transposed = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+    return 1 if isinstance(module, transposed) else 0
+
+
+class SpectralNorm:
+    """The hook that computes the weight before each forward."""
+
+    _version = 1  # version 1 holds v as a buffer, too
+
+    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+        if n_power_iterations <= 0:
+            raise ValueError(f"n_power_iterations: must be positive but got {n_power_iterations}")
+        self.name = name
+        self.dim = dim
+        self.n_power_iterations = n_power_iterations
+        self.eps = eps
+
+    def reshape_weight_to_matrix(self, weight):
+        return as_matrix(weight, self.dim)
+
+    def compute_weight(self, module, do_power_iteration):
+        weight = getattr(module, self.name + "_orig")
+        u = getattr(module, self.name + "_u")
+        v = getattr(module, self.name + "_v")
+        matrix = as_matrix(weight, self.dim)
+        if do_power_iteration:
+            with rushlight.no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(F.normalize(rushlight.mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(rushlight.mv(matrix, v), dim=0, eps=self.eps))
+            # The buffers change in the next forward; backward needs these values.
+            u, v = u.clone(), v.clone()
+        return weight / rushlight.dot(u, rushlight.mv(matrix, v))
+
+    def remove(self, module):
+        with rushlight.no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        delattr(module, self.name)
+        delattr(module, self.name + "_u")
+        delattr(module, self.name + "_v")
+        delattr(module, self.name + "_orig")
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module, inputs):
+        weight = self.compute_weight(module, do_power_iteration=module.training)
+        setattr(module, self.name, weight)
+
+    @staticmethod
+    def apply(module, name, n_power_iterations, dim, eps):
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, SpectralNorm) and hook.name == name:
+                raise RuntimeError(
+                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
+                )
+        hook = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"spectral_norm: parameter `{name}` is None")
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError("spectral_norm: run the lazy module's forward once first")
+        with rushlight.no_grad():
+            rows, columns = as_matrix(weight, dim).size()
+            u = F.normalize(weight.new_empty(rows).normal_(0, 1), dim=0, eps=eps)
+            v = F.normalize(weight.new_empty(columns).normal_(0, 1), dim=0, eps=eps)
+        delattr(module, name)
+        module.register_parameter(name + "_orig", weight)
+        setattr(module, name, weight.data)
+        module.register_buffer(name + "_u", u)
+        module.register_buffer(name + "_v", v)
+        module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        return hook
+
+
+class SpectralNormStateDictHook:
+    """Writes the version into the metadata of a state_dict."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.fn.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"spectral_norm: unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """Divide a weight by its largest singular value, estimated by power iteration.
+
+    `parametrizations.spectral_norm` is the newer form.
+
+    Args:
+        n_power_iterations: steps per forward in training.
+        eps: least norm.
+        dim: the dim of outputs; None finds it.
+
+    Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
+    """
+    dim = output_dim(module) if dim is None else dim
+    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
+    return module
+
+
+def remove_spectral_norm(module, name="weight"):
+    """Make the weight an ordinary parameter again."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            break
+    else:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    for key, hook in module._state_dict_hooks.items():
+        if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
+            del module._state_dict_hooks[key]
+            break
+    return module
