@@ -200,3 +200,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            data = self.data
+            memo[id(self)] = type(self)(
+                self.requires_grad, data.device, data.dtype, self.persistent
+            )
+        return memo[id(self)]

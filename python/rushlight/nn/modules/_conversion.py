@@ -106,7 +106,7 @@ def _shares_kind(param, changed):
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, memory_format=None):
     """(device, dtype, non_blocking, memory_format) from the arguments of `to`."""
     if copy is not None:
-        raise TypeError("Module.to: copy is not an argument of it")
+        raise RuntimeError("Module.to: does not take the argument copy")
     args = list(args)
     if args and isinstance(args[0], rushlight.Tensor):
         other = args.pop(0)

@@ -113,7 +113,7 @@ class Hardtanh(Module):
         self.max_val = max_val if max_value is None else max_value
         self.inplace = inplace
         if self.max_val <= self.min_val:
-            raise ValueError(
+            raise AssertionError(
                 f"Hardtanh: max_val ({self.max_val}) must be above min_val ({self.min_val})"
             )
 
