@@ -22,7 +22,7 @@ def manual_seed(seed):
         seed: any 64-bit integer; a negative one counts from 2**64.
 
     Example:
-        >>> rushlight.manual_seed(0)
+        >>> generator = rushlight.manual_seed(0)
         >>> rushlight.rand(1)
         tensor([0.4963])
     """

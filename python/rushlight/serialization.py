@@ -131,7 +131,9 @@ def load(
         RuntimeError: the file is no checkpoint, or needs a device that there is none of.
 
     Example:
+        >>> rushlight.save(model.state_dict(), "model.pt")
         >>> model.load_state_dict(rushlight.load("model.pt"))
+        <All keys matched successfully>
     """
     trusting = weights_only is False
     if trusting:

@@ -106,7 +106,7 @@ def allow_mutation_on_saved_tensors():
     Example:
         >>> with allow_mutation_on_saved_tensors():
         ...     y = x.exp()
-        ...     y.mul_(2)
+        ...     y = y.mul_(2)
         >>> y.sum().backward()
     """
     if getattr(_mutation_allowed, "active", False):

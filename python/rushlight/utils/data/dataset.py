@@ -58,9 +58,9 @@ class StackDataset(Dataset):
     """Samples are tuples (positional) or dicts (keywords) of the samples of several datasets.
 
     Example:
-        >>> pairs = StackDataset(image=images, text=texts)
+        >>> pairs = StackDataset(image=[1, 2], text=["one", "two"])
         >>> pairs[0]
-        {'image': ..., 'text': ...}
+        {'image': 1, 'text': 'one'}
     """
 
     def __init__(self, *args, **kwargs):
