@@ -32,20 +32,6 @@ class _Methods:
             result = func(*args, **(kwargs or {}))
             return result if func in _keeps_class() else _convert(result, cls)
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Accumulate the gradient of this tensor into the leaves it was computed from.
-
-        Args:
-            gradient: the gradient with respect to this tensor; not needed if it has one element.
-            retain_graph: keep what the graph has saved for another backward pass.
-            create_graph: record the gradients' computation, for higher derivatives.
-            inputs: accumulate into these tensors alone.
-        """
-        if _C._has_torch_function_unary(self):
-            options = {"gradient": gradient, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
-            return _C._handle_torch_function(Tensor.backward, (self,), (self,), options)
-        rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
     def __format__(self, spec):
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)
@@ -130,6 +116,9 @@ def install():
     """Give `Tensor` the methods of this module."""
     for name, member in vars(_Methods).items():
         if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
+            function = getattr(member, "__func__", member)
+            if callable(function):
+                function.__qualname__ = f"Tensor.{name}"
             setattr(Tensor, name, member)
 
 

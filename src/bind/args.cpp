@@ -77,6 +77,11 @@ bool is_scalar(PyObject* o) {
   return is_number(o) || (is_tensor(o) && tensor_of(o).dim() == 0 && !tensor_of(o).requires_grad());
 }
 
+bool is_list_kind(Kind kind) {
+  return kind == Kind::TensorList || kind == Kind::OptionalTensorList || kind == Kind::IntList || kind == Kind::FloatList ||
+         kind == Kind::BoolList;
+}
+
 bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
 
 template <class Fits>
@@ -150,17 +155,29 @@ bool Arguments::fit(const Call& call, std::string* why) {
       return false;
     }
     if (accept(p, slots_[i])) continue;
-    if (why && i < o.positional && !call.self)
-      explain(why, ": argument '", p.name, "' (position ", i + 1, ") must be ", kind_name(p.kind), ", not ",
-              type_name(slots_[i]));
-    else if (why && i < o.positional)
-      explain(why, ": argument '", p.name, "' (position ", i, ") must be ", kind_name(p.kind), ", not ",
-              type_name(slots_[i]));
-    else
-      explain(why, ": argument '", p.name, "' must be ", kind_name(p.kind), ", not ", type_name(slots_[i]));
+    if (why) *why = explain_type(i, call.self != nullptr);
     return false;
   }
   return true;
+}
+
+// ": argument 'size' (position 1) must be tuple of ints, but element 1 is str"
+std::string Arguments::explain_type(int i, bool is_method) const {
+  const Parameter& p = overload_->parameters[i];
+  std::ostringstream text;
+  text << ": argument '" << p.name << "'";
+  if (i < overload_->positional) text << " (position " << (is_method ? i : i + 1) << ")";
+  text << " must be " << kind_name(p.kind) << ", ";
+  PyObject* o = slots_[i];
+  if (is_list(o) && is_list_kind(p.kind)) {
+    text << "but holds (";
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o) && k < 8; ++k)
+      text << (k ? ", " : "") << type_name(PySequence_Fast_GET_ITEM(o, k));
+    text << ")";
+  } else {
+    text << "not " << type_name(o);
+  }
+  return text.str();
 }
 
 bool Arguments::place_keywords(const Call& call, std::string* why) {

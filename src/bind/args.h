@@ -102,6 +102,7 @@ class Arguments {
   bool accept(const Parameter& p, PyObject* o);
   bool accept_list(const Parameter& p, PyObject* o);
   bool accept_other_tensor(PyObject* o);
+  std::string explain_type(int i, bool is_method) const;
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
   [[noreturn]] void overflow(int i) const;

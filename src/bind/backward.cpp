@@ -1,8 +1,10 @@
 // _C.run_backward: the engine, called without the GIL.
 #include "autograd/engine.h"
+#include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
+#include "bind/registry.h"
 
 namespace rl::bind {
 
@@ -70,9 +72,51 @@ PyObject* run(PyObject*, PyObject* args) {
   });
 }
 
+// Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
+PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1},
+                                         {"gradient", Kind::Object, true, true, false, -1},
+                                         {"retain_graph", Kind::Bool, true, true, false, -1},
+                                         {"create_graph", Kind::Bool, false, true, false, -1},
+                                         {"inputs", Kind::Object, true, true, false, -1}};
+  static const Overload overloads[] = {{"backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)", parameters, 5, 5}};
+  static const Spec spec = {"backward", "Tensor.backward", overloads, 1};
+  return guarded([&]() -> PyObject* {
+    Arguments a;
+    if (a.parse(spec, self, args, count, names) < 0) return a.result();
+    const Tensor& t = tensor_of(self);
+    const bool create_graph = a.given(3) && a.boolean(3), keep_graph = a.boolean_or_none(2).value_or(create_graph);
+    if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() || t.is_meta()) {  // the general rules are in Python
+      Object function = import_attribute("rushlight.autograd", "backward");
+      Object gradient = Object::share(a.given(1) ? a.object(1) : Py_None), inputs = Object::share(a.given(4) ? a.object(4) : Py_None);
+      return PyObject_CallFunction(function.get(), "OOOOOO", self, gradient.get(), keep_graph ? Py_True : Py_False,
+                                   create_graph ? Py_True : Py_False, Py_None, inputs.get());
+    }
+    Tensor one = empty_like(t);
+    store_scalar(one.data<void>(), one.dtype(), Scalar(1.0));
+    TensorList roots{t}, grads{one};
+    {
+      WithoutGil released;
+      run_backward(roots, grads, keep_graph, create_graph, {}, true);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+void register_backward(Registry& registry) {
+  registry.method("backward", backward,
+                  "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+                  "Accumulate the gradient of this tensor into the leaves it was computed from.\n\n"
+                  "Args:\n"
+                  "    gradient: the gradient with respect to this tensor; not needed if it has one element.\n"
+                  "    retain_graph: keep what the graph has saved for another backward pass.\n"
+                  "    create_graph: record the gradients' computation, for higher derivatives.\n"
+                  "    inputs: accumulate into these tensors alone.");
+}
 
 void init_backward(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
 

@@ -139,11 +139,11 @@ bool fits(const Scalar& value) {
 
 void store_scalar(void* p, DType t, const Scalar& value) {
   check(!value.is_complex() || is_complex(t) || t == DType::Bool || value.to<complex128>().imag() == 0,
-        "value cannot be converted to type ", t, " without overflow");
+        "value cannot be converted to type ", name(t), " without overflow");
   visit_all("fill", t, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      check(fits<T>(value), "value cannot be converted to type ", t, " without overflow");
+      check(fits<T>(value), "value cannot be converted to type ", name(t), " without overflow");
     *static_cast<T*>(p) = value.to<T>();
   });
 }

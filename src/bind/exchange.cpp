@@ -351,7 +351,7 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
 
 // torch.from_dlpack(ext_tensor)
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"ext_tensor", Kind::Object, false, false, false, -1}};
+  static const Parameter parameters[] = {{"ext_tensor", Kind::Object, true, false, false, -1}};
   static const Overload overloads[] = {{"from_dlpack(ext_tensor)", parameters, 1, 1}};
   static const Spec spec = {"from_dlpack", "from_dlpack", overloads, 1};
   return guarded([&]() -> PyObject* {

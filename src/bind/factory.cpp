@@ -186,7 +186,7 @@ Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<
 
 namespace {
 
-constexpr Parameter data_parameter = {"data", Kind::Object, false, false, false, -1};
+constexpr Parameter data_parameter = {"data", Kind::Object, true, false, false, -1};
 constexpr Parameter dtype_parameter = {"dtype", Kind::DType, true, true, true, -1};
 constexpr Parameter device_parameter = {"device", Kind::Device, true, true, true, -1};
 constexpr Parameter grad_parameter = {"requires_grad", Kind::Bool, false, true, true, -1};
@@ -239,7 +239,7 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
 
 // torch.asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)
 PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"obj", Kind::Object, false, false, false, -1}, dtype_parameter, device_parameter, {"copy", Kind::Bool, true, true, true, -1}, grad_parameter};
+  static const Parameter parameters[] = {{"obj", Kind::Object, true, false, false, -1}, dtype_parameter, device_parameter, {"copy", Kind::Bool, true, true, true, -1}, grad_parameter};
   static const Overload overloads[] = {{"asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)", parameters, 5, 1}};
   static const Spec spec = {"asarray", "asarray", overloads, 1};
   return guarded([&]() -> PyObject* {
@@ -268,7 +268,7 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 }
 
 PyObject* make_from_numpy(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"ndarray", Kind::Object, false, false, false, -1}};
+  static const Parameter parameters[] = {{"ndarray", Kind::Object, true, false, false, -1}};
   static const Overload overloads[] = {{"from_numpy(ndarray)", parameters, 1, 1}};
   static const Spec spec = {"from_numpy", "from_numpy", overloads, 1};
   return guarded([&]() -> PyObject* {
@@ -280,7 +280,7 @@ PyObject* make_from_numpy(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 }
 
 PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"buffer", Kind::Object, false, false, false, -1}, {"dtype", Kind::DType, false, false, true, -1},
+  static const Parameter parameters[] = {{"buffer", Kind::Object, true, false, false, -1}, {"dtype", Kind::DType, false, false, true, -1},
                                          {"count", Kind::Int, false, true, true, -1}, {"offset", Kind::Int, false, true, true, -1}, grad_parameter};
   static const Overload overloads[] = {{"frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)", parameters, 5, 1}};
   static const Spec spec = {"frombuffer", "frombuffer", overloads, 1};

@@ -6,6 +6,8 @@
 
 namespace rl::bind {
 
+class Registry;
+
 // ---- nodes: node_type.cpp ----------------------------------------------------------------------------
 PyObject* wrap_node(Node* node);  // None for nullptr; the same object while that lives
 Node* to_node(PyObject* o);       // of a node object or the context of a Function; PythonError else
@@ -36,6 +38,7 @@ void init_function_type(PyObject* module, PyTypeObject* node_type);  // contexts
 
 // ---- the engine: backward.cpp ------------------------------------------------------------------------
 void init_backward(PyObject* module);
+void register_backward(Registry& registry);
 void init_source_tracing();  // source.cpp: the user's line, for errors
 
 // ---- elsewhere ---------------------------------------------------------------------------------------

@@ -243,7 +243,8 @@ Tensor scalar_like(const Tensor& t, const Scalar& value) {
 
 void assign(const Tensor& self, PyObject* index, PyObject* value) {
   bool number = is_number(value);
-  check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a torch.", self.dtype(), " tensor");
+  check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a tensor of ", name(self.dtype()));
+  check(!PyComplex_Check(value) || self.is_complex(), "value cannot be converted to type ", name(self.dtype()), " without overflow");
   Index found = read_index(self, index);
   if (found.advanced.empty()) {
     if (number) ops::fill_(found.view, to_scalar(value));
@@ -284,7 +285,7 @@ int contains(PyObject* self, PyObject* element) {
     PyObject* result = nullptr;
     if (may_override(self) && overrides_method("__contains__", {self, element}, result)) return result;
     check(is_tensor(element) || is_number(element),
-          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", type_name(element), ".");
+          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '", type_name(element), "'>.");
     Tensor value = is_tensor(element) ? tensor_of(element) : wrap_number(to_scalar(element));
     NoGradGuard guard;
     return wrap(item(ops::any(ops::eq(tensor_of(self), value))));

@@ -55,6 +55,7 @@ void init_module(PyObject* module) {
   register_tensor_methods(registry);
   register_factory(registry);
   register_exchange(registry);
+  register_backward(registry);
   register_all(registry);
   PyType_Modified(tensor_base_type);
 }

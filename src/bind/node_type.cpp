@@ -47,7 +47,10 @@ PyTypeObject* type_named(const std::string& name) {
 }
 
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", to_node(self)->name().c_str(), self);
+  return guarded([&] {
+    Node* node = is_context(self) ? node_of_context(self) : to_node(self);
+    return PyUnicode_FromFormat("<%s object at %p>", node ? node->name().c_str() : Py_TYPE(self)->tp_name, self);
+  });
 }
 
 PyObject* name(PyObject* self, PyObject*) {

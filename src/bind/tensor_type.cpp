@@ -162,7 +162,7 @@ PyGetSetDef dict_attribute[] = {{"__dict__", get_dict, set_dict, nullptr, nullpt
 
 PyObject* new_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    check_type(type != tensor_base_type, "cannot create '_TensorBase' instances: use Tensor");
+    check_type(PyType_IsSubtype(type, tensor_type), "cannot create '", type->tp_name, "' instances: derive from Tensor");
     return wrap_as(type, construct_legacy(args, kwargs));
   });
 }
