@@ -1,0 +1,204 @@
+#include <algorithm>
+
+#include "kernels/cpu/pooling.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+namespace {
+
+// 1 / what each window is divided by, for every output of a plane: a fixed divisor, or how many
+// elements the window counts.
+template <class C> Buffer<C> scales_of(const Planes& out, const SpanTable& counted, int64_t fixed) {
+  Buffer<C> scales(out.numel());
+  auto length = [](Span s) { return s.end - s.begin; };
+  C* next = scales.data();
+  for (int64_t z = 0; z < out.size[0]; ++z)
+    for (int64_t y = 0; y < out.size[1]; ++y)
+      for (int64_t x = 0; x < out.size[2]; ++x) {
+        int64_t n = length(counted[0][z]) * length(counted[1][y]) * length(counted[2][x]);
+        *next++ = C(1) / static_cast<C>(fixed ? fixed : n);
+      }
+  return scales;
+}
+
+template <class T>
+void mean_of_windows(const View& input, const View& out, int dims, const SpanTable& spans,
+                     const SpanTable& counted, int64_t divisor, int64_t work) {
+  using C = compute_t<T>;
+  Planes in(input, dims), to(out, dims);
+  Buffer<C> scales = scales_of<C>(to, counted, divisor);
+  in.parallel(to.numel() * work, [&](int64_t plane) {
+    const T* from = input.ptr<const T>() + in.offset(plane);
+    T* values = out.ptr<T>() + to.offset(plane);
+    for (int64_t z = 0; z < to.size[0]; ++z)
+      for (int64_t y = 0; y < to.size[1]; ++y)
+        for (int64_t x = 0; x < to.size[2]; ++x) {
+          Span depth = spans[0][z], rows = spans[1][y], cols = spans[2][x];
+          C sum = 0;
+          for (int64_t i = depth.begin; i < depth.end; ++i)
+            for (int64_t j = rows.begin; j < rows.end; ++j) {
+              const T* row = from + in.at(i, j, 0);
+              for (int64_t k = cols.begin; k < cols.end; ++k)
+                sum += static_cast<C>(row[k * in.step[2]]);
+            }
+          values[to.at(z, y, x)] = static_cast<T>(sum * scales[to.index(z, y, x)]);
+        }
+  });
+}
+
+template <class T>
+void spread_over_windows(const View& grad_out, const View& grad_input, int dims,
+                         const SpanTable& spans, const SpanTable& counted, int64_t divisor,
+                         int64_t work) {
+  using C = compute_t<T>;
+  Planes from(grad_out, dims), to(grad_input, dims);
+  Buffer<C> scales = scales_of<C>(from, counted, divisor);
+  to.parallel(to.numel() + from.numel() * work, [&](int64_t plane) {
+    Buffer<C> sums(to.numel());
+    std::fill(sums.data(), sums.data() + to.numel(), C(0));
+    const T* grads = grad_out.ptr<const T>() + from.offset(plane);
+    for (int64_t z = 0; z < from.size[0]; ++z)
+      for (int64_t y = 0; y < from.size[1]; ++y)
+        for (int64_t x = 0; x < from.size[2]; ++x) {
+          Span depth = spans[0][z], rows = spans[1][y], cols = spans[2][x];
+          C grad = static_cast<C>(grads[from.at(z, y, x)]) * scales[from.index(z, y, x)];
+          for (int64_t i = depth.begin; i < depth.end; ++i)
+            for (int64_t j = rows.begin; j < rows.end; ++j) {
+              C* row = sums.data() + to.index(i, j, 0);
+              for (int64_t k = cols.begin; k < cols.end; ++k) row[k] += grad;
+            }
+        }
+    T* out = grad_input.ptr<T>() + to.offset(plane);
+    to.store(sums.data(), out);
+  });
+}
+
+// mean_of_windows for float32 windows of one size.
+void pool_mean_f32(const View& input, const View& out, int dims, const SpanTable& counted,
+                   int64_t divisor, const Pool3& g) {
+  Planes in(input, dims), to(out, dims);
+  PlaneLoop windows(in, to, g);
+  int64_t outputs = to.numel();
+  Buffer<float> scales = scales_of<float>(to, counted, divisor);
+  parallel_for(0, in.count(), default_grain / (outputs * g.kernel_size()) + 1,
+               [&](int64_t begin, int64_t end) {
+                 Buffer<float> sums(outputs);
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   std::fill(sums.data(), sums.data() + outputs, 0.0f);
+                   sum_of_windows_f32(windows.loop, input.ptr<const float>() + in.offset(plane),
+                                      sums.data());
+                   for (int64_t i = 0; i < outputs; ++i) sums[i] *= scales[i];
+                   to.store(sums.data(), out.ptr<float>() + to.offset(plane));
+                 }
+               });
+}
+
+// Its gradient.
+void spread_mean_f32(const View& grad_out, const View& grad_input, int dims,
+                     const SpanTable& counted, int64_t divisor, const Pool3& g) {
+  Planes from(grad_out, dims), to(grad_input, dims);
+  PlaneLoop windows(to, from, g);
+  int64_t outputs = from.numel();
+  Buffer<float> scales = scales_of<float>(from, counted, divisor);
+  parallel_for(0, to.count(), default_grain / (to.numel() + outputs * g.kernel_size()) + 1,
+               [&](int64_t begin, int64_t end) {
+                 Buffer<float> grads(outputs);
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   const float* grad = grad_out.ptr<const float>() + from.offset(plane);
+                   float* out = grad_input.ptr<float>() + to.offset(plane);
+                   from.load(grad, grads.data());
+                   for (int64_t i = 0; i < outputs; ++i) grads[i] *= scales[i];
+                   to.fill(out, 0.0f);
+                   spread_over_windows_f32(windows.loop, grads.data(), out);
+                 }
+               });
+}
+
+// One window per plane, the whole of it: what stands at the end of most image classifiers.
+void global_mean_f32(const View& input, const View& out, int dims) {
+  Planes in(input, dims), to(out, dims);
+  in.parallel(in.numel(), [&](int64_t plane) {
+    float sum = 0;
+    sum_of_row_f32(input.ptr<const float>() + in.offset(plane), in.numel(), &sum);
+    out.ptr<float>()[to.offset(plane)] = sum / static_cast<float>(in.numel());
+  });
+}
+
+// The spans of average pooling: what is summed, and what is counted with the padding.
+struct AvgSpans {
+  SpanTable summed, counted;
+  AvgSpans(const View& input, const View& out, const PoolGeometry& geometry, bool count_include_pad)
+      : summed(Planes(out, geometry.dims), spans_of(input, geometry, false)),
+        counted(Planes(out, geometry.dims), spans_of(input, geometry, count_include_pad)) {}
+
+ private:
+  struct Of {
+    Planes in;
+    Pool3 g;
+    bool with_padding;
+    Span operator()(int dim, int64_t i) const {
+      int64_t begin = i * g.stride[dim] - g.padding[dim], size = in.size[dim];
+      int64_t end = std::min(begin + g.kernel[dim], size + g.padding[dim]);
+      return with_padding ? Span{begin, end}
+                          : Span{std::max<int64_t>(begin, 0), std::min(end, size)};
+    }
+  };
+  static Of spans_of(const View& input, const PoolGeometry& geometry, bool with_padding) {
+    return {Planes(input, geometry.dims), Pool3(geometry), with_padding};
+  }
+};
+
+}  // namespace
+
+void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,
+              bool count_include_pad, int64_t divisor_override) {
+  if (out.numel == 0) return;
+  AvgSpans spans(input, out, geometry, count_include_pad);
+  Pool3 g(geometry);
+  if (input.dtype == DType::Float32)
+    return pool_mean_f32(input, out, geometry.dims, spans.counted, divisor_override, g);
+  visit_floating("avg_pool", input.dtype, [&](auto tag) {
+    mean_of_windows<typename decltype(tag)::type>(input, out, geometry.dims, spans.summed,
+                                                  spans.counted, divisor_override, g.kernel_size());
+  });
+}
+
+void avg_pool_backward(const View& grad_out, const View& grad_input, const PoolGeometry& geometry,
+                       bool count_include_pad, int64_t divisor_override) {
+  if (grad_input.numel == 0) return;
+  AvgSpans spans(grad_input, grad_out, geometry, count_include_pad);
+  Pool3 g(geometry);
+  if (grad_input.dtype == DType::Float32)
+    return spread_mean_f32(grad_out, grad_input, geometry.dims, spans.counted, divisor_override, g);
+  visit_floating("avg_pool_backward", grad_input.dtype, [&](auto tag) {
+    spread_over_windows<typename decltype(tag)::type>(grad_out, grad_input, geometry.dims,
+                                                      spans.summed, spans.counted, divisor_override,
+                                                      g.kernel_size());
+  });
+}
+
+void adaptive_avg_pool(const View& input, const View& out, int dims) {
+  if (out.numel == 0) return;
+  Planes in(input, dims), to(out, dims);
+  SpanTable spans(to,
+                  [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
+  if (input.dtype == DType::Float32 && to.numel() == 1 && in.row_major())
+    return global_mean_f32(input, out, dims);
+  visit_floating("adaptive_avg_pool", input.dtype, [&](auto tag) {
+    mean_of_windows<typename decltype(tag)::type>(input, out, dims, spans, spans, 0,
+                                                  in.numel() / to.numel() + 1);
+  });
+}
+
+void adaptive_avg_pool_backward(const View& grad_out, const View& grad_input, int dims) {
+  if (grad_input.numel == 0) return;
+  Planes from(grad_out, dims), to(grad_input, dims);
+  SpanTable spans(
+      from, [&](int dim, int64_t i) { return adaptive_span(i, to.size[dim], from.size[dim]); });
+  visit_floating("adaptive_avg_pool_backward", grad_input.dtype, [&](auto tag) {
+    spread_over_windows<typename decltype(tag)::type>(grad_out, grad_input, dims, spans, spans, 0,
+                                                      4);
+  });
+}
+
+}  // namespace rl::kernels

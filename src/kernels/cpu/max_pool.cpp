@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cpu/pooling.h"
+#include "kernels/unfold.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+namespace {
+
+template <class T> constexpr T lowest() {
+  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+  else return std::numeric_limits<T>::lowest();
+}
+
+// A NaN wins over every number, and the last of several NaNs over the others.
+template <class T> bool beats(T x, T best) {
+  if constexpr (std::is_floating_point_v<T>) return x > best || x != x;
+  else return x > best;
+}
+
+template <class T>
+void max_of_windows(const View& input, const View& out, const View* indices, int dims,
+                    const SpanTable& spans, const int64_t* dilation, int64_t work) {
+  using C = compute_t<T>;
+  Planes in(input, dims), to(out, dims), places(indices ? *indices : out, dims);
+  in.parallel(to.numel() * work, [&](int64_t plane) {
+    const T* from = input.ptr<const T>() + in.offset(plane);
+    T* values = out.ptr<T>() + to.offset(plane);
+    int64_t* where = indices ? indices->ptr<int64_t>() + places.offset(plane) : nullptr;
+    for (int64_t z = 0; z < to.size[0]; ++z)
+      for (int64_t y = 0; y < to.size[1]; ++y)
+        for (int64_t x = 0; x < to.size[2]; ++x) {
+          Span depth = spans[0][z], rows = spans[1][y], cols = spans[2][x];
+          C best = lowest<C>();
+          int64_t best_at = in.index(depth.begin, rows.begin, cols.begin);
+          for (int64_t i = depth.begin; i < depth.end; i += dilation[0])
+            for (int64_t j = rows.begin; j < rows.end; j += dilation[1]) {
+              const T* row = from + in.at(i, j, 0);
+              int64_t first = in.index(i, j, 0);
+              for (int64_t k = cols.begin; k < cols.end; k += dilation[2]) {
+                C value = static_cast<C>(row[k * in.step[2]]);
+                bool better = beats(value, best);
+                best = better ? value : best;
+                best_at = better ? first + k : best_at;
+              }
+            }
+          values[to.at(z, y, x)] = static_cast<T>(best);
+          if (where) where[places.at(z, y, x)] = best_at;
+        }
+  });
+}
+
+// max_of_windows for float32 windows of one size.
+void pool_max_f32(const View& input, const View& out, const View* indices, int dims,
+                  const SpanTable& spans, const Pool3& g) {
+  Planes in(input, dims), to(out, dims), places(indices ? *indices : out, dims);
+  PlaneLoop windows(in, to, g);
+  int64_t outputs = to.numel();
+  Buffer<int32_t> first(outputs);  // where each window begins, the answer if all is -inf
+  for (int64_t z = 0, i = 0; z < to.size[0]; ++z)
+    for (int64_t y = 0; y < to.size[1]; ++y)
+      for (int64_t x = 0; x < to.size[2]; ++x, ++i)
+        first[i] =
+            static_cast<int32_t>(in.index(spans[0][z].begin, spans[1][y].begin, spans[2][x].begin));
+  parallel_for(0, in.count(), default_grain / (outputs * g.kernel_size()) + 1,
+               [&](int64_t begin, int64_t end) {
+                 Buffer<float> best(outputs);
+                 Buffer<int32_t> at(outputs);
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   std::fill(best.data(), best.data() + outputs, lowest<float>());
+                   std::copy(first.data(), first.data() + outputs, at.data());
+                   kernels::max_of_windows_f32(windows.loop,
+                                               input.ptr<const float>() + in.offset(plane),
+                                               best.data(), at.data());
+                   to.store(best.data(), out.ptr<float>() + to.offset(plane));
+                   if (indices)
+                     places.store(at.data(), indices->ptr<int64_t>() + places.offset(plane));
+                 }
+               });
+}
+
+template <class F> void visit_ordered(const char* op, DType t, F&& f) {
+  visit<float, double, half, bfloat16, int64_t, int32_t, int16_t, int8_t, uint8_t>(op, t, f);
+}
+
+// to = 0, then to[indices] += from, plane by plane. An index outside belongs to a window without
+// elements, whose gradient goes nowhere.
+template <class T>
+void add_at_indices(const View& from, const View& indices, const View& to, int dims) {
+  using C = compute_t<T>;
+  Planes source(from, dims), places(indices, dims), target(to, dims);
+  int64_t limit = target.numel();
+  bool in_place = std::is_same_v<T, C> && target.row_major();
+  target.parallel(limit + source.numel(), [&](int64_t plane) {
+    T* out = to.ptr<T>() + target.offset(plane);
+    Buffer<C> temporary(in_place ? 0 : limit);
+    C* sums = in_place ? reinterpret_cast<C*>(out) : temporary.data();
+    std::fill(sums, sums + limit, C(0));
+    const T* values = from.ptr<const T>() + source.offset(plane);
+    const int64_t* where = indices.ptr<const int64_t>() + places.offset(plane);
+    for (int64_t z = 0; z < source.size[0]; ++z)
+      for (int64_t y = 0; y < source.size[1]; ++y)
+        for (int64_t x = 0; x < source.size[2]; ++x) {
+          uint64_t at = static_cast<uint64_t>(where[places.at(z, y, x)]);
+          if (at < static_cast<uint64_t>(limit))
+            sums[at] += static_cast<C>(values[source.at(z, y, x)]);
+        }
+    if (!in_place) target.store(sums, out);
+  });
+}
+
+// to = 0, then to[indices] = from, plane by plane.
+template <class T>
+void put_at_indices(const View& from, const View& indices, const View& to, int dims) {
+  Planes source(from, dims), places(indices, dims), target(to, dims);
+  int64_t limit = target.numel();
+  target.parallel(limit + source.numel(), [&](int64_t plane) {
+    T* out = to.ptr<T>() + target.offset(plane);
+    target.fill(out, T(0));
+    const T* values = from.ptr<const T>() + source.offset(plane);
+    const int64_t* where = indices.ptr<const int64_t>() + places.offset(plane);
+    for (int64_t z = 0; z < source.size[0]; ++z)
+      for (int64_t y = 0; y < source.size[1]; ++y)
+        for (int64_t x = 0; x < source.size[2]; ++x) {
+          int64_t at = where[places.at(z, y, x)];
+          check(at >= 0 && at < limit, "max_unpool: found an invalid max index: ", at,
+                " (output volumes are of size ", target.size[1], "x", target.size[2], ")");
+          out[target.at_index(at)] = values[source.at(z, y, x)];
+        }
+  });
+}
+
+}  // namespace
+
+Dims pool_output_sizes(IntSpan input, const PoolGeometry& g, const char* op) {
+  int64_t lead = input.size() - g.dims;
+  check(lead == 1 || lead == 2, op, ": expected ", g.dims + 1, "D or ", g.dims + 2,
+        "D input, but got size ", input);
+  for (int64_t i = lead - 1; i < input.size(); ++i)
+    check(input[i] > 0, op,
+          ": expected input with non-zero size for non-batch dimensions, but got ", input);
+  Dims sizes(input);
+  for (int i = 0; i < g.dims; ++i) {
+    int64_t size = input[lead + i], k = g.kernel[i], s = g.stride[i], p = g.padding[i];
+    int64_t d = g.dilation[i];
+    check(k > 0, op, ": kernel size should be greater than zero, but got ", k);
+    check(s > 0, op, ": stride should be greater than zero, but got ", s);
+    check(d > 0, op, ": dilation should be greater than zero, but got ", d);
+    check(p >= 0, op, ": pad must be non-negative, but got pad: ", p);
+    check(std::max({k, s, d}) <= INT32_MAX, op, ": kernel size, stride or dilation is too large");
+    check(p <= k / 2, op, ": pad should be at most half of kernel size, but got pad ", p,
+          " and kernel size ", k);
+    int64_t room = size + 2 * p - d * (k - 1) - 1;
+    int64_t count = (room >= 0 ? room / s : -((s - 1 - room) / s)) + 1;
+    if (g.ceil_mode) {
+      count = (room >= 0 ? (room + s - 1) / s : -(-room / s)) + 1;
+      if ((count - 1) * s >= size + p) --count;  // the last window must start inside
+    }
+    check(count >= 1, op, ": given input size ", input, ", calculated output size ", count,
+          " along spatial dimension ", i, " is too small");
+    sizes[lead + i] = count;
+  }
+  return sizes;
+}
+
+void max_pool(const View& input, const View& out, const View* indices,
+              const PoolGeometry& geometry) {
+  if (out.numel == 0) return;
+  Pool3 g(geometry);
+  Planes in(input, geometry.dims);
+  SpanTable spans(Planes(out, geometry.dims), [&](int dim, int64_t i) {
+    int64_t begin = i * g.stride[dim] - g.padding[dim], d = g.dilation[dim];
+    int64_t end = std::min(begin + (g.kernel[dim] - 1) * d + 1, in.size[dim]);
+    if (begin < 0) begin += (-begin + d - 1) / d * d;
+    return Span{begin, end};
+  });
+  if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX)
+    return pool_max_f32(input, out, indices, geometry.dims, spans, g);
+  visit_ordered("max_pool", input.dtype, [&](auto tag) {
+    max_of_windows<typename decltype(tag)::type>(input, out, indices, geometry.dims, spans,
+                                                 g.dilation, g.kernel_size());
+  });
+}
+
+void adaptive_max_pool(const View& input, const View& out, const View& indices, int dims) {
+  if (out.numel == 0) return;
+  Planes in(input, dims), to(out, dims);
+  SpanTable spans(to,
+                  [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
+  constexpr int64_t dense[3] = {1, 1, 1};
+  visit_ordered("adaptive_max_pool", input.dtype, [&](auto tag) {
+    max_of_windows<typename decltype(tag)::type>(input, out, &indices, dims, spans, dense,
+                                                 in.numel() / to.numel() + 1);
+  });
+}
+
+void max_pool_backward(const View& grad_out, const View& indices, const View& grad_input,
+                       int dims) {
+  if (grad_input.numel == 0) return;
+  visit_floating("max_pool_backward", grad_input.dtype, [&](auto tag) {
+    add_at_indices<typename decltype(tag)::type>(grad_out, indices, grad_input, dims);
+  });
+}
+
+void max_unpool(const View& input, const View& indices, const View& out, int dims) {
+  if (out.numel == 0) return;
+  visit_ordered("max_unpool", out.dtype, [&](auto tag) {
+    put_at_indices<typename decltype(tag)::type>(input, indices, out, dims);
+  });
+}
+
+}  // namespace rl::kernels

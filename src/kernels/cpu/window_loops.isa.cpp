@@ -1,0 +1,90 @@
+#include "kernels/window_loops.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// Calls row(output offset, plane offset, plane index, outputs) for every row of outputs and every
+// window element that lies inside the plane there.
+template <class Row> void for_rows(const WindowLoop& w, Row&& row) {
+  for (int64_t kz = 0; kz < w.kernel[0]; ++kz)
+    for (int64_t ky = 0; ky < w.kernel[1]; ++ky)
+      for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+        OutputRange depth = w.inside[0][kz], rows = w.inside[1][ky], cols = w.inside[2][kx];
+        if (cols.begin == cols.end) continue;
+        int64_t x = cols.begin * w.stride[2] + kx * w.dilation[2] - w.padding[2];
+        for (int64_t oz = depth.begin; oz < depth.end; ++oz)
+          for (int64_t oy = rows.begin; oy < rows.end; ++oy) {
+            int64_t z = oz * w.stride[0] + kz * w.dilation[0] - w.padding[0];
+            int64_t y = oy * w.stride[1] + ky * w.dilation[1] - w.padding[1];
+            row((oz * w.out_size[1] + oy) * w.out_size[2] + cols.begin,
+                z * w.step[0] + y * w.step[1] + x * w.step[2],
+                z * w.index_step[0] + y * w.index_step[1] + x * w.index_step[2],
+                cols.end - cols.begin);
+          }
+      }
+}
+
+// f(i, x[i * step]) for i < n, compiled apart for the steps that have quick loads.
+template <class F> void strided(const float* __restrict x, int64_t step, int64_t n, F&& f) {
+  if (step == 1)
+    for (int64_t i = 0; i < n; ++i) f(i, x[i]);
+  else if (step == 2)
+    for (int64_t i = 0; i < n; ++i) f(i, x[2 * i]);
+  else
+    for (int64_t i = 0; i < n; ++i) f(i, x[i * step]);
+}
+
+// Not with vector scatters: they take three times as long.
+__attribute__((optimize("no-tree-vectorize"))) void add_strided(const float* values, float* sums,
+                                                                int64_t step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i * step] += values[i];
+}
+
+}  // namespace
+
+void max_of_windows_f32(const WindowLoop& w, const float* plane, float* best, int32_t* at) {
+  int64_t step = w.stride[2] * w.step[2];
+  int32_t index_step = static_cast<int32_t>(w.stride[2] * w.index_step[2]);
+  for_rows(w, [&](int64_t out, int64_t in, int64_t index, int64_t n) {
+    float* __restrict value = best + out;
+    int32_t* __restrict place = at + out;
+    int32_t first = static_cast<int32_t>(index);
+    strided(plane + in, step, n, [&](int64_t i, float x) {
+      bool better = (x > value[i]) | (x != x);
+      value[i] = better ? x : value[i];
+      place[i] = better ? first + static_cast<int32_t>(i) * index_step : place[i];
+    });
+  });
+}
+
+void sum_of_windows_f32(const WindowLoop& w, const float* plane, float* sums) {
+  for_rows(w, [&](int64_t out, int64_t in, int64_t, int64_t n) {
+    float* __restrict sum = sums + out;
+    strided(plane + in, w.stride[2] * w.step[2], n, [&](int64_t i, float x) { sum[i] += x; });
+  });
+}
+
+void spread_over_windows_f32(const WindowLoop& w, const float* values, float* plane) {
+  int64_t step = w.stride[2] * w.step[2];
+  for_rows(w, [&](int64_t out, int64_t in, int64_t, int64_t n) {
+    const float* __restrict value = values + out;
+    float* __restrict sum = plane + in;
+    if (step == 1)
+      for (int64_t i = 0; i < n; ++i) sum[i] += value[i];
+    else add_strided(value, sum, step, n);
+  });
+}
+
+void sum_of_row_f32(const float* values, int64_t n, float* sum) {
+  float parts[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int lane = 0; lane < 16; ++lane) parts[lane] += values[i + lane];
+  float total = 0;
+  for (; i < n; ++i) total += values[i];
+  for (int half = 8; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) parts[lane] += parts[lane + half];
+  *sum = total + parts[0];
+}
+
+}  // namespace rl::kernels::RL_ISA
