@@ -1,5 +1,5 @@
 """Activation functions."""
-from ops.schema import FLOATING, REAL, composite, elementwise
+from ops.schema import COMPLEX, FLOATING, REAL, composite, elementwise
 
 elementwise("relu(input: Tensor)", "maximum(input, 0)", dtypes=REAL, inplace=True, out=False, doc="max(input, 0).",
             grad={"input": "where(out > 0, grad, 0)"})
@@ -22,8 +22,8 @@ elementwise("gelu_tanh(input: Tensor)",
                 "grad * (0.5 * (1 + tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input))) + "
                 "0.5 * input * (1 - square(tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input)))) * "
                 "0.79788456080286535588 * (1 + 0.134145 * input * input))"})
-elementwise("silu(input: Tensor)", "input * sigmoid(input)", dtypes=FLOATING, names=(), inplace=True, doc="input * sigmoid(input).",
-            grad={"input": "grad * sigmoid(input) * (1 + input * (1 - sigmoid(input)))"})
+elementwise("silu(input: Tensor)", "input * sigmoid(input)", dtypes=FLOATING | COMPLEX, names=(), inplace=True, doc="input * sigmoid(input).",
+            grad={"input": "grad * conj(sigmoid(input) * (1 + input * (1 - sigmoid(input))))"})
 elementwise("mish(input: Tensor)", "input * tanh(log1pexp(input))", dtypes=FLOATING, names=(), inplace=True,
             doc="input * tanh(softplus(input)).",
             grad={"input": "grad * (tanh(softplus(input)) + input * sigmoid(input) * (1 - square(tanh(softplus(input)))))"})
@@ -56,12 +56,13 @@ elementwise("prelu_kernel(input: Tensor, weight: Tensor)", "where(input > 0, inp
 for _name, _arguments, _pass in (
         ("relu", "", ""), ("leaky_relu", "negative_slope: float = 0.01, ", ", negative_slope"),
         ("elu", "alpha: float = 1.0, ", ", alpha"), ("silu", "", ""), ("mish", "", ""), ("hardsigmoid", "", ""), ("hardswish", "", ""),
-        ("hardtanh", "min_val: float = -1.0, max_val: float = 1.0, ", ", min_val, max_val"),
         ("threshold", "threshold: float, value: float, ", ", threshold, value")):
     composite(f"functional_{_name}(input: Tensor, {_arguments}inplace: bool = False)",
               f"{_name}_(input{_pass}) if inplace else {_name}(input{_pass})", names=(f"nn.functional.{_name}",),
               doc=f"{_name}, in place if asked.")
 composite("relu6(input: Tensor, inplace: bool = False)", "hardtanh_(input, 0, 6) if inplace else hardtanh(input, 0, 6)",
           names=("nn.functional.relu6",), doc="input limited to [0, 6].")
-composite("gelu(input: Tensor, *, approximate: str = 'none')", names=("nn.functional.gelu",),
+composite("gelu(input: Tensor, *, approximate: str = 'none')", names=("nn.functional.gelu",), out=True,
           doc="input times the normal distribution function of input; approximate='tanh' for the older formula.")
+composite("functional_hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False)",
+          names=("nn.functional.hardtanh",), doc="input limited to [min_val, max_val].")

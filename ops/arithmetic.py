@@ -29,12 +29,11 @@ elementwise("sgn(input: Tensor)", "sgn(input)", dtypes=ALL - BOOL,
 elementwise("square(input: Tensor)", "input * input", dtypes=NUMERIC, doc="Square of each element.",
             grad={"input": "grad * conj(2 * input)"}, inplace=True, ref="numpy.square")
 
-for _name, _sign in (("eq", "=="), ("ne", "!=")):
+for _name, _sign, _alias in (("eq", "==", "eq"), ("ne", "!=", "not_equal"), ("lt", "<", "less"), ("le", "<=", "less_equal"),
+                             ("gt", ">", "greater"), ("ge", ">=", "greater_equal")):
     elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", result="bool", inplace=True,
-                doc=f"input {_sign} other, element by element.")
-for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
-    elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", result="bool",
-                dtypes=REAL | BOOL, inplace=True, doc=f"input {_sign} other, element by element.")
+                dtypes=ALL if _sign in ("==", "!=") else REAL | BOOL, doc=f"input {_sign} other, element by element.",
+                names=tuple(f"{_place}.{_n}" for _n in dict.fromkeys((_name, _alias)) for _place in ("torch", "Tensor")))
 for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", "^")):
     elementwise(f"{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other", dtypes=INTEGRAL | BOOL,
                 inplace=True, doc=f"input {_sign} other, bit by bit.", grad="integers have no gradient")
@@ -53,9 +52,11 @@ elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
 elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, names=(),
             inplace=True, doc="Quotient rounded down.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
-elementwise("remainder(input: Tensor | Number, other: Tensor | Number)", "remainder(input, other)", dtypes=REAL, inplace=True,
+elementwise("remainder(input: Tensor, other: Tensor | Number)", "remainder(input, other)", dtypes=REAL, inplace=True,
             doc="Remainder with the sign of other.", ref="numpy.remainder",
             grad={"input": "grad", "other": "neg(grad * floor_division(input, other))"})
+composite("remainder__number(input: Scalar, other: Tensor)", "remainder(wrap_number(input), other)", doc="Remainder with the sign of other.",
+          names=("torch.remainder",))
 elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)", dtypes=REAL, inplace=True,
             doc="Remainder with the sign of input.", ref="numpy.fmod",
             grad={"input": "grad", "other": "neg(grad * trunc_divide(input, other))"})

@@ -25,7 +25,7 @@ for _name, _product, _doc in (("addmm", "mm(mat1, mat2)", "mat1: Tensor, mat2: T
     composite(f"{_name}(input: Tensor, {_doc}, *, beta: Scalar = 1, alpha: Scalar = 1)",
               f"added_product(input, {_product}, beta, alpha)", inplace=True, out=True,
               doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")
-kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",),
+kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
        doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
        grad={"input": "linear_backward_input(grad, weight)", "weight": "linear_backward_weight(grad, input, dim_of(weight))",
              "bias": "grad"})

@@ -40,4 +40,4 @@ for _d in (1, 2, 3):
               "avg_pool_kernel(input, kernel_size, or_else(stride, kernel_size), padding, ceil_mode, count_include_pad, "
               + ("checked_divisor(divisor_override)" if _d > 1 else "0") + ")",
               names=(f"nn.functional.avg_pool{_d}d", "torch.avg_pool1d") if _d == 1 else (f"nn.functional.avg_pool{_d}d",),
-              doc=f"Mean of each {_d}-D window.")
+              doc=f"Mean of each {_d}-D window.", out=_d > 1)

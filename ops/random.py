@@ -46,12 +46,15 @@ composite(f"randint_like(input: Tensor, high: int, *, {_OPTIONS}, memory_format:
 composite(f"randint_like__low(input: Tensor, low: int, high: int, *, {_OPTIONS}, memory_format: memory_format = None)",
           names=("torch.randint_like",), doc="Random whole numbers of [low, high), in input's shape and dtype.")
 composite(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True, doc="A random permutation of 0 ... n - 1.")
-composite("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
-          doc="Normal numbers, a mean and a deviation for each.")
-composite("normal__std(mean: Tensor, std: float = 1, *, generator: Generator = None)", names=("torch.normal",), out=True,
-          doc="Normal numbers, a mean for each.")
-composite("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
-          doc="Normal numbers, a deviation for each.")
+kernel("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
+          doc="Normal numbers, a mean and a deviation for each.",
+          grad={"mean": "zeros_like(grad)", "std": "zeros_like(grad)"})
+kernel("normal__std(mean: Tensor, std: float = 1, *, generator: Generator = None)", names=("torch.normal",), out=True,
+          doc="Normal numbers, a mean for each.",
+          grad={"mean": "zeros_like(grad)"})
+kernel("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
+          doc="Normal numbers, a deviation for each.",
+          grad={"std": "zeros_like(grad)"})
 composite(f"normal__size(mean: float, std: float, size: list[int], *, {_OPTIONS})", names=("torch.normal",), out=True,
           doc="Normal numbers.")
 kernel("standard_gamma(input: Tensor, generator: Generator = None)", names=("torch._standard_gamma",),

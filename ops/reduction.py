@@ -10,7 +10,7 @@ kernel("sum__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False,
 kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
        grad={"input": f"where(isnan(input), 0, {_SPREAD})"})
-kernel("mean(input: Tensor, *, dtype: dtype = None)", doc="Mean of all elements.", ref="numpy.mean",
+kernel("mean(input: Tensor, *, dtype: dtype = None)", out=True, doc="Mean of all elements.", ref="numpy.mean",
        grad={"input": "expand(grad, sizes(input)) / numel(input)"})
 kernel("mean__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
        doc="Mean over the given dims.", grad={"input": f"{_SPREAD} / count_reduced(sizes(input), dims_or_all(dim))"})

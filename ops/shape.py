@@ -78,6 +78,7 @@ for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
     composite(f"{_name}__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
               f"tensor_split(input, indices_or_sections, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
 composite("narrow(input: Tensor, dim: int, start: int, length: int)", doc="`length` elements of a dim from `start`.")
+composite("narrow__tensor(input: Tensor, dim: int, start: Tensor, length: int)", doc="`length` elements of a dim from `start`.")
 composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1])",
           names=("torch.movedim", "Tensor.movedim", "torch.moveaxis", "Tensor.moveaxis"), doc="Moves dims to other places.")
 composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",), doc="Copies laid side by side, `repeats` along each dim.")

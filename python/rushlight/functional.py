@@ -79,7 +79,6 @@ def meshgrid(*tensors, indexing=None):
         one[i] = t.numel()
         grids.append(t.reshape(one).expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

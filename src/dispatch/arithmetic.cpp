@@ -35,6 +35,12 @@ Tensor clamp(const Tensor& input, const Tensor& min, const Tensor& max) {
   return min.defined() ? clamp_range(input, min, max) : clamp_max(input, max);
 }
 
+Tensor functional_hardtanh(const Tensor& input, double min_val, double max_val, bool inplace) {
+  check_value(min_val <= max_val, "hardtanh: min_val cannot be greater than max_val, got ", min_val, " and ", max_val);
+  check(input.dtype() != DType::Bool, "hardtanh: Bool inputs not supported for hardtanh");
+  return inplace ? hardtanh_(input, min_val, max_val) : hardtanh(input, min_val, max_val);
+}
+
 Tensor gelu(const Tensor& input, const std::string& approximate) {
   check(approximate == "none" || approximate == "tanh", "gelu: approximate argument must be either none or tanh, got ", approximate);
   return approximate == "none" ? gelu_erf(input) : gelu_tanh(input);

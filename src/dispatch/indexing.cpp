@@ -148,8 +148,12 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
 
 namespace {
 
-void check_index_dtype(const Tensor& index, const char* op) {
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op, "(): Expected dtype int32/int64 for index, got ", index.dtype());
+// The index as int64 or int32, which the kernels read.
+Tensor readable_index(const Tensor& index, const char* op) {
+  if (index.dtype() == DType::UInt8) return to_dtype(index, DType::Int64);
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op, "(): Expected dtype int32/int64/uint8 for index, got ",
+        index.dtype());
+  return index;
 }
 
 // index must fit into `outer` in every dim but `dim`.
@@ -161,10 +165,10 @@ void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bo
           index.sizes(), " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
 }
 
-Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, kernels::Combine how,
+Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given, const Tensor& src, kernels::Combine how,
                  bool include_self = true) {
   int64_t d = wrap_dim(dim, input.dim(), op);
-  check_index_dtype(index, op);
+  Tensor index = readable_index(given, op);
   Tensor out = clone(input);
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, op, "self");
@@ -182,9 +186,9 @@ Tensor number_like(const Tensor& input, const Scalar& value, IntSpan sizes) {
 
 }  // namespace
 
-Tensor gather(const Tensor& input, int64_t dim, const Tensor& index, bool) {
+Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool) {
   int64_t d = wrap_dim(dim, input.dim(), "gather");
-  check_index_dtype(index, "gather");
+  Tensor index = readable_index(given, "gather");
   Tensor out = rl::empty(index.sizes(), options(input));
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, "gather", "input");

@@ -158,21 +158,6 @@ Tensor randperm(int64_t n, Generator* generator, std::optional<DType> dtype, Lay
                   [&](const View& v) { kernels::randperm(v, chosen(generator)); });
 }
 
-Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
-  check(!std.is_complex(), "normal expects standard deviation to be non-complex");
-  check(std.numel() == 0 || std.is_meta() || *to_dtype(amin(std), DType::Float64).data<double>() >= 0, "normal expects all elements of std >= 0.0");
-  Tensor drawn = rl::empty(broadcast_sizes(mean.sizes(), std.sizes(), "normal"), options(mean));
-  normal_(drawn, 0, 1, generator);
-  return unrecorded([&] { return drawn * std + mean; });
-}
-Tensor normal(const Tensor& mean, double std, Generator* generator) {
-  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
-  Tensor drawn = normal_(rl::empty_like(mean), 0, std, generator);
-  return unrecorded([&] { return drawn + mean; });
-}
-Tensor normal(double mean, const Tensor& std, Generator* generator) {
-  return normal(full_like(std, Scalar(mean)), std, generator);
-}
 Tensor normal(double mean, double std, const Dims& size, Generator* generator, std::optional<DType> dtype, LayoutArgument,
               std::optional<Device> device, bool requires_grad, bool) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);
@@ -190,6 +175,22 @@ Tensor dropout(const Tensor& input, double p, bool train) {
 }  // namespace ops
 
 namespace impl {
+
+Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
+  check(!std.is_complex(), "normal expects standard deviation to be non-complex");
+  check(std.numel() == 0 || std.is_meta() || *ops::to_dtype(ops::amin(std), DType::Float64).data<double>() >= 0, "normal expects all elements of std >= 0.0");
+  Tensor drawn = rl::empty(broadcast_sizes(mean.sizes(), std.sizes(), "normal"), options(mean));
+  ops::normal_(drawn, 0, 1, generator);
+  return drawn * std + mean;
+}
+Tensor normal(const Tensor& mean, double std, Generator* generator) {
+  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  Tensor drawn = ops::normal_(rl::empty_like(mean), 0, std, generator);
+  return drawn + mean;
+}
+Tensor normal(double mean, const Tensor& std, Generator* generator) {
+  return normal(ops::full_like(std, Scalar(mean)), std, generator);
+}
 
 Tensor bernoulli(const Tensor& input, Generator* generator) {
   check_floating(input, "bernoulli");

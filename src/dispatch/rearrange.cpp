@@ -86,6 +86,11 @@ Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) {
   return slice(input, d, from, from + length, 1);
 }
 
+Tensor narrow(const Tensor& input, int64_t dim, const Tensor& start, int64_t length) {
+  check(start.dim() == 0 && is_integral(start.dtype()), "narrow: start must be an 0-dim integral Tensor.");
+  return narrow(input, dim, *to_dtype(start, DType::Int64).data<int64_t>(), length);
+}
+
 Tensor movedim(const Tensor& input, const Dims& source, const Dims& destination) {
   check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
         " dims) should contain the same number of dims as destination (", destination, " dims)");

@@ -101,11 +101,15 @@ Tensor prod(const Tensor& input, int64_t dim, bool keepdim, std::optional<DType>
 
 Tensor amax(const Tensor& input, const Dims& dim, bool keepdim) {
   check_real(input, "amax");
+  check(input.numel() > 0 || !dim.empty(), "amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the 'dim' argument.");
   check_not_empty(input, dim, "amax");
   return reduce("amax", input, dim, keepdim, input.dtype(), kernels::amax);
 }
 Tensor amin(const Tensor& input, const Dims& dim, bool keepdim) {
   check_real(input, "amin");
+  check(input.numel() > 0 || !dim.empty(), "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the 'dim' argument.");
   check_not_empty(input, dim, "amin");
   return reduce("amin", input, dim, keepdim, input.dtype(), kernels::amin);
 }

@@ -320,6 +320,7 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
   }
   check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts, ", dims: ", dims);
   Dims wrapped;
+  check_index(input.dim() > 0, "roll: Dimension specified as ", dims[0], " but tensor has no dimensions");
   for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
   if (input.numel() == 0 || input.dim() == 0) return clone(input);
   Tensor out = rl::empty(input.sizes(), options(input));
