@@ -370,7 +370,8 @@ Dims Arguments::integers(int i) const {
     dims[k] = PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows) : to_int64(member);
     if (__builtin_expect(overflows, 0)) overflow(i);
   }
-  return dims;
+  int64_t length = overload_->parameters[i].length;
+  return n == 1 && length > 1 ? Dims(length, dims[0]) : dims;
 }
 std::optional<Dims> Arguments::integers_or_none(int i) const {
   return given(i) ? std::optional<Dims>(integers(i)) : std::nullopt;

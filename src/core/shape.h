@@ -26,7 +26,10 @@ struct IntSpan {
   const int64_t* end() const { return data_ + size_; }
   int64_t operator[](int64_t i) const { return data_[i]; }
   bool operator==(IntSpan other) const {
-    return size_ == other.size_ && (size_ == 0 || std::memcmp(data_, other.data_, 8 * size_) == 0);
+    if (size_ != other.size_) return false;
+    for (int64_t i = 0; i < size_; ++i)  // shapes are short: a call of memcmp costs more
+      if (data_[i] != other.data_[i]) return false;
+    return true;
   }
   bool operator!=(IntSpan other) const { return !(*this == other); }
 };

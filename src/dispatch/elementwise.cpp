@@ -1,5 +1,7 @@
 #include "dispatch/elementwise.h"
 
+#include <cstring>
+
 #include "kernels/copy.h"
 
 namespace rl {
@@ -62,11 +64,51 @@ bool one_run(const Tensor& out, const Tensor* const* inputs, int count, DType co
 }
 
 constexpr int64_t serial_limit = 16384;
+constexpr int64_t number_limit = 256;  // elements up to which a number is spread over a buffer here
+
+bool plain(const TensorImpl* t, DType dtype) {
+  return t->dtype == dtype && t->contiguous && !t->wrapped_number && t->data;
+}
+
+// Small contiguous operands of one shape and dtype, beside numbers of that dtype: no promotion, no broadcast, one
+// call of the loop. Undefined where the case is another one; most calls of small programs end here.
+Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, int count, const Scalar* numbers,
+                 const Tensor& given) {
+  const TensorImpl* first = inputs[0]->impl();
+  DType dtype = first->dtype;
+  if (!plain(first, dtype) || first->numel > serial_limit || is_reduced(dtype)) return {};
+  if (type == LoopType::Float && is_integral_or_bool(dtype)) return {};
+  if (given.defined() && (given.impl() != first || type == LoopType::Bool || type == LoopType::Real)) return {};
+  alignas(64) char buffers[2][number_limit * 8];
+  int used = 0;
+  void* operands[kernels::max_loop_inputs + 1];
+  operands[1] = first->data;
+  for (int k = 1; k < count; ++k) {
+    const TensorImpl* t = inputs[k]->impl();
+    if (!plain(t, dtype)) return {};
+    operands[k + 1] = t->data;
+    if (t->sizes == first->sizes) {
+      if (given.defined() && t->storage == first->storage && t->data != first->data) return {};
+      continue;
+    }
+    if (!t->sizes.empty() || first->numel > number_limit || used == 2 || itemsize(dtype) > 8) return {};
+    char* spread = buffers[used++];
+    operands[k + 1] = spread;
+    int64_t size = itemsize(dtype);
+    for (int64_t i = 0; i < first->numel; ++i) std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
+  }
+  kernels::StripFunction function = kernels::find_strip(loop, dtype);
+  Tensor out = given.defined() ? given : empty_beside(*first, kernels::loop_result_dtype(loop_result(type), dtype));
+  operands[0] = out.impl()->data;
+  function(first->numel, operands, numbers);
+  return out;
+}
 
 }  // namespace
 
 Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count, const Scalar* numbers,
                        const Tensor& given) {
+  if (Tensor quick = run_small(loop, type, inputs, count, numbers, given)) return quick;
   DType common = common_dtype(type, inputs, count);
   DType compute = compute_dtype(common);
   LoopResult result = loop_result(type);

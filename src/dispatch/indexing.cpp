@@ -165,6 +165,9 @@ void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bo
           index.sizes(), " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
 }
 
+// A 0-d tensor counts as a vector of one.
+Tensor as_vector(const Tensor& t) { return t.dim() ? t : alias(t, Dims{1}, Dims{1}, t.offset()); }
+
 Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given, const Tensor& src, kernels::Combine how,
                  bool include_self = true) {
   int64_t d = wrap_dim(dim, input.dim(), op);
@@ -174,7 +177,8 @@ Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor&
   check_index_shape(index, input, d, false, op, "self");
   check_index_shape(index, src, d, true, op, "src");
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ", input.dtype(), " and ", src.dtype());
-  if (!out.is_meta()) kernels::scatter(out.view(), d, index.view(), src.view(), how, include_self);
+  if (!out.is_meta())
+    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how, include_self);
   return out;
 }
 
@@ -192,7 +196,7 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool) {
   Tensor out = rl::empty(index.sizes(), options(input));
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, "gather", "input");
-  if (!out.is_meta()) kernels::gather(input.view(), d, index.view(), out.view());
+  if (!out.is_meta()) kernels::gather(as_vector(input).view(), d, as_vector(index).view(), as_vector(out).view());
   return out;
 }
 

@@ -61,6 +61,7 @@ int64_t live_tensors() { return count_alive(CountedTensors); }
 
 void TensorImpl::refresh() {
   numel = product(sizes);
+  contiguous = rl::is_contiguous(sizes, strides);
   data = storage && storage->data ? static_cast<char*>(storage->data) + offset * itemsize(dtype) : nullptr;
 }
 
@@ -88,6 +89,20 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   }
   impl->data = storage->data;
   impl->numel = bytes / itemsize(options.dtype);
+  impl->storage = std::move(storage);
+  impl->inference = mode() & Inference;
+  return Tensor(Ref<TensorImpl>::adopt(impl));
+}
+
+Tensor empty_beside(const TensorImpl& like, DType dtype) {
+  Ref<Storage> storage = Storage::create(like.numel * itemsize(dtype), like.device);
+  TensorImpl* impl = fresh();
+  impl->dtype = dtype;
+  impl->device = like.device;
+  impl->sizes = like.sizes;
+  impl->strides = like.strides;
+  impl->data = storage->data;
+  impl->numel = like.numel;
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
   return Tensor(Ref<TensorImpl>::adopt(impl));

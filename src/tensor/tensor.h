@@ -47,6 +47,7 @@ struct TensorImpl {
   bool owns_python = false;      // the Python object's life hangs on this impl, not the reverse
   ViewOrigin view_origin = ViewOrigin::Recorded;
   bool retains_grad = false;
+  bool contiguous = true;        // follows from sizes and strides: refresh() keeps it right
   uint32_t output_nr = 0;        // which output of grad_fn this is
   uint32_t view_version = 0;     // storage version at which grad_fn of a view was last right
   void* data = nullptr;
@@ -62,7 +63,7 @@ struct TensorImpl {
   Dims strides;
 
   void destroy();
-  void refresh();                // recomputes data and numel after a change of storage or shape
+  void refresh();                // recomputes data, numel and contiguous after a change of storage or shape
 };
 
 // Lets go of the Python object that a dying impl owns; true if that is in use and keeps the impl
@@ -94,7 +95,7 @@ class Tensor {
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
   template <class T> T* data() const { return static_cast<T*>(impl_->data); }
-  bool is_contiguous() const { return rl::is_contiguous(sizes(), strides()); }
+  bool is_contiguous() const { return impl_->contiguous; }
   bool is_complex() const { return rl::is_complex(dtype()); }
   bool is_floating() const { return rl::is_floating(dtype()); }
 
@@ -129,6 +130,8 @@ inline TensorOptions options(const Tensor& t, DType dtype) { return {dtype, t.de
 // Uninitialised, contiguous (or with the given strides).
 Tensor empty(IntSpan sizes, TensorOptions options);
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options);
+// Contiguous, in the shape of a contiguous tensor: the quick way to a result.
+Tensor empty_beside(const TensorImpl& contiguous, DType dtype);
 // The same sizes, and strides in the same order if dense (torch.preserve_format).
 Tensor empty_like(const Tensor& t);
 Tensor empty_like(const Tensor& t, DType dtype);
