@@ -156,7 +156,8 @@ def _fractional_max_pool(
         if places is None:
             places = along
         else:
-            places = places[..., None, None] * n + along[(slice(None), slice(None)) + (None,) * (2 * d)]
+            before = (slice(None), slice(None)) + (None,) * (2 * d)
+            places = places[..., None, None] * n + along[before]
     # Windows last: (N, C, o1, o2, ..., k1 * k2 * ...).
     outs = [2 + 2 * d for d in range(dims)]
     places = places.permute(0, 1, *outs, *[d + 1 for d in outs]).flatten(2 + dims)
@@ -229,13 +230,21 @@ def _max_pool(dims):
     with_indices = getattr(_table, f"max_pool{dims}d_with_indices")
 
     def max_pool(
-        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
     ):
         pool = with_indices if return_indices else plain
         return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{dims}d"
-    max_pool.__doc__ = f"Largest element of each {dims}-D window; with its place in its plane on request."
+    max_pool.__doc__ = (
+        f"Largest element of each {dims}-D window; with its place in its plane on request."
+    )
     return max_pool
 
 
@@ -261,7 +270,8 @@ def _adaptive_pools(dims):
         (adaptive_avg_pool, f"adaptive_avg_pool{dims}d", "Mean of each of output_size windows."),
         (adaptive_max_pool_with_indices, f"adaptive_max_pool{dims}d_with_indices",
          "Largest element of each of output_size windows, and its place in its plane."),
-        (adaptive_max_pool, f"adaptive_max_pool{dims}d", "Largest element of each of output_size windows."),
+        (adaptive_max_pool, f"adaptive_max_pool{dims}d",
+         "Largest element of each of output_size windows."),
     )  # fmt: skip
     for function, name, doc in named:
         function.__name__ = function.__qualname__ = name

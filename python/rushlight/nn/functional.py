@@ -40,10 +40,10 @@ from rushlight.nn._pooling import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
     adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
     adaptive_max_pool3d_with_indices,
     fractional_max_pool2d,
     fractional_max_pool2d_with_indices,
@@ -70,7 +70,6 @@ from rushlight.nn._random import (
     rrelu,
     rrelu_,
 )
-
 
 # -- activations ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Tensors that a module registers by themselves: parameters and buffers, also uninitialized ones."""
+"""Tensors that a module registers by themselves: parameters and buffers, initialized or not."""
 
 from collections import OrderedDict
 

@@ -43,8 +43,8 @@ class _RequiredParameter:
         return "<required parameter>"
 
 
-# Numbers in the state, not arrays of the parameter's kind: loading leaves their dtype alone, so that a
-# resumed run is the uninterrupted one bit for bit.
+# Numbers in the state, not arrays of the parameter's kind: loading leaves their dtype alone, so
+# that a resumed run is the uninterrupted one bit for bit.
 _NUMBERS = frozenset(["step", "eta", "mu", "mu_product"])
 
 # The default of an option that every group must give.
@@ -65,7 +65,9 @@ def _check_range(name, value, low=0.0, high=None):
 def _check_lr(lr, foreach=None, capturable=False):
     if isinstance(lr, Tensor):
         if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+            raise ValueError(
+                "lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
         if lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
     _check_range("learning rate", lr)
@@ -212,14 +214,18 @@ class Optimizer:
             param_group["params"] = params = [param for _, param in params]
         for param in params:
             if not isinstance(param, Tensor):
-                raise TypeError(f"params: can only optimize Tensors, but one is a {type(param).__name__}")
+                raise TypeError(
+                    f"params: can only optimize Tensors, but one is a {type(param).__name__}"
+                )
             if not self.defaults.get("differentiable", None) and not (
                 param.is_leaf or param.retains_grad
             ):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(f"parameter group didn't specify a value of required option {name}")
+                raise ValueError(
+                    f"parameter group didn't specify a value of required option {name}"
+                )
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
             warnings.warn(

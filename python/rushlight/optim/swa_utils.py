@@ -5,7 +5,7 @@ import math
 from copy import deepcopy
 
 import rushlight
-from rushlight.optim.lr_scheduler import LRScheduler, _as_list, _copy
+from rushlight.optim._lr_base import LRScheduler, _as_list, _copy
 
 __all__ = [
     "SWALR",

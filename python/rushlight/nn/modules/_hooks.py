@@ -119,7 +119,7 @@ class _Hooks:
     """The part of Module that registers hooks and makes a call that runs them."""
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """Call `hook(module, grad_output)` before this module's backward; it may return new ones."""
+        """Call `hook(module, grad_output)` before this module's backward; it may return others."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
     def register_backward_hook(self, hook):
@@ -272,8 +272,8 @@ class _Hooks:
             single_node = len(outputs) == 1 and input_nodes <= next_nodes
         if not single_node:
             warnings.warn(
-                f"{type(self).__name__}: register_backward_hook sees only the gradients of the last "
-                "op of forward; use register_full_backward_hook",
+                f"{type(self).__name__}: register_backward_hook sees only the gradients of the "
+                "last op of forward; use register_full_backward_hook",
                 FutureWarning,
                 stacklevel=4,
             )

@@ -247,12 +247,14 @@ class _State:
 
         load(self, state_dict, "")
         if strict:
-            for what, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
+            wrong = (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys))
+            for what, names in wrong:
                 if names:
                     listed = ", ".join(f'"{name}"' for name in names)
                     error_msgs.insert(0, f"{what} key(s) in state_dict: {listed}.")
         if error_msgs:
+            errors = "\n\t".join(error_msgs)
             raise RuntimeError(
-                f"load_state_dict: {type(self).__name__} does not match:\n\t" + "\n\t".join(error_msgs)
+                f"load_state_dict: {type(self).__name__} does not match:\n\t{errors}"
             )
         return keys

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import rushlight
 from rushlight import Tensor
-from rushlight.nn.modules.container import Module, ModuleDict, ModuleList
+from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.parameter import Parameter
 
 __all__ = [
@@ -134,7 +134,9 @@ class ParametrizationList(ModuleList):
                 value = module.right_inverse(value)
             values = [value] if self.is_tensor else value
             if not isinstance(values, Sequence):
-                raise ValueError(f"right_inverse must return a sequence, not {type(value).__name__}")
+                raise ValueError(
+                    f"right_inverse must return a sequence, not {type(value).__name__}"
+                )
             if len(values) != self.ntensors:
                 raise ValueError(
                     f"right_inverse must return {self.ntensors} tensors but returned {len(values)}"
