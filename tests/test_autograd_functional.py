@@ -53,6 +53,18 @@ def test_batched_gradients():
     assert batched.tolist() == [[2.0, 0.0], [0.0, 4.0], [2.0, 4.0]]
 
 
+def test_grad_asks_subclasses():
+    class Asked(rushlight.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function is autograd.grad:
+                return "asked", kwargs["create_graph"]
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    x = double(1.0).as_subclass(Asked)
+    assert autograd.grad(double(1.0) * 2, x, create_graph=True) == ("asked", True)
+
+
 @pytest.mark.parametrize(
     ("run", "error", "text"),
     [

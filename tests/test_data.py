@@ -140,8 +140,8 @@ def leave():
     raise SystemExit(3)
 
 
-def sleep_long():
-    time.sleep(60)
+def sleep():
+    time.sleep(2)
 
 
 def as_lists(batches):
@@ -388,7 +388,7 @@ def test_a_worker_that_dies_is_reported(fault, text):
 
 @pytest.mark.parametrize("worker_type", ["process", "thread"])
 def test_time_out(worker_type):
-    loader = DataLoader(Faulty(6, sleep_long), num_workers=1, timeout=0.3, worker_type=worker_type)
+    loader = DataLoader(Faulty(6, sleep), num_workers=1, timeout=0.3, worker_type=worker_type)
     with pytest.raises(RuntimeError, match="timed out after 0.3 seconds"):
         list(loader)
 

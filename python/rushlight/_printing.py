@@ -6,7 +6,6 @@ lays the nested lists out.
 """
 
 import contextlib
-import html as _html
 import math
 
 import rushlight
@@ -259,15 +258,17 @@ def html(tensor):
     One and two dimensions become a table, more a block of text; long tensors are summarised as in
     `repr`.
     """
+    from html import escape
+
     with rushlight._C.DisableTorchFunctionSubclass():
         plain = tensor.detach()
         facts = [type(tensor).__name__, str(tuple(tensor.shape)), str(tensor.dtype)]
         facts += [str(tensor.device), *_history(tensor)]
-        heading = f"<div><b>{_html.escape(' · '.join(facts))}</b></div>"
+        heading = f"<div><b>{escape(' · '.join(facts))}</b></div>"
         if tensor.is_meta or plain.numel() == 0:
             return heading
         if plain.dim() not in (1, 2):
-            return f"{heading}<pre>{_html.escape(_contents(plain, 0))}</pre>"
+            return f"{heading}<pre>{escape(_contents(plain, 0))}</pre>"
         values = _shown_elements(plain)
         number = _number_format(plain, _leaves(values))
         return heading + _table(values if plain.dim() == 2 else [values], number)

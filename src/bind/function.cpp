@@ -157,7 +157,10 @@ class Application {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs.get()); ++i)
       PyTuple_SET_ITEM(results.get(), i, link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
     if (node_) save();
+    // The node keeps the context alive: a tensor here that leads back to the node would be a cycle.
     Py_CLEAR(context()->to_save);
+    Py_CLEAR(context()->dirty_tensors);
+    Py_CLEAR(context()->non_differentiable);
     return single ? Object::share(PyTuple_GET_ITEM(results.get(), 0)).release() : results.release();
   }
 

@@ -30,11 +30,9 @@ __all__ = [
     "variable",
 ]
 
-_LAZY = ("forward_ad", "functional", "profiler")
-
 
 def __getattr__(name):
-    if name in _LAZY:
+    if name == "functional":
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -127,6 +125,17 @@ def grad(
     targets = _as_tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if _C._has_torch_function(roots + targets):
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }
+        return _C._handle_torch_function(grad, roots + targets, (outputs, inputs), options)
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     keep_graph = create_graph if retain_graph is None else retain_graph
 

@@ -190,7 +190,10 @@ class _Collector:
             task = _C.current_graph_task_id()
             with self._lock:
                 if task not in self._passes:
-                    expected = sum(map(_C.will_engine_execute_node, self._nodes))
+                    here = self._nodes[position]
+                    expected = sum(
+                        node is here or _C.will_engine_execute_node(node) for node in self._nodes
+                    )
                     self._passes[task] = [[None] * len(self._nodes), expected]
                 entry = self._passes[task]
                 entry[0][position] = gradient

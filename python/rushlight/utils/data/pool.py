@@ -102,13 +102,17 @@ class ThreadPool:
         self._replies = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._requests = [queue.SimpleQueue() for _ in range(job.count)]
-        for index, requests in enumerate(self._requests):
+        self._threads = [
             threading.Thread(
                 target=thread_main,
                 args=(requests, self._replies, self._stopping, index, job),
                 name=f"rushlight-data-{index}",
                 daemon=True,
-            ).start()
+            )
+            for index, requests in enumerate(self._requests)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def send(self, worker, message):
         self._requests[worker].put(message)
@@ -127,3 +131,7 @@ class ThreadPool:
         self._stopping.set()
         for requests in self._requests:
             requests.put(None)
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
