@@ -10,6 +10,7 @@
 namespace rl {
 
 EngineOps engine_ops;
+bool anomaly_checks_nan = true;
 
 bool is_exclusive(const Tensor& t) {
   const TensorImpl* impl = t.impl();
@@ -78,6 +79,14 @@ struct GraphTask {
   }
   GraphTask(const GraphTask&) = delete;
   GraphTask& operator=(const GraphTask&) = delete;
+
+  int64_t id() const { return id_; }
+  bool will_visit(Node* node) {
+    if (node == visiting_) return true;
+    if (node->task.load(std::memory_order_relaxed) == this) return node->state.needed;
+    auto found = elsewhere_.find(node);
+    return found != elsewhere_.end() && found->second.needed && found->second.dependencies > 0;
+  }
 
   TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
     for (const Edge& root : roots) discover(root.node.get());
@@ -201,6 +210,7 @@ struct GraphTask {
   }
 
   void visit(Node& node) {
+    visiting_ = &node;
     NodeState& s = state(&node);
     Gradients grads = std::move(s.buffers);
     int32_t capture = s.capture;
@@ -253,12 +263,15 @@ struct GraphTask {
       throw Error(error.kind(), error.what() + recorded_at(node));
     }
     for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].defined() && engine_ops.has_nan(results[i]))
+      if (anomaly_checks_nan && results[i].defined() && engine_ops.has_nan(results[i]))
         fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i,
              "th output.", recorded_at(node));
   }
 
   bool keep_graph_, create_graph_, restricted_;
+  static inline std::atomic<int64_t> next_id_{0};
+  const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
+  Node* visiting_ = nullptr;
   size_t left_ = 0;               // claimed nodes that have been visited
   std::vector<Node*> claimed_;
   std::unordered_map<Node*, NodeState> elsewhere_;
@@ -276,6 +289,14 @@ struct DepthGuard {
   uint32_t& depth = thread_state().backward_depth;
   DepthGuard() { ++depth; }
   ~DepthGuard() { --depth; }
+};
+
+// Makes a pass the innermost of this thread for a scope.
+struct CurrentTask {
+  void*& current = thread_state().backward_task;
+  void* const outer = current;
+  explicit CurrentTask(GraphTask* task) { current = task; }
+  ~CurrentTask() { current = outer; }
 };
 
 template <class F>
@@ -325,7 +346,19 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   GradModeGuard recording(create_graph);
   ModeGuard inside(InBackward, 0);
   GraphTask task(keep_graph, create_graph, inputs, accumulate);
+  CurrentTask current(&task);
   return task.run(edges, grads);
+}
+
+int64_t current_backward() {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  return task ? task->id() : -1;
+}
+
+bool current_backward_runs(Node* node) {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  check(task != nullptr, "no backward pass is running on this thread");
+  return task->will_visit(node);
 }
 
 }  // namespace rl

@@ -15,6 +15,14 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
 // Nobody else can see this tensor or its bytes: they may be changed or kept.
 bool is_exclusive(const Tensor& t);
 
+// For hooks: a number for the pass this thread is inside of, or -1; whether that pass runs `node`
+// now or later.
+int64_t current_backward();
+bool current_backward_runs(Node* node);
+
+// With the mode Anomaly: does a gradient with a NaN in it raise an error?
+extern bool anomaly_checks_nan;
+
 // What the engine needs of the ops; dispatch/ installs them.
 struct EngineOps {
   Tensor (*add)(const Tensor&, const Tensor&);

@@ -103,7 +103,16 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
   });
 }
 
-PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyObject* task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
+
+PyObject* will_execute(PyObject*, PyObject* node) {
+  return guarded([&] { return wrap(current_backward_runs(to_node(node))); });
+}
+
+PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},
+                           {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
+                           {"will_engine_execute_node", will_execute, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

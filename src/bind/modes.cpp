@@ -1,7 +1,7 @@
 // Switches and statistics: what _C exports besides types and ops.
 #include "bind/modes.h"
 
-#include "autograd/node.h"
+#include "autograd/engine.h"
 #include "bind/convert.h"
 #include "bind/object.h"
 #include "bind/types.h"
@@ -42,17 +42,15 @@ PyObject* set_inference_mode(PyObject*, PyObject* enabled) {
   });
 }
 
-bool check_nan = true;
-
 PyObject* set_anomaly_enabled(PyObject*, PyObject* args) {
   int on, nan = 1;
   if (!PyArg_ParseTuple(args, "p|p", &on, &nan)) return nullptr;
   set_bit(Anomaly, on);
-  check_nan = nan;
+  anomaly_checks_nan = nan;
   Py_RETURN_NONE;
 }
 
-PyObject* is_check_nan_enabled(PyObject*, PyObject*) { return PyBool_FromLong(check_nan); }
+PyObject* is_check_nan_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_checks_nan); }
 
 PyObject* get_default_dtype(PyObject*, PyObject*) {
   return guarded([] { return wrap(default_dtype()); });

@@ -41,6 +41,7 @@ struct ThreadState {
   void* dying_nodes = nullptr;   // graph nodes to delete once the current one is gone
   bool deleting_node = false;
   uint32_t backward_depth = 0;   // backward passes that this thread is inside of
+  void* backward_task = nullptr; // the innermost of them
   std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone
   const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
 };
