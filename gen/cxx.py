@@ -299,7 +299,7 @@ def _inplace(op):
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
     if row.kind == "composite":
-        lines += [f"  copy_({self_name}, {op.cxx_name}({s.cxx_arguments()}));", f"  return {self_name};", "}"]
+        lines += [f'  replace({self_name}, {op.cxx_name}({s.cxx_arguments()}), "{op.name}_");', f"  return {self_name};", "}"]
         return "\n".join(lines)
     lines += _numbers(op)
     others = ", ".join(cxx_variable(g.parameter.name) for g in op.gradients

@@ -14,8 +14,6 @@ kernel("index_put(input: Tensor, indices: list[Tensor | None], values: Tensor, a
        doc="input with values written (or added) at the places that indices name.",
        grad={"input": "grad if accumulate else index_put(grad, indices, zeros_like(values_at(grad, indices)), False)",
              "values": "index(grad, indices)"})
-kernel("nonzero(input: Tensor)", names=(), doc="The places of elements that are not zero, a row each.",
-       grad="positions have no gradient")
 kernel("gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)", out=True,
        doc="out[i][j] = input[index[i][j]][j] for dim 0.",
        grad={"input": "scatter_add(zeros_of(grad, sizes(input)), dim, index, grad)"})
@@ -26,5 +24,3 @@ kernel("scatter(input: Tensor, dim: int, index: Tensor, src: Tensor)", out=True,
        grad={"input": "scatter(grad, dim, index, 0)", "src": "gather(grad, dim, index)"})
 kernel("scatter__value(input: Tensor, dim: int, index: Tensor, value: Scalar)", out=True, inplace=True,
        doc="input with a number written at index along a dim.", grad={"input": "scatter(grad, dim, index, 0)"})
-kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace=True,
-       doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"})

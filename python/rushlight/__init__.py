@@ -34,7 +34,7 @@ _ELSEWHERE = {
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
-        "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm", "split", "tensordot", "unique",
+        "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
         "unique_consecutive", "unravel_index",
     ),
     "serialization": ("save", "load"),

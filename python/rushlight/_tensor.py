@@ -101,6 +101,18 @@ class _Methods:
             dtype = getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy])
         return self.to(dtype, non_blocking=non_blocking)
 
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        """Return the distinct elements; see `rushlight.unique`."""
+        return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        """Return the first of each run of equal elements; see `rushlight.unique_consecutive`."""
+        return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
+
+    def nonzero(self, *, as_tuple=False):
+        """Return the places of elements that are not zero; see `rushlight.nonzero`."""
+        return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
+
     def storage(self):
         """Return the elements this tensor looks at, as a `TypedStorage`."""
         from rushlight.storage import TypedStorage

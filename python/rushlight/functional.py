@@ -245,6 +245,13 @@ def _chosen(found, return_inverse, return_counts):
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
+def nonzero(input, *, out=None, as_tuple=False):
+    """The places of elements that are not zero: a row each, or with as_tuple a tensor for each dim."""
+    if as_tuple:
+        return rushlight._nonzero_tuple(input)
+    return rushlight._nonzero(input) if out is None else rushlight._nonzero(input, out=out)
+
+
 # ---- einsum
 
 

@@ -70,11 +70,20 @@ TensorList without_gradient(TensorList results, const char* op, const char* reas
   return results;
 }
 
-void write_in_place(const Tensor& target, const Tensor& result, const char* op) {
+static void check_fits(const Tensor& target, const Tensor& result, const char* op) {
   check(result.sizes() == target.sizes(), op, ": the result has shape ", result.sizes(), ", the tensor to change has ",
         target.sizes());
   check(can_cast(result.dtype(), target.dtype()), op, ": result type ", result.dtype(),
         " can't be cast to the desired output type ", target.dtype());
+}
+
+void replace(const Tensor& target, const Tensor& result, const char* op) {
+  check_fits(target, result, op);
+  ops::copy_(target, result);
+}
+
+void write_in_place(const Tensor& target, const Tensor& result, const char* op) {
+  check_fits(target, result, op);
   if (!target.is_meta()) kernels::copy(result.view(), target.view());
 }
 

@@ -46,5 +46,7 @@ std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char
 
 // Copies a result into `target`, whose shape and dtype must allow it.
 void write_in_place(const Tensor& target, const Tensor& result, const char* op);
+// The same, recorded: the in-place form of a composite.
+void replace(const Tensor& target, const Tensor& result, const char* op);
 
 }  // namespace rl

@@ -34,6 +34,7 @@ TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& input
 // Reductions. `dims` empty: all.
 int64_t count_reduced(IntSpan sizes, IntSpan dims);
 Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
+Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim);
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim);
@@ -52,6 +53,16 @@ inline Dims negated(Dims values) {
   for (int64_t& v : values) v = -v;
   return values;
 }
+
+// Writing at computed places.
+Tensor expand_index(const Tensor& index, int64_t dim, const Tensor& like);
+Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                            const Tensor& out, const std::string& reduce, bool include_self);
+Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                          const Tensor& out, const std::string& reduce, bool include_self);
+Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index);
+Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan sizes);
+Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes);
 
 // Convolutions over `dims` spatial dims; unbatched inputs pass too.
 Tensor convolution_bias(const Tensor& grad);

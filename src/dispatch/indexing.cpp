@@ -210,20 +210,6 @@ Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scal
   return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()), kernels::Combine::Set);
 }
 
-Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value) {
-  check(mask.dtype() == DType::Bool, "masked_fill: masked_fill_ only supports boolean masks, but got mask with dtype ", mask.dtype());
-  check(!(value.is_complex() && !input.is_complex()), "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
-  return ops::where(mask, number_like(input, value, Dims()), input);
-}
-
-Tensor nonzero(const Tensor& input) {
-  check(!input.is_meta(), "nonzero: the shape of the result depends on the data, which meta tensors lack");
-  Tensor mask = input.dtype() == DType::Bool ? input : ops::ne(input, wrap_number(Scalar(0)));
-  Tensor out = rl::empty(Dims{kernels::count_true(mask.view()), input.dim()}, {DType::Int64, input.device()});
-  kernels::nonzero(input.view(), out.view());
-  return out;
-}
-
 }  // namespace impl
 
 namespace grad {
