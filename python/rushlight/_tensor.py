@@ -40,6 +40,18 @@ class _Methods:
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """See rushlight.norm."""
+        return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        """See rushlight.unique."""
+        return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        """See rushlight.unique_consecutive."""
+        return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
+
     def _repr_html_(self):
         return rushlight._printing.html(self)
 
