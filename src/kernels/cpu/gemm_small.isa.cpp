@@ -2,17 +2,16 @@
 
 #include <cstring>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int vector_bytes = 64, block_rows = 8;
-#elif defined(__AVX2__)
-constexpr int vector_bytes = 32, block_rows = 4;
+constexpr int block_rows = 8;  // with 32 registers
 #else
-constexpr int vector_bytes = 16, block_rows = 4;
+constexpr int block_rows = 4;
 #endif
 
 // Integers multiply as unsigned ones, whose overflow is defined.
@@ -28,19 +27,6 @@ template <class T> T times(T a, T b) {
   using Wide = std::common_type_t<T, unsigned>;
   return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
 }
-
-template <class T> struct Vector {
-  typedef T type __attribute__((vector_size(vector_bytes)));
-  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
-};
-template <class T> using vec = typename Vector<T>::type;
-
-template <class T> vec<T> load(const T* p) {
-  vec<T> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T> void store(T* p, vec<T> v) { std::memcpy(p, &v, sizeof v); }
 
 template <class T> struct Problem {
   int64_t m, n, k;

@@ -1,0 +1,39 @@
+// The loops of batch normalisation over float32 or float64 data in one of two layouts.
+#pragma once
+#include "core/dtype.h"
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+// Values x(n, c, i) for n < batch, c < channels, i < length. Either the runs over i are contiguous
+// (`step` 1), or those over c are (by_rows), which then has length 1: each (n) is a row of
+// channels.
+struct ChannelLayout {
+  DType dtype;
+  int64_t batch, channels, length;
+  bool by_rows;
+  double count() const { return static_cast<double>(batch) * static_cast<double>(length); }
+};
+
+// Data in that layout: x(n, c, i) = data[n * batch_step + c * channel_step + i].
+struct ChannelData {
+  void* data;
+  int64_t batch_step, channel_step;
+};
+
+// Sums of (x - center[c])^power over each channel, power 1 or 2. In an order fixed by the sizes.
+RL_ISA_KERNEL(channel_sums, (const ChannelLayout& layout, const ChannelData& x,
+                             const double* center, int power, double* sums))
+// out = x * scale[c] + shift[c].
+RL_ISA_KERNEL(channel_affine, (const ChannelLayout& layout, const ChannelData& x,
+                               const double* scale, const double* shift, const ChannelData& out))
+// Sums of g, and of g * (x - center[c]), over each channel.
+RL_ISA_KERNEL(channel_grad_sums,
+              (const ChannelLayout& layout, const ChannelData& g, const ChannelData& x,
+               const double* center, double* sums, double* products))
+// out = (g - offset[c] - (x - center[c]) * slope[c]) * scale[c].
+RL_ISA_KERNEL(channel_grad, (const ChannelLayout& layout, const ChannelData& g,
+                             const ChannelData& x, const double* center, const double* offset,
+                             const double* slope, const double* scale, const ChannelData& out))
+
+}  // namespace rl::kernels
