@@ -52,6 +52,11 @@ elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
 elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, names=(),
             inplace=True, doc="Quotient rounded down.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
+composite("div__rounding(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None)", inplace=True, out=True,
+          names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
+          doc="input / other, rounded to a whole number by 'trunc' or 'floor'.")
+composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "sub(other, input, alpha)", names=("torch.rsub",),
+          doc="other - alpha * input.")
 elementwise("remainder(input: Tensor, other: Tensor | Number)", "remainder(input, other)", dtypes=REAL, inplace=True,
             doc="Remainder with the sign of other.", ref="numpy.remainder",
             grad={"input": "grad", "other": "neg(grad * floor_division(input, other))"})
@@ -93,6 +98,27 @@ elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Numb
             grad={"input": "where((input >= min) & (input <= max), grad, 0)",
                   "min": "where((min < max) & (input < min), grad, 0)",
                   "max": "where((max < min) | (input > max), grad, 0)"})
+elementwise("hypot(input: Tensor, other: Tensor)", "hypot(input, other)", dtypes=FLOATING, inplace=True, ref="numpy.hypot",
+            doc="sqrt(input^2 + other^2).", grad={"input": "grad * input / out", "other": "grad * other / out"})
+elementwise("copysign(input: Tensor, other: Tensor | Number)", "copysign(input, other)", result="float", dtypes=FLOATING, inplace=True,
+            ref="numpy.copysign", doc="The size of input with the sign of other.",
+            grad={"input": "where(input == 0, 0, grad * (out / input))", "other": "zeros_like(grad)"})
+elementwise("nextafter(input: Tensor, other: Tensor)", "nextafter(input, other)", dtypes=FLOATING, inplace=True, ref="numpy.nextafter",
+            doc="The next number after input in the direction of other.", grad="a step between neighbours has no gradient")
+elementwise("heaviside(input: Tensor, values: Tensor)", "heaviside(input, values)", dtypes=REAL | BOOL, inplace=True, ref="numpy.heaviside",
+            doc="0 below 0, 1 above, values at 0.", grad="a step has no gradient")
+for _name, _doc in (("gcd", "Greatest common divisor."), ("lcm", "Least common multiple.")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=INTEGRAL, inplace=True, ref=f"numpy.{_name}",
+                doc=_doc, grad="integers have no gradient")
+for _name, _power in (("logaddexp", "exp"), ("logaddexp2", "exp2")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", ref=f"numpy.{_name}",
+                dtypes=FLOATING | COMPLEX if _power == "exp" else FLOATING, doc=f"log of {_power}(input) + {_power}(other), in that base.",
+                grad={"input": f"grad / conj(1 + {_power}(other - input))", "other": f"grad / conj(1 + {_power}(input - other))"})
+composite("ldexp(input: Tensor, other: Tensor)", "input * pow(2.0, other)", inplace=True, out=True, ref="numpy.ldexp",
+          doc="input times 2 to the power of other.")
+composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", inplace=True, out=True, ref="numpy.float_power",
+          doc="input to the power of exponent, in float64 or complex128.")
+
 composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", inplace=True, out=True,
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"), doc="Elements outside [min, max] become the nearer end.")
 composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)", inplace=True, out=True,

@@ -1,5 +1,5 @@
 """Functions of one element."""
-from ops.schema import BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, elementwise
+from ops.schema import BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
 
 _FC = FLOATING | COMPLEX
 
@@ -83,3 +83,23 @@ for _name, _dtypes, _doc in (("isnan", REAL | COMPLEX | BOOL, "Is the element Na
 elementwise("logical_not(input: Tensor)", "input == 0", result="bool", inplace=True, doc="Is the element zero?")
 elementwise("bitwise_not(input: Tensor)", "bitwise_not(input)", dtypes=INTEGRAL | BOOL, inplace=True,
             doc="Each bit flipped; of a bool, its negation.", grad="integers have no gradient")
+
+for _name, _factor, _doc in (("deg2rad", "0.017453292519943295769", "Degrees as radians."),
+                             ("rad2deg", "57.295779513082320877", "Radians as degrees.")):
+    elementwise(f"{_name}(input: Tensor)", f"input * {_factor}", result="float", dtypes=FLOATING, doc=_doc, inplace=True,
+                grad={"input": f"grad * {_factor}"}, ref=f"numpy.{_name}")
+elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING, names=(), inplace=True,
+            doc="log(input / (1 - input)).", grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
+composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out=True, names=_both("logit") + ("special.logit",),
+          doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit")
+elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC, names=(), doc="Argument of a complex number.",
+            grad={"input": "angle_backward(grad, input)"})
+composite("angle(input: Tensor)", out=True, ref="numpy.angle", doc="Argument of a complex number; 0 or pi of a real one.")
+elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)", "nan_to_num(input, missing, posinf, neginf)",
+            dtypes=_FC, names=(), doc="nan_to_num with all replacements given.", grad={"input": "where(isfinite(input), grad, 0)"})
+composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None)", inplace=True,
+          out=True, ref="numpy.nan_to_num", doc="NaN becomes 0, infinities the largest finite numbers, unless others are given.")
+kernel("frexp(input: Tensor) -> tuple[mantissa, exponent]", out=True, ref="numpy.frexp",
+       doc="input as mantissa * 2^exponent, the mantissa's size in [0.5, 1).", grad={"input": "grad * pow(2.0, to_dtype(neg(exponent), dtype(input)))"})
+composite("isreal(input: Tensor)", doc="Is the imaginary part zero?", ref="numpy.isreal")
+composite("polar(abs: Tensor, angle: Tensor)", names=("torch.polar",), out=True, doc="Complex numbers of the given sizes and angles.")

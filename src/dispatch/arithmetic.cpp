@@ -1,4 +1,7 @@
 // Arithmetic rows that choose between loops.
+#include <cmath>
+#include <limits>
+
 #include "dispatch/generated.h"
 
 namespace rl {
@@ -20,9 +23,66 @@ Tensor pow(const Tensor& input, const Scalar& exponent) {
   return ops::pow(input, wrap_number(exponent));
 }
 
+std::array<Tensor, 2> frexp(const Tensor& input) {
+  check(input.is_floating(), "frexp: only supports floating-point dtypes, got ", input.dtype());
+  Tensor from = ops::contiguous(input), mantissa = rl::empty(input.sizes(), options(input)),
+         exponent = rl::empty(input.sizes(), options(input, DType::Int32));
+  if (mantissa.is_meta()) return {mantissa, exponent};
+  visit_floating("frexp", input.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < from.numel(); ++i) {
+      int power = 0;
+      mantissa.data<T>()[i] = static_cast<T>(std::frexp(static_cast<double>(from.data<T>()[i]), &power));
+      exponent.data<int32_t>()[i] = power;
+    }
+  });
+  return {mantissa, exponent};
+}
+
 }  // namespace impl
 
 namespace ops {
+
+Tensor div(const Tensor& input, const Tensor& other, const std::optional<std::string>& rounding_mode) {
+  if (!rounding_mode) return div(input, other);
+  if (*rounding_mode == "trunc") return trunc_divide(input, other);
+  check(*rounding_mode == "floor", "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *rounding_mode, "'");
+  return floor_division(input, other);
+}
+
+Tensor float_power(const Tensor& input, const Tensor& exponent) {
+  DType dtype = input.is_complex() || exponent.is_complex() ? DType::Complex128 : DType::Float64;
+  return pow(to(input, dtype), to(exponent, dtype));
+}
+
+Tensor logit(const Tensor& input, std::optional<double> eps) {
+  Tensor x = is_integral_or_bool(input.dtype()) ? to(input, default_dtype()) : input;
+  return logit_kernel(eps ? clamp(x, Scalar(*eps), Scalar(1 - *eps)) : x);
+}
+
+Tensor angle(const Tensor& input) {
+  return angle_kernel(is_integral_or_bool(input.dtype()) ? to(input, default_dtype()) : input);
+}
+
+namespace {
+double largest_finite(DType t) {
+  if (t == DType::Float16) return 65504;
+  if (t == DType::BFloat16) return std::ldexp(255, 120);
+  return t == DType::Float32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+}
+}  // namespace
+
+Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+  if (is_integral_or_bool(input.dtype())) return clone(input);
+  double largest = largest_finite(to_real(input.dtype()));
+  return nan_to_num_kernel(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
+}
+
+Tensor isreal(const Tensor& input) {
+  return input.is_complex() ? eq(imag(input), wrap_number(Scalar(0))) : full_like(input, Scalar(true), DType::Bool);
+}
+
+Tensor polar(const Tensor& size, const Tensor& angle) { return complex(size * cos(angle), size * sin(angle)); }
 
 Tensor clamp(const Tensor& input, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   check(min || max, "clamp: At least one of 'min' or 'max' must not be None");

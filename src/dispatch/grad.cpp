@@ -43,6 +43,12 @@ Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out) 
   return where(eq(size, wrap_number(Scalar(0))), zeros_like(across), across);
 }
 
+Tensor angle_backward(const Tensor& grad, const Tensor& input) {
+  if (!input.is_complex()) return zeros_like(grad);
+  Tensor turned = grad * (input * Scalar(complex128(0, 1)) / square(abs(input)));
+  return where(eq(input, wrap_number(Scalar(0))), zeros_like(turned), turned);
+}
+
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent) {
   if (exponent.equals(0)) return zeros_like(grad);
   return grad * conj(pow(input, exponent - Scalar(1)) * exponent);

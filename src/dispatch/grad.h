@@ -107,6 +107,7 @@ Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t w
 // Elements.
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
+Tensor angle_backward(const Tensor& grad, const Tensor& input);
 Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 
 }  // namespace rl::grad

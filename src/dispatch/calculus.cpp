@@ -1,0 +1,255 @@
+// Differences, integrals, statistics and products of vectors.
+#include <cmath>
+
+#include "dispatch/generated.h"
+
+namespace rl::ops {
+
+Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  check(input.dim() > 0, "diff: expects input to be at least one-dimensional");
+  check(n >= 0, "diff: order must be non-negative but got ", n);
+  int64_t d = wrap_dim(dim, input.dim(), "diff");
+  TensorList parts;
+  for (const Tensor& t : {prepend, input, append})
+    if (t.defined()) {
+      check(t.dim() == input.dim(), "diff: expects prepend or append to be the same dimension as input, got shapes ", t.sizes(), " and ",
+            input.sizes());
+      parts.push_back(t);
+    }
+  Tensor t = parts.size() > 1 ? cat(parts, d) : input;
+  if (n == 0) return clone(input);
+  for (; n > 0 && t.sizes()[d] > 0; --n) {
+    Tensor later = slice(t, d, 1, std::nullopt, 1), sooner = slice(t, d, 0, t.sizes()[d] - 1, 1);
+    t = t.dtype() == DType::Bool ? logical_xor(later, sooner) : later - sooner;
+  }
+  return t;
+}
+
+namespace {
+
+// Areas of the strips between neighbours along the last of `d`'s dims.
+Tensor strips(const Tensor& y, const Tensor& width, int64_t d) {
+  int64_t n = y.sizes()[d];
+  Tensor heights = slice(y, d, 1, std::nullopt, 1) + slice(y, d, 0, std::max<int64_t>(n - 1, 0), 1);
+  return heights * width / Scalar(2);
+}
+
+void check_not_bool(const Tensor& t, const char* op) {
+  check(t.dtype() != DType::Bool, op, ": received a bool input, but bool is not supported");
+}
+
+Tensor strips_at(const char* op, const Tensor& y, const Tensor& x, int64_t dim) {
+  int64_t d = wrap_dim(dim, y.dim(), op);
+  check_not_bool(y, op);
+  check_not_bool(x, op);
+  check(x.dim() > 0, op, ": x must have at least one dim");
+  if (x.dim() != 1) {
+    int64_t at = wrap_dim(dim, x.dim(), op);
+    return strips(y, slice(x, at, 1, std::nullopt, 1) - slice(x, at, 0, std::max<int64_t>(x.sizes()[at] - 1, 0), 1), d);
+  }
+  check(x.sizes()[0] == y.sizes()[d], op, ": There must be one `x` value for each sample point, got ", x.sizes()[0], " and ", y.sizes()[d]);
+  Dims sizes(y.dim(), 1);
+  sizes[d] = std::max<int64_t>(x.numel() - 1, 0);
+  return strips(y, reshape(slice(x, 0, 1, std::nullopt, 1) - slice(x, 0, 0, sizes[d], 1), sizes), d);
+}
+
+Tensor strips_of_width(const char* op, const Tensor& y, const Scalar& dx, int64_t dim) {
+  int64_t d = wrap_dim(dim, y.dim(), op);
+  check_not_bool(y, op);
+  check(!dx.is_complex() && !dx.is_bool(), op, ": Currently, we only support dx as a real number");
+  return strips(y, wrap_number(dx), d);
+}
+
+// An integral over no point at all is 0.
+Tensor no_points(const Tensor& y, int64_t dim) {
+  Dims sizes = y.sizes();
+  sizes.erase(wrap_dim(dim, y.dim(), "trapezoid"));
+  return zeros(sizes, y.dtype(), {}, y.device());
+}
+
+}  // namespace
+
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_at("trapezoid", y, x, dim), Dims{dim});
+}
+Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
+  return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_of_width("trapezoid", y, dx, dim), Dims{dim});
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  return cumsum(strips_at("cumulative_trapezoid", y, x, dim), dim);
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
+  return cumsum(strips_of_width("cumulative_trapezoid", y, dx, dim), dim);
+}
+
+namespace {
+
+void check_weights(const Tensor& w, const Tensor& input, const char* name) {
+  check(w.dim() <= 1, "cov: expected ", name, " to have one or fewer dimensions but got ", w.dim());
+  int64_t count = input.dim() ? input.sizes().back() : 1;
+  check(w.numel() == count, "cov: expected ", name, " to have the same numel as there are observations, got ", w.numel(), " and ", count);
+  if (w.is_meta() || w.numel() == 0) return;
+  check(min(to(w, DType::Float64)).data<double>()[0] >= 0, "cov: ", name, " cannot be negative");
+}
+
+}  // namespace
+
+Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  check(input.dim() <= 2, "cov: expected input to have two or fewer dimensions but got an input with ", input.dim(), " dimensions");
+  check(input.dtype() != DType::Bool, "cov: bool dtype is not supported for input");
+  Tensor x = input.dim() < 2 ? reshape(input, Dims{1, -1}) : input, weights;
+  if (fweights.defined()) {
+    check(is_integral(fweights.dtype()), "cov: expected fweights to have integral dtype but got fweights with ", fweights.dtype());
+    check_weights(fweights, input, "fweights");
+    weights = reshape(fweights, Dims{-1});
+  }
+  if (aweights.defined()) {
+    check(aweights.is_floating(), "cov: expected aweights to have floating point dtype but got aweights with ", aweights.dtype());
+    check_weights(aweights, input, "aweights");
+    Tensor given = reshape(aweights, Dims{-1});
+    weights = weights.defined() ? weights * given : given;
+  }
+  Tensor total = weights.defined() ? sum(weights) : wrap_number(Scalar(x.sizes()[1]));
+  Tensor average = weights.defined() ? sum(x * weights, Dims{1}, true) / total : mean(is_integral_or_bool(x.dtype()) ? to(x, default_dtype()) : x, Dims{1}, true);
+  Tensor norm = correction == 0                               ? total
+                : aweights.defined()                          ? total - sum(weights * aweights) * Scalar(correction) / total
+                                                              : total - Scalar(correction);
+  norm = maximum(norm, zeros_like(norm));
+  Tensor centred = x - average;
+  Tensor weighed = conj(weights.defined() ? centred * weights : centred);
+  DType common = result_type(centred, weighed);
+  Tensor products = mm(to(centred, common), t(to(weighed, common)));
+  Tensor result = products / norm;
+  if (input.dim() < 2) return reshape(result, Dims());
+  return result.numel() == 1 ? reshape(result, Dims()) : result;
+}
+
+Tensor corrcoef(const Tensor& input) {
+  check(input.dim() <= 2, "corrcoef: expected input to have two or fewer dimensions but got an input with ", input.dim(), " dimensions");
+  Tensor c = cov(input);
+  if (c.dim() == 0) return c / c;
+  Tensor spread = sqrt(diagonal(c));
+  if (spread.is_complex()) spread = real(spread);
+  Tensor r = c / unsqueeze(spread, 1) / unsqueeze(spread, 0);
+  if (!r.is_complex()) return clamp(r, Scalar(-1), Scalar(1));
+  return complex(clamp(real(r), Scalar(-1), Scalar(1)), clamp(imag(r), Scalar(-1), Scalar(1)));
+}
+
+Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
+  check(input.dim() == other.dim(), "cross: inputs must have the same number of dimensions, got ", input.sizes(), " and ", other.sizes());
+  int64_t d = 0;
+  if (dim) {
+    d = wrap_dim(*dim, input.dim(), "cross");
+  } else {
+    while (d < input.dim() && input.sizes()[d] != 3) ++d;
+    check(d < input.dim(), "cross: no dimension of size 3 in input");
+  }
+  check(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, "cross: inputs dimension ", d,
+        " must have length 3. Got ", input.sizes(), " and ", other.sizes());
+  Dims sizes = broadcast_sizes(input.sizes(), other.sizes(), "cross");
+  Tensor a = expand(input, sizes), b = expand(other, sizes);
+  // a[i + 1] b[i + 2] - a[i + 2] b[i + 1]
+  return roll(a, Dims{-1}, Dims{d}) * roll(b, Dims{1}, Dims{d}) - roll(a, Dims{1}, Dims{d}) * roll(b, Dims{-1}, Dims{d});
+}
+
+Tensor dist(const Tensor& input, const Tensor& other, const Scalar& p) { return vector_norm(input - other, p); }
+
+Tensor renorm(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+  check(!p.is_complex() && p.real() > 0, "renorm: non-positive norm not supported, got p = ", p);
+  check(!maxnorm.is_complex() && maxnorm.real() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm);
+  check(input.dim() > 1, "renorm: input needs at least 2 dimensions, got ", input.dim(), " dimensions");
+  int64_t d = wrap_dim(dim, input.dim(), "renorm");
+  Dims others;
+  for (int64_t i = 0; i < input.dim(); ++i)
+    if (i != d) others.push_back(i);
+  Tensor norm = vector_norm(input, p, others, true);
+  Tensor factor = where(gt(norm, wrap_number(maxnorm)), wrap_number(maxnorm) / (norm + Scalar(1e-7)), ones_like(norm));
+  return input * to(factor, norm.dtype());
+}
+
+Tensor trace(const Tensor& input) {
+  check(input.dim() == 2, "trace: expected a matrix, but got tensor with dim ", input.dim());
+  return sum(diagonal(input));
+}
+
+Tensor kron(const Tensor& input, const Tensor& other) {
+  int64_t ndim = std::max(input.dim(), other.dim());
+  Dims left, right, sizes;
+  for (int64_t d = 0; d < ndim; ++d) {
+    int64_t a = d < ndim - input.dim() ? 1 : input.sizes()[d - ndim + input.dim()];
+    int64_t b = d < ndim - other.dim() ? 1 : other.sizes()[d - ndim + other.dim()];
+    left.push_back(a);
+    left.push_back(1);
+    right.push_back(1);
+    right.push_back(b);
+    sizes.push_back(a * b);
+  }
+  return reshape(reshape(input, left) * reshape(other, right), sizes);
+}
+
+Tensor vander(const Tensor& x, std::optional<int64_t> count, bool increasing) {
+  check(x.dim() == 1, "vander: x must be a one-dimensional tensor.");
+  int64_t n = count.value_or(x.numel());
+  check(n >= 0, "vander: N must be non-negative.");
+  Tensor base = is_integral_or_bool(x.dtype()) ? to(x, DType::Int64) : x;
+  TensorList columns;
+  Tensor power = ones_like(base);
+  for (int64_t i = 0; i < n; ++i) {
+    columns.push_back(power);
+    power = power * base;
+  }
+  if (columns.empty()) return zeros(Dims{x.numel(), 0}, base.dtype(), {}, x.device());
+  Tensor result = stack(columns, 1);
+  return increasing ? result : flip(result, Dims{1});
+}
+
+Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
+  check(input.dim() == 1, "combinations: Expect a 1D vector, but got shape ", input.sizes());
+  check(r >= 0, "combinations: Expect a non-negative number, but got ", r);
+  int64_t n = input.numel();
+  if (r == 0) return empty(Dims{0}, input.dtype(), {}, input.device());
+  Dims chosen(r);  // rising places, the next choice in lexicographic order each time
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < r; ++i) chosen[i] = with_replacement ? 0 : i;
+  bool more = n > 0 && (with_replacement || r <= n);
+  while (more) {
+    places.insert(places.end(), chosen.begin(), chosen.end());
+    int64_t i = r - 1;
+    while (i >= 0 && chosen[i] == (with_replacement ? n - 1 : n - r + i)) --i;
+    more = i >= 0;
+    if (!more) break;
+    ++chosen[i];
+    for (int64_t k = i + 1; k < r; ++k) chosen[k] = with_replacement ? chosen[i] : chosen[k - 1] + 1;
+  }
+  Tensor index = rl::empty(Dims{static_cast<int64_t>(places.size())}, {DType::Int64, input.device()});
+  std::copy(places.begin(), places.end(), index.data<int64_t>());
+  return reshape(index_select(input, 0, index), Dims{index.numel() / r, r});
+}
+
+namespace {
+// Places (row, col) for which keep(col - row) holds, row by row.
+template <class Keep>
+Tensor triangle_places(const char* op, int64_t rows, int64_t columns, std::optional<DType> dtype, std::optional<Device> device, Keep&& keep) {
+  check(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
+  std::vector<int64_t> at[2];
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      if (keep(j - i)) {
+        at[0].push_back(i);
+        at[1].push_back(j);
+      }
+  int64_t count = static_cast<int64_t>(at[0].size());
+  Tensor out = rl::empty(Dims{2, count}, {DType::Int64, Device{}});
+  for (int row = 0; row < 2; ++row) std::copy(at[row].begin(), at[row].end(), out.data<int64_t>() + row * count);
+  return to(out, device, dtype.value_or(DType::Int64));
+}
+}  // namespace
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
+  return triangle_places("tril_indices", row, col, dtype, device, [&](int64_t across) { return across <= offset; });
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
+  return triangle_places("triu_indices", row, col, dtype, device, [&](int64_t across) { return across >= offset; });
+}
+
+}  // namespace rl::ops
