@@ -9,6 +9,7 @@ namespace rl::bind {
 namespace {
 
 PyObject* out_of_memory = nullptr;  // rushlight.OutOfMemoryError, a RuntimeError as in torch
+PyObject* linear_algebra = nullptr;  // rushlight.linalg.LinAlgError, likewise
 
 PyObject* python_class(ErrorKind kind) {
   switch (kind) {
@@ -19,6 +20,7 @@ PyObject* python_class(ErrorKind kind) {
     case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
     case ErrorKind::OutOfMemory: return out_of_memory;
     case ErrorKind::Overflow: return PyExc_OverflowError;
+    case ErrorKind::LinAlg: return linear_algebra;
   }
   return PyExc_RuntimeError;
 }
@@ -64,6 +66,8 @@ void set_error_from_current_exception() {
 void init_errors(PyObject* module) {
   out_of_memory = checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr)).release();
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory));
+  linear_algebra = checked(PyErr_NewException("rushlight.linalg.LinAlgError", PyExc_RuntimeError, nullptr)).release();
+  checked(PyModule_AddObjectRef(module, "LinAlgError", linear_algebra));
 }
 
 }  // namespace rl::bind

@@ -9,7 +9,7 @@
 namespace rl {
 
 // The Python class an error becomes.
-enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Overflow };
+enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Overflow, LinAlg };
 
 class Error : public std::exception {
  public:

@@ -104,6 +104,23 @@ Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& b
 Tensor linear_backward_input(const Tensor& grad, const Tensor& weight);
 Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim);
 
+// Linear algebra; the formulas are in linalg_grad.cpp.
+Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);
+Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper);
+Tensor triangular_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool upper, bool left, bool unitriangular);
+Tensor solve_adjoint(const Tensor& grad, const Tensor& a, bool left);
+Tensor solve_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool left);
+Tensor lu_backward(const Tensor& grad, const Tensor& lu, const Tensor& pivots);
+Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det, const Tensor& lu);
+Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& a, const Tensor& sign);
+Tensor qr_backward(const Tensor& grad_q, const Tensor& grad_r, const Tensor& a, const Tensor& q, const Tensor& r, const std::string& mode);
+Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values, const Tensor& vectors);
+Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& a, const Tensor& values, const Tensor& vectors);
+Tensor svd_backward(const Tensor& grad_u, const Tensor& grad_s, const Tensor& grad_vh, const Tensor& u, const Tensor& s, const Tensor& vh);
+Tensor pinv_backward(const Tensor& grad, const Tensor& a, const Tensor& inverse);
+Tensor lstsq_backward_right(const Tensor& grad, const Tensor& a);
+Tensor lstsq_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& x);
+
 // Elements.
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);

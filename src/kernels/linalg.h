@@ -12,9 +12,6 @@ namespace rl::kernels {
 // a = L L^H or U^H U from the lower or upper triangle; the other triangle of out is zero.
 // info = i: the leading minor of order i is not positive definite.
 void cholesky(const View& a, const View& out, bool upper, const View& info);
-// From a Cholesky factor: out = a^-1, or out = a^-1 b.
-void cholesky_inverse(const View& factor, const View& out, bool upper, const View& info);
-void cholesky_solve(const View& b, const View& factor, const View& out, bool upper);
 
 // a (m, n) -> packed L (unit diagonal) and U, and int32 pivots (min(m, n)), 1-based as LAPACK's.
 // Without pivoting the pivots are 1, 2, .... info = i: U[i-1, i-1] is zero.
@@ -28,7 +25,7 @@ void lu_permutation(const View& pivots, const View& permutation);
 
 // Solves op(A) x = b, or x op(A) = b if not left, with A triangular. b and out (n, k).
 void solve_triangular(const View& a, const View& b, const View& out, bool upper, bool left,
-                      bool unitriangular, Transpose op = Transpose::None);
+                      bool unitriangular);
 // Through LU. info as lu_factor's.
 void inverse(const View& a, const View& out, const View& info);
 

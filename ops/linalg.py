@@ -1,0 +1,113 @@
+"""Linear algebra: inverses, factorisations, eigenvalues, determinants and solvers."""
+from ops.schema import composite, kernel
+
+_EX = "*, check_errors: bool = False"
+
+kernel(f"linalg_inv_ex(A: Tensor, {_EX}) -> tuple[inverse, info]", names=("linalg.inv_ex",), out=True,
+       doc="Inverses of square matrices; info is nonzero where there is none.", grad={"A": "inverse_backward(grad, inverse)"})
+composite("linalg_inv(A: Tensor)", "linalg_inv_ex(A, True)[0]", names=("linalg.inv",), out=True, ref="numpy.linalg.inv",
+          doc="Inverses of square matrices.")
+composite("inverse(input: Tensor)", "linalg_inv_ex(input, True)[0]", out=True, doc="Inverses of square matrices.")
+
+_CHOLESKY = "L L^H (or U^H U) = A of Hermitian positive definite matrices"
+kernel("linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[L, info]",
+       names=("linalg.cholesky_ex",), out=True, doc=f"{_CHOLESKY}; info is nonzero where there is none.",
+       grad={"input": "cholesky_backward(grad, L, upper)"})
+composite("linalg_cholesky(input: Tensor, *, upper: bool = False)", "linalg_cholesky_ex(input, upper, True)[0]",
+          names=("linalg.cholesky",), out=True, doc=f"{_CHOLESKY}.", ref="numpy.linalg.cholesky")
+composite("cholesky(input: Tensor, upper: bool = False)", "linalg_cholesky_ex(input, upper, True)[0]", out=True, doc=f"{_CHOLESKY}.")
+composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", out=True,
+          doc="Solves A x = input for A given by its Cholesky factor.")
+composite("cholesky_inverse(input: Tensor, upper: bool = False)", out=True, doc="Inverse of the matrix with the given Cholesky factor.")
+
+kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool)", names=(),
+       doc="Triangular solve of batches of one shape.",
+       grad={"A": "triangular_backward_matrix(grad, A, out, upper, left, unitriangular)",
+             "B": "linalg_triangular_kernel(adjoint(A), grad, not upper, left, unitriangular)"})
+composite("linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False)",
+          names=("linalg.solve_triangular",), out=True, doc="Solves A X = B (or X A = B) with A triangular.")
+composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False)"
+          " -> tuple[solution, cloned_coefficient]", out=True, doc="Solves A X = input with A triangular; returns A too.")
+
+kernel("linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[LU, pivots, info]",
+       names=("linalg.lu_factor_ex",), out=True, doc="P L U = A, L and U packed into one matrix; info is nonzero where U is singular.",
+       grad={"A": "lu_backward(grad, LU, pivots)"})
+composite("linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[LU, pivots]", names=("linalg.lu_factor",), out=True,
+          doc="P L U = A, L and U packed into one matrix.")
+kernel("lu_permutation_matrix(pivots: Tensor, like: Tensor)", names=(), doc="P of A = P L U.",
+       grad="a permutation has no gradient")
+composite("lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[P, L, U]",
+          names=("torch.lu_unpack",), out=True, doc="P, L and U of a packed factorisation.")
+composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", names=("linalg.lu",), out=True, doc="P L U = A.")
+kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool)", names=(),
+       doc="Solves by a packed factorisation; batches of one shape.",
+       grad={"B": "linalg_lu_solve_kernel(LU, pivots, grad, left, not adjoint)"})
+composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False)",
+          names=("linalg.lu_solve",), out=True, doc="Solves A X = B (or X A = B) for A given by linalg.lu_factor.")
+composite("lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor)", "linalg_lu_solve(LU_data, LU_pivots, input, True, False)",
+          names=("torch.lu_solve", "Tensor.lu_solve"), out=True, doc="Solves A X = input for A given by linalg.lu_factor.")
+
+kernel("linalg_solve_kernel(A: Tensor, B: Tensor, left: bool) -> tuple[result, LU, pivots, info]", names=(),
+       doc="Solves A X = B (or X A = B); batches of one shape.",
+       grad={"A": "solve_backward_matrix(grad, A, result, left)",
+             "B": "solve_adjoint(grad, A, left)"})
+composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[result, info]",
+          names=("linalg.solve_ex",), out=True, doc="Solves A X = B (or X A = B); info is nonzero where A is singular.")
+composite("linalg_solve(A: Tensor, B: Tensor, *, left: bool = True)", "linalg_solve_ex(A, B, left, True)[0]",
+          names=("linalg.solve",), out=True, doc="Solves A X = B (or X A = B).", ref="numpy.linalg.solve")
+
+kernel("linalg_det_kernel(A: Tensor) -> tuple[result, LU]", names=(), doc="Determinants, and the factorisation they come from.",
+       grad={"A": "det_backward(grad, A, result, LU)"})
+composite("linalg_det(A: Tensor)", "linalg_det_kernel(A)[0]", names=("linalg.det",), out=True, doc="Determinants.", ref="numpy.linalg.det")
+composite("det(input: Tensor)", "linalg_det_kernel(input)[0]", doc="Determinants.")
+kernel("linalg_slogdet(A: Tensor) -> tuple[sign, logabsdet]", names=("linalg.slogdet",), out=True,
+       doc="Sign and logarithm of the absolute value of determinants.", ref="numpy.linalg.slogdet",
+       grad={"A": "slogdet_backward(grad_sign, grad_logabsdet, A, sign)"})
+composite("slogdet(input: Tensor) -> tuple[sign, logabsdet]", "linalg_slogdet(input)", out=True,
+          doc="Sign and logarithm of the absolute value of determinants.")
+composite("logdet(input: Tensor)", doc="Logarithms of determinants; NaN where one is negative.")
+
+kernel("linalg_qr(A: Tensor, mode: str = 'reduced') -> tuple[Q, R]", names=("linalg.qr",), out=True, ref="numpy.linalg.qr",
+       doc="Q R = A with orthonormal columns and an upper triangle; mode 'reduced', 'complete' or 'r' (R alone).",
+       grad={"A": "qr_backward(grad_Q, grad_R, A, Q, R, mode)"})
+composite("qr(input: Tensor, some: bool = True) -> tuple[Q, R]", out=True, doc="Q R = input.")
+kernel("geqrf(input: Tensor) -> tuple[a, tau]", out=True, doc="QR factorisation as Householder reflectors.",
+       grad="the reflectors of geqrf have no gradient formula here or in torch; use linalg.qr")
+kernel("householder_kernel(A: Tensor, tau: Tensor)", names=(), doc="The product of reflectors.", grad="linalg_householder_product composes it")
+composite("linalg_householder_product(input: Tensor, tau: Tensor)", out=True,
+          names=("linalg.householder_product", "torch.orgqr", "Tensor.orgqr"),
+          doc="The first columns of a product of Householder reflectors.")
+kernel("ormqr_kernel(A: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool)", names=(),
+       doc="The product of reflectors times a matrix.", grad="ormqr composes it")
+composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False)", out=True,
+          doc="A product of Householder reflectors times a matrix.")
+
+kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigenvalues, eigenvectors]", names=(),
+       doc="Eigenvalues of Hermitian matrices, ascending, and on request their vectors.",
+       grad={"A": "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"})
+composite("linalg_eigh(A: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]", names=("linalg.eigh",), out=True,
+          doc="Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.", ref="numpy.linalg.eigh")
+composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", names=("linalg.eigvalsh",), out=True, ref="numpy.linalg.eigvalsh",
+          doc="Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.")
+kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenvectors]", names=(),
+       doc="Eigenvalues of square matrices, and on request their vectors.",
+       grad={"A": "eig_backward(grad_eigenvalues, grad_eigenvectors, A, eigenvalues, eigenvectors)"})
+composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_eig_kernel(A, True)", names=("linalg.eig",), out=True,
+          doc="Eigenvalues and eigenvectors of square matrices, complex.", ref="numpy.linalg.eig")
+composite("linalg_eigvals(A: Tensor)", names=("linalg.eigvals",), out=True, ref="numpy.linalg.eigvals",
+          doc="Eigenvalues of square matrices, complex.")
+
+kernel("linalg_svd_kernel(A: Tensor, full_matrices: bool, vectors: bool, driver: str | None) -> tuple[U, S, Vh]", names=(),
+       doc="Singular values, descending, and on request their vectors.",
+       grad={"A": "svd_backward(grad_U, grad_S, grad_Vh, U, S, Vh)"})
+composite("linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[U, S, Vh]",
+          "linalg_svd_kernel(A, full_matrices, True, driver)", names=("linalg.svd",), out=True, ref="numpy.linalg.svd",
+          doc="U diag(S) Vh = A, the singular values descending.")
+composite("linalg_svdvals(A: Tensor, *, driver: str | None = None)", names=("linalg.svdvals",), out=True, doc="Singular values, descending.")
+composite("svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[U, S, V]", out=True,
+          doc="U diag(S) V^H = input, the singular values descending.")
+kernel("linalg_pinv(A: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool)", names=("linalg._pinv",), doc="Moore-Penrose inverses.",
+       grad={"A": "pinv_backward(grad, A, out)"})
+kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> tuple[solution, rank, singular_values]", names=("linalg._lstsq",),
+       doc="Least squares of batches of one shape.",
+       grad={"A": "lstsq_backward_matrix(grad, A, B, solution)", "B": "lstsq_backward_right(grad, A)"})

@@ -1,0 +1,254 @@
+// Linear algebra: checks, results, and the calls of the kernels.
+#include "kernels/linalg.h"
+
+#include "dispatch/linalg.h"
+#include "kernels/copy.h"
+
+namespace rl {
+
+using kernels::Transpose;
+
+void check_matrix(const char* op, const Tensor& a, const char* name) {
+  check(a.dim() >= 2, op, ": The input tensor ", name, " must have at least 2 dimensions, got shape ", a.sizes());
+  check(a.is_floating() || a.is_complex(), op, ": Expected a floating point or complex tensor as input. Got ", a.dtype());
+  check(!is_reduced(a.dtype()), op, ": Low precision dtypes not supported. Got ", a.dtype());
+}
+
+void check_square(const char* op, const Tensor& a, const char* name) {
+  check_matrix(op, a, name);
+  check(a.size(-1) == a.size(-2), op, ": ", name, " must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
+        " matrices");
+}
+
+void check_info(const char* op, const Tensor& info, const char* what) {
+  if (info.is_meta()) return;
+  const int32_t* codes = info.data<int32_t>();
+  for (int64_t i = 0; i < info.numel(); ++i) {
+    if (codes[i] == 0) continue;
+    std::string where = info.dim() ? "(Batch element " + std::to_string(i) + "): " : "";
+    fail(ErrorKind::LinAlg, op, ": ", where, what, " (code ", codes[i], ")");
+  }
+}
+
+Dims batch_of(const Tensor& a) {
+  Dims sizes = a.sizes();
+  sizes.resize(a.dim() - 2);
+  return sizes;
+}
+
+Dims with_matrix(Dims batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+namespace {
+
+Dims with(Dims batch, int64_t last) {
+  batch.push_back(last);
+  return batch;
+}
+Tensor info_for(const Tensor& a) { return rl::empty(batch_of(a), options(a, DType::Int32)); }
+// Results start on fresh memory in row-major order.
+Tensor matrices_like(const Tensor& a) { return rl::empty(a.sizes(), options(a)); }
+int64_t smaller(const Tensor& a) { return std::min(a.size(-1), a.size(-2)); }
+
+constexpr const char* singular_matrix = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular";
+constexpr const char* not_converged =
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated values";
+
+}  // namespace
+
+namespace impl {
+
+std::array<Tensor, 2> linalg_inv_ex(const Tensor& a, bool check_errors) {
+  check_square("linalg.inv", a);
+  Tensor out = matrices_like(a), info = info_for(a);
+  if (!a.is_meta()) kernels::inverse(a.view(), out.view(), info.view());
+  if (check_errors) check_info("linalg.inv", info, singular_matrix);
+  return {out, info};
+}
+
+std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
+  check_square("linalg.cholesky", a);
+  Tensor out = matrices_like(a), info = info_for(a);
+  if (!a.is_meta()) kernels::cholesky(a.view(), out.view(), upper, info.view());
+  if (check_errors)
+    check_info("linalg.cholesky", info, "The factorization could not be completed because the input is not positive-definite: "
+               "the leading minor of this order is not");
+  return {out, info};
+}
+
+Tensor linalg_triangular_kernel(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular) {
+  Tensor out = matrices_like(b);
+  if (!out.is_meta()) kernels::solve_triangular(a.view(), b.view(), out.view(), upper, left, unitriangular);
+  return out;
+}
+
+std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& a, bool pivot, bool check_errors) {
+  check_matrix("linalg.lu_factor", a);
+  Tensor lu = matrices_like(a), info = info_for(a);
+  Tensor pivots = rl::empty(with(batch_of(a), smaller(a)), options(a, DType::Int32));
+  if (!a.is_meta()) kernels::lu_factor(a.view(), lu.view(), pivots.view(), pivot, info.view());
+  if (check_errors) check_info("linalg.lu_factor", info, "U is singular: its diagonal element of this number is zero");
+  return {lu, pivots, info};
+}
+
+Tensor lu_permutation_matrix(const Tensor& pivots, const Tensor& like) {
+  int64_t rows = like.size(-2);
+  Tensor order = rl::empty(with(batch_of(like), rows), options(like, DType::Int64));
+  if (order.is_meta()) return rl::empty(with_matrix(batch_of(like), rows, rows), options(like));
+  kernels::lu_permutation(pivots.view(), order.view());
+  // Row order[i] of P holds its one in column i.
+  Tensor p = ops::zeros(with_matrix(batch_of(like), rows, rows), like.dtype(), {}, like.device());
+  return ops::scatter(p, -2, ops::unsqueeze(order, -2), Scalar(1));
+}
+
+Tensor linalg_lu_solve_kernel(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+  Tensor out = matrices_like(b);
+  if (!out.is_meta())
+    kernels::lu_solve(lu.view(), pivots.view(), b.view(), out.view(), left, adjoint ? Transpose::Adjoint : Transpose::None);
+  return out;
+}
+
+std::array<Tensor, 4> linalg_solve_kernel(const Tensor& a, const Tensor& b, bool left) {
+  auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
+  return {linalg_lu_solve_kernel(lu, pivots, b, left, false), lu, pivots, info};
+}
+
+std::array<Tensor, 2> linalg_det_kernel(const Tensor& a) {
+  check_square("linalg.det", a);
+  auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
+  Tensor det = rl::empty(batch_of(a), options(a));
+  if (!a.is_meta()) kernels::lu_det(lu.view(), pivots.view(), det.view());
+  return {det, lu};
+}
+
+std::array<Tensor, 2> linalg_slogdet(const Tensor& a) {
+  check_square("linalg.slogdet", a);
+  auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
+  Tensor sign = rl::empty(batch_of(a), options(a)), logabsdet = rl::empty(batch_of(a), options(a, to_real(a.dtype())));
+  if (!a.is_meta()) kernels::lu_slogdet(lu.view(), pivots.view(), sign.view(), logabsdet.view());
+  return {sign, logabsdet};
+}
+
+std::array<Tensor, 2> linalg_qr(const Tensor& a, const std::string& mode) {
+  check_matrix("linalg.qr", a);
+  check(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '", mode,
+        "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  int64_t rows = a.size(-2), columns = a.size(-1), width = mode == "complete" ? rows : smaller(a);
+  Tensor r = rl::empty(with_matrix(batch_of(a), width, columns), options(a));
+  if (mode == "r") {
+    if (!a.is_meta()) kernels::qr(a.view(), nullptr, r.view());
+    return {rl::empty(Dims{0}, options(a)), r};
+  }
+  Tensor q = rl::empty(with_matrix(batch_of(a), rows, width), options(a));
+  View q_view = q.view();
+  if (!a.is_meta()) kernels::qr(a.view(), &q_view, r.view());
+  return {q, r};
+}
+
+std::array<Tensor, 2> geqrf(const Tensor& a) {
+  check_matrix("geqrf", a, "input");
+  Tensor out = matrices_like(a), tau = rl::empty(with(batch_of(a), smaller(a)), options(a));
+  if (!a.is_meta()) kernels::geqrf(a.view(), out.view(), tau.view());
+  return {out, tau};
+}
+
+Tensor householder_kernel(const Tensor& a, const Tensor& tau) {
+  Tensor out = matrices_like(a);
+  if (!a.is_meta()) kernels::householder_product(a.view(), tau.view(), out.view());
+  return out;
+}
+
+Tensor ormqr_kernel(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+  Tensor out = matrices_like(other);
+  if (!out.is_meta()) kernels::ormqr(a.view(), tau.view(), other.view(), out.view(), left, transpose);
+  return out;
+}
+
+std::array<Tensor, 2> linalg_eigh_kernel(const Tensor& a, bool upper, bool vectors) {
+  Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, to_real(a.dtype()))), info = info_for(a);
+  Tensor v = vectors ? matrices_like(a) : rl::empty(Dims{0}, options(a));
+  View v_view = v.view();
+  if (!a.is_meta()) kernels::eigh(a.view(), values.view(), vectors ? &v_view : nullptr, upper, info.view());
+  check_info("linalg.eigh", info, not_converged);
+  return {values, v};
+}
+
+std::array<Tensor, 2> linalg_eig_kernel(const Tensor& a, bool vectors) {
+  check_square("linalg.eig", a);
+  DType type = to_complex(a.dtype());
+  if (!a.is_meta()) {
+    Tensor finite = unrecorded([&] { return ops::all(ops::isfinite(a)); });
+    check(*finite.data<bool>(), "linalg.eig: input tensor should not contain infs or NaNs.");
+  }
+  Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, type)), info = info_for(a);
+  Tensor v = rl::empty(vectors ? a.sizes() : Dims{0}, options(a, type));
+  View v_view = v.view();
+  if (!a.is_meta()) kernels::eig(a.view(), values.view(), vectors ? &v_view : nullptr, info.view());
+  check_info("linalg.eig", info, not_converged);
+  return {values, v};
+}
+
+std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, bool vectors, const std::optional<std::string>& driver) {
+  check_matrix("linalg.svd", a);
+  check(!driver, "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.");
+  int64_t rows = a.size(-2), columns = a.size(-1), k = smaller(a);
+  Tensor s = rl::empty(with(batch_of(a), k), options(a, to_real(a.dtype()))), info = info_for(a);
+  Tensor u = rl::empty(vectors ? with_matrix(batch_of(a), rows, full_matrices ? rows : k) : Dims{0}, options(a));
+  Tensor vh = rl::empty(vectors ? with_matrix(batch_of(a), full_matrices ? columns : k, columns) : Dims{0}, options(a));
+  View u_view = u.view(), vh_view = vh.view();
+  if (!a.is_meta()) kernels::svd(a.view(), vectors ? &u_view : nullptr, s.view(), vectors ? &vh_view : nullptr, info.view());
+  check_info("linalg.svd", info, not_converged);
+  return {u, s, vh};
+}
+
+// Singular values (or absolute eigenvalues) at most max(atol, rtol * the largest) count as zero.
+Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
+  check_matrix("linalg.pinv", a);
+  if (hermitian) check_square("linalg.pinv", a);
+  if (a.numel() == 0) return rl::empty(with_matrix(batch_of(a), a.size(-1), a.size(-2)), options(a));
+  auto cutoff = [&](const Tensor& s) {
+    double eps = to_real(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    Tensor absolute = atol.defined() ? atol : wrap_number(Scalar(0.0));
+    Tensor relative = rtol.defined()  ? rtol
+                      : atol.defined() ? ops::where(ops::gt(atol, wrap_number(Scalar(0.0))), wrap_number(Scalar(0.0)),
+                                                    wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2))))))
+                                       : wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2)))));
+    Tensor largest = ops::amax(s, Dims{-1}, true);
+    auto column = [](const Tensor& t) { return t.dim() ? ops::unsqueeze(t, -1) : t; };
+    return ops::maximum(ops::to(column(absolute), s), column(relative) * largest);
+  };
+  auto inverted = [&](const Tensor& values, const Tensor& sizes) {
+    Tensor zero = wrap_number(Scalar(0.0));
+    return ops::to(ops::unsqueeze(ops::where(ops::gt(sizes, cutoff(sizes)), ops::reciprocal(values), zero), -2), a);
+  };
+  if (hermitian) {
+    auto [values, v] = linalg_eigh_kernel(a, false, true);
+    return ops::matmul(v * inverted(values, ops::abs(values)), ops::adjoint(v));
+  }
+  auto [u, s, vh] = linalg_svd_kernel(a, false, true, std::nullopt);
+  return ops::matmul(ops::adjoint(vh) * inverted(s, s), ops::adjoint(u));
+}
+
+std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond, const std::string& driver) {
+  using kernels::LstsqDriver;
+  bool gels = driver == "gels", valued = driver == "gelsd" || driver == "gelss";
+  LstsqDriver choice = gels                ? LstsqDriver::Gels
+                       : driver == "gelsy" ? LstsqDriver::Gelsy
+                       : driver == "gelsd" ? LstsqDriver::Gelsd
+                                           : LstsqDriver::Gelss;
+  Tensor info = info_for(a);
+  Tensor tall = rl::empty(with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
+  Tensor rank = rl::empty(gels ? Dims{0} : batch_of(a), options(a, DType::Int64));
+  Tensor s = rl::empty(valued ? with(batch_of(a), smaller(a)) : Dims{0}, options(a, to_real(a.dtype())));
+  View rank_view = rank.view(), s_view = s.view();
+  if (!a.is_meta())
+    kernels::lstsq(a.view(), b.view(), tall.view(), gels ? nullptr : &rank_view, valued ? &s_view : nullptr, rcond, choice, info.view());
+  check_info("linalg.lstsq", info, "The least squares solution could not be computed because the input matrix does not have full rank");
+  return {ops::slice(tall, -2, 0, a.size(-1), 1), rank, s};
+}
+
+}  // namespace impl
+}  // namespace rl

@@ -1,0 +1,222 @@
+// Linear algebra made of other ops.
+#include "dispatch/linalg.h"
+
+namespace rl::ops {
+namespace {
+
+Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns) { return eye(rows, columns, a.dtype(), {}, a.device()); }
+
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), op, ": Expected A and B to have the same dtype, but found A of type ", a.dtype(), " and B of type ",
+        b.dtype(), " instead");
+}
+
+void check_equation(const char* op, const Tensor& a, const Tensor& b, bool left) {
+  check(a.size(-1) == b.size(left ? -2 : -1), op, ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
+        a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+}
+
+// Both with the batch dims they broadcast to.
+void broadcast_batches(const char* op, Tensor& a, Tensor& b) {
+  Dims batch = broadcast_sizes(batch_of(a), batch_of(b), op);
+  a = expand(a, with_matrix(batch, a.size(-2), a.size(-1)));
+  b = expand(b, with_matrix(batch, b.size(-2), b.size(-1)));
+}
+
+bool reads_upper(const std::string& uplo) {
+  check(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u", "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
+  return uplo == "U" || uplo == "u";
+}
+
+}  // namespace
+
+Tensor linalg_solve_triangular(const Tensor& given_a, const Tensor& given_b, bool upper, bool left, bool unitriangular) {
+  const char* op = "linalg.solve_triangular";
+  check_square(op, given_a);
+  check_matrix(op, given_b, "B");
+  check_same_dtype(op, given_a, given_b);
+  check_equation(op, given_a, given_b, left);
+  Tensor a = given_a, b = given_b;
+  broadcast_batches(op, a, b);
+  return linalg_triangular_kernel(a, b, upper, left, unitriangular);
+}
+
+std::array<Tensor, 2> triangular_solve(const Tensor& b, const Tensor& a, bool upper, bool transposed, bool unitriangular) {
+  check(a.dim() >= 2 && b.dim() >= 2, "triangular_solve: expected tensors with at least 2 dimensions, got ", a.sizes(), " and ", b.sizes());
+  Tensor solution = linalg_solve_triangular(transposed ? transpose(a, -2, -1) : a, b, upper != transposed, true, unitriangular);
+  return {solution, clone(expand(a, with_matrix(batch_of(solution), a.size(-2), a.size(-1))))};
+}
+
+Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
+  check_square("cholesky_solve", factor, "L");
+  check_matrix("cholesky_solve", b, "B");
+  Tensor inner = linalg_solve_triangular(upper ? adjoint(factor) : factor, b, false, true, false);
+  return linalg_solve_triangular(upper ? factor : adjoint(factor), inner, true, true, false);
+}
+
+Tensor cholesky_inverse(const Tensor& factor, bool upper) {
+  check_square("cholesky_inverse", factor, "input");
+  return cholesky_solve(identity_like(factor, factor.size(-1), factor.size(-1)), factor, upper);
+}
+
+std::array<Tensor, 2> linalg_lu_factor(const Tensor& a, bool pivot) {
+  auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, true);
+  return {lu, pivots};
+}
+
+std::array<Tensor, 3> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data, bool unpack_pivots) {
+  check_matrix("lu_unpack", lu, "LU_data");
+  if (unpack_pivots) {
+    check(pivots.dtype() == DType::Int32, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
+    Dims expected = batch_of(lu);
+    expected.push_back(std::min(lu.size(-1), lu.size(-2)));
+    check(pivots.sizes() == expected, "lu_unpack: expected LU_pivots of shape ", expected, ", got ", pivots.sizes());
+  }
+  Tensor none = rl::empty(Dims{0}, options(lu));
+  Tensor p = unpack_pivots ? lu_permutation_matrix(pivots, detach(lu)) : none;
+  if (!unpack_data) return {p, none, none};
+  int64_t k = std::min(lu.size(-1), lu.size(-2));
+  Tensor lower = tril(slice(lu, -1, 0, k, 1), -1) + identity_like(lu, lu.size(-2), k);
+  return {p, lower, triu(slice(lu, -2, 0, k, 1))};
+}
+
+std::array<Tensor, 3> linalg_lu(const Tensor& a, bool pivot) {
+  auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
+  auto [p, lower, upper] = lu_unpack(lu, pivots, true, pivot);
+  return {p, lower, upper};
+}
+
+Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const Tensor& b_given, bool left, bool conjugate) {
+  const char* op = "linalg.lu_solve";
+  check_square(op, lu_given, "LU");
+  check_matrix(op, b_given, "B");
+  check_same_dtype(op, lu_given, b_given);
+  check(pivots_given.dtype() == DType::Int32, op, ": pivots should be a Tensor of scalar type torch.int32");
+  check(pivots_given.dim() == lu_given.dim() - 1 && pivots_given.size(-1) == lu_given.size(-1), op,
+        ": Number of pivots per batch should be same as the dimension of the matrix");
+  check(IntSpan(batch_of(lu_given)) == IntSpan(pivots_given.sizes().data(), pivots_given.dim() - 1), op,
+        ": Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape ", pivots_given.sizes());
+  check_equation(op, lu_given, b_given, left);
+  Tensor lu = lu_given, b = b_given;
+  broadcast_batches(op, lu, b);
+  Dims pivot_sizes = batch_of(lu);
+  pivot_sizes.push_back(lu.size(-1));
+  Tensor pivots = expand(pivots_given, pivot_sizes);
+  if (!records(lu)) return linalg_lu_solve_kernel(lu, pivots, b, left, conjugate);
+  // By its factors, which have gradients: X A = B is A^H X^H = B^H.
+  if (!left) return adjoint(linalg_lu_solve(lu, pivots, adjoint(b), true, !conjugate));
+  auto [p, lower, upper] = lu_unpack(lu, pivots, true, true);
+  if (!conjugate)
+    return linalg_solve_triangular(upper, linalg_solve_triangular(lower, matmul(transpose(p, -2, -1), b), false, true, true), true, true, false);
+  Tensor inner = linalg_solve_triangular(adjoint(upper), b, false, true, false);
+  return matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true));
+}
+
+std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_given, bool left, bool check_errors) {
+  const char* op = "linalg.solve";
+  check_square(op, a_given);
+  check_same_dtype(op, a_given, b_given);
+  Dims vector_sizes = a_given.sizes();
+  vector_sizes.resize(a_given.dim() - 1);
+  bool vector = b_given.dim() == 1 || b_given.sizes() == vector_sizes;
+  check(!vector || left, op, ": Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
+        "equivalent to B / A.squeeze(-1)");
+  Tensor a = a_given, b = vector ? unsqueeze(b_given, -1) : b_given;
+  check_matrix(op, b, "B");
+  check_equation(op, a, b, left);
+  broadcast_batches(op, a, b);
+  auto [result, lu, pivots, info] = linalg_solve_kernel(a, b, left);
+  if (check_errors) check_info(op, info, "The solver failed because the input matrix is singular");
+  return {vector ? squeeze(result, Dims{-1}) : result, info};
+}
+
+Tensor logdet(const Tensor& a) {
+  check_square("logdet", a);
+  auto [sign, logabsdet] = linalg_slogdet(a);
+  if (a.is_complex()) return log(sign) + logabsdet;
+  return where(eq(sign, wrap_number(Scalar(-1.0))), wrap_number(Scalar(std::numeric_limits<double>::quiet_NaN())), logabsdet);
+}
+
+std::array<Tensor, 2> qr(const Tensor& a, bool some) { return linalg_qr(a, some ? "reduced" : "complete"); }
+
+namespace {
+
+void check_reflectors(const char* op, const Tensor& a, const Tensor& tau) {
+  check_matrix(op, a, "input");
+  check(a.size(-2) >= a.size(-1), op, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  check(tau.dim() == a.dim() - 1, op, ": Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.dim(),
+        " and input.ndim is equal to ", a.dim());
+  check(tau.size(-1) <= a.size(-1), op, ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
+  check(tau.dtype() == a.dtype(), op, ": tau dtype ", tau.dtype(), " does not match input dtype ", a.dtype());
+  check(batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)), op, ": Expected batch dimensions of tau to be equal to those of input, but got ",
+        tau.sizes());
+}
+
+// (I - tau_i v_i v_i^H) applied to x, for each reflector from the last to the first, or the other way.
+Tensor reflect(const Tensor& a, const Tensor& tau, Tensor x, bool adjoint_order) {
+  int64_t count = tau.size(-1);
+  Tensor vectors = tril(a, -1) + identity_like(a, a.size(-2), a.size(-1));
+  for (int64_t step = 0; step < count; ++step) {
+    int64_t i = adjoint_order ? step : count - 1 - step;
+    Tensor v = slice(vectors, -1, i, i + 1, 1), scale = unsqueeze(slice(tau, -1, i, i + 1, 1), -1);
+    x = x - (adjoint_order ? conj(scale) : scale) * matmul(v, matmul(adjoint(v), x));
+  }
+  return x;
+}
+
+}  // namespace
+
+Tensor linalg_householder_product(const Tensor& a, const Tensor& tau) {
+  check_reflectors("linalg.householder_product", a, tau);
+  if (!records(a, tau)) return householder_kernel(a, tau);
+  return reflect(a, tau, expand(identity_like(a, a.size(-2), a.size(-1)), a.sizes()), false);
+}
+
+Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transposed) {
+  check_matrix("ormqr", a, "input");
+  check_matrix("ormqr", other, "other");
+  int64_t at = left ? -2 : -1;
+  check(other.size(at) >= tau.size(-1), "ormqr: other.shape[", at, "] must be greater than or equal to tau.shape[-1]");
+  check(other.size(at) == a.size(-2), "ormqr: other.shape[", at, "] must be equal to input.shape[-2]");
+  check(tau.size(-1) <= a.size(-1), "ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
+  check(a.dim() - tau.dim() == 1, "ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.dim(),
+        " and input.ndim is equal to ", a.dim());
+  check(a.dim() == other.dim(), "ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to ", other.dim(),
+        " and input.ndim is equal to ", a.dim());
+  check(tau.dtype() == a.dtype() && other.dtype() == a.dtype(), "ormqr: Expected input, tau and other to have the same dtype");
+  check(batch_of(a) == batch_of(other) && batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)),
+        "ormqr: Expected equal batch dimensions of input, tau and other");
+  if (!records(a, tau, other)) return ormqr_kernel(a, tau, other, left, transposed);
+  if (left) return reflect(a, tau, other, transposed);
+  return adjoint(reflect(a, tau, adjoint(other), !transposed));  // c op(Q) = (op(Q)^H c^H)^H
+}
+
+std::array<Tensor, 2> linalg_eigh(const Tensor& a, const std::string& uplo) {
+  check_square("linalg.eigh", a);
+  return linalg_eigh_kernel(a, reads_upper(uplo), true);
+}
+
+Tensor linalg_eigvalsh(const Tensor& a, const std::string& uplo) {
+  check_square("linalg.eigvalsh", a);
+  return linalg_eigh_kernel(a, reads_upper(uplo), records(a))[0];
+}
+
+Tensor linalg_eigvals(const Tensor& a) { return linalg_eig_kernel(a, records(a))[0]; }
+
+Tensor linalg_svdvals(const Tensor& a, const std::optional<std::string>& driver) {
+  return linalg_svd_kernel(a, false, records(a), driver)[1];
+}
+
+std::array<Tensor, 3> svd(const Tensor& a, bool some, bool compute_uv) {
+  check_matrix("svd", a, "input");
+  if (compute_uv) {
+    auto [u, s, vh] = linalg_svd_kernel(a, !some, true, std::nullopt);
+    return {u, s, adjoint(vh)};
+  }
+  // torch returns zeros in place of the vectors that were not asked for
+  Dims batch = batch_of(a);
+  return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()), linalg_svdvals(a),
+          zeros(with_matrix(batch, a.size(-1), a.size(-1)), a.dtype(), {}, a.device())};
+}
+
+}  // namespace rl::ops

@@ -1,0 +1,183 @@
+// Cholesky, LU and triangular systems.
+#include <cmath>
+#include <utility>
+
+#include "kernels/cpu/lapack.h"
+#include "kernels/linalg.h"
+
+namespace rl::kernels {
+namespace {
+
+template <class Tag> using type_of = typename Tag::type;
+char triangle(bool upper) { return upper ? 'U' : 'L'; }
+
+}  // namespace
+
+void cholesky(const View& a, const View& out, bool upper, const View& info) {
+  for_each_matrix("cholesky", a, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(a, at);
+    Columns<T> m(from.rows, from.columns);
+    m.load(from);
+    set_info(info, at, Lapack<T>::potrf(triangle(upper), m.rows(), m.data(), m.ld()));
+    for (int64_t j = 0; j < m.columns(); ++j)
+      for (int64_t i = upper ? j + 1 : 0; i < (upper ? m.rows() : j); ++i) m(i, j) = T(0);
+    m.store(matrix_of<T>(out, at));
+  });
+}
+
+namespace {
+
+// Gaussian elimination without row exchanges; the 1-based place of a zero pivot, or 0.
+template <class T> int eliminate(const Columns<T>& m, int* pivots) {
+  int zero_pivot = 0;
+  for (int k = 0; k < std::min(m.rows(), m.columns()); ++k) {
+    pivots[k] = k + 1;
+    if (m(k, k) == T(0) && !zero_pivot) zero_pivot = k + 1;
+    for (int i = k + 1; i < m.rows(); ++i) m(i, k) /= m(k, k);
+    for (int j = k + 1; j < m.columns(); ++j)
+      for (int i = k + 1; i < m.rows(); ++i) m(i, j) -= m(i, k) * m(k, j);
+  }
+  return zero_pivot;
+}
+
+}  // namespace
+
+void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, const View& info) {
+  for_each_matrix("lu_factor", a, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(a, at);
+    Columns<T> m(from.rows, from.columns);
+    Buffer<int> order(std::max<int64_t>(std::min(from.rows, from.columns), 1));
+    m.load(from);
+    set_info(info, at, pivot ? Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data())
+                             : eliminate(m, order.data()));
+    m.store(matrix_of<T>(lu, at));
+    store_vector<int32_t>(order.data(), pivots, at);
+  });
+}
+
+void lu_solve(const View& lu, const View& pivots, const View& b, const View& out, bool left,
+              Transpose op) {
+  // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T, so A solves for conj(x^T).
+  bool through_conjugate = !left && op == Transpose::Adjoint;
+  char code = left ? (op == Transpose::None ? 'N' : op == Transpose::Transpose ? 'T' : 'C')
+                   : (op == Transpose::None ? 'T' : 'N');
+  for_each_matrix("lu_solve", lu, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(lu, at), right = matrix_of<T>(b, at);
+    Columns<T> m(from.rows, from.columns);
+    Columns<T> x(left ? right.rows : right.columns, left ? right.columns : right.rows);
+    Buffer<int> order(std::max<int64_t>(from.rows, 1));
+    m.load(from);
+    x.load(right, !left);
+    load_vector<int32_t>(pivots, at, order.data());
+    if (through_conjugate) x.conjugate();
+    Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
+    if (through_conjugate) x.conjugate();
+    x.store(matrix_of<T>(out, at), !left);
+  });
+}
+
+void lu_permutation(const View& pivots, const View& permutation) {
+  int64_t rows = permutation.sizes[permutation.ndim - 1], count = pivots.sizes[pivots.ndim - 1];
+  Buffer<int> exchanges(std::max<int64_t>(count, 1));
+  Buffer<int64_t> order(std::max<int64_t>(rows, 1));
+  for (int64_t at = 0; at < batch_count(permutation, 1); ++at) {
+    load_vector<int32_t>(pivots, at, exchanges.data());
+    for (int64_t i = 0; i < rows; ++i) order[i] = i;
+    for (int64_t i = 0; i < count; ++i) {
+      check(exchanges[i] >= 1 && exchanges[i] <= rows, "lu_unpack: pivots should be between 1 and ", rows,
+            " (inclusive), got ", exchanges[i]);
+      std::swap(order[i], order[exchanges[i] - 1]);
+    }
+    store_vector<int64_t>(order.data(), permutation, at);
+  }
+}
+
+namespace {
+
+#define RL_TRSM(T, p, alpha)                                                                       \
+  void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal,             \
+            const Columns<T>& a, const Columns<T>& x) {                                            \
+    const T one(1);                                                                                \
+    scipy_cblas_##p##trsm(CblasColMajor, side, uplo, op, diagonal, x.rows(), x.columns(), alpha,   \
+                          a.data(), a.ld(), x.data(), x.ld());                                     \
+  }
+RL_TRSM(float, s, one)
+RL_TRSM(double, d, one)
+RL_TRSM(complex64, c, &one)
+RL_TRSM(complex128, z, &one)
+#undef RL_TRSM
+
+}  // namespace
+
+void solve_triangular(const View& a, const View& b, const View& out, bool upper, bool left,
+                      bool unitriangular) {
+  for_each_matrix("solve_triangular", a, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(a, at), right = matrix_of<T>(b, at);
+    Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
+    m.load(from);
+    x.load(right);
+    trsm(left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower,
+         CblasNoTrans, unitriangular ? CblasUnit : CblasNonUnit, m, x);
+    x.store(matrix_of<T>(out, at));
+  });
+}
+
+void inverse(const View& a, const View& out, const View& info) {
+  for_each_matrix("inverse", a, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(a, at);
+    Columns<T> m(from.rows, from.columns);
+    Buffer<int> order(std::max<int64_t>(from.rows, 1));
+    m.load(from);
+    int code = Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data());
+    if (code == 0) code = Lapack<T>::getri(m.rows(), m.data(), m.ld(), order.data());
+    set_info(info, at, code);
+    m.store(matrix_of<T>(out, at));
+  });
+}
+
+namespace {
+
+// The sign of the row exchanges.
+int parity(const View& pivots, int64_t at, int64_t count) {
+  const int32_t* p = item_of<int32_t>(pivots, at, 1);
+  int sign = 1;
+  for (int64_t i = 0; i < count; ++i)
+    if (p[i * pivots.strides[pivots.ndim - 1]] != i + 1) sign = -sign;
+  return sign;
+}
+
+}  // namespace
+
+void lu_slogdet(const View& lu, const View& pivots, const View& sign, const View& logabsdet) {
+  for_each_matrix("slogdet", lu, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    using R = real_t<T>;
+    Matrix<T> m = matrix_of<T>(lu, at);
+    T direction(static_cast<R>(parity(pivots, at, m.rows)));
+    R total(0);
+    for (int64_t i = 0; i < m.rows; ++i) {
+      R size = std::abs(m(i, i));
+      direction *= size == R(0) ? T(0) : m(i, i) / size;
+      total += std::log(size);
+    }
+    *item_of<T>(sign, at, 0) = direction;
+    *item_of<R>(logabsdet, at, 0) = total;
+  });
+}
+
+void lu_det(const View& lu, const View& pivots, const View& det) {
+  for_each_matrix("det", lu, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> m = matrix_of<T>(lu, at);
+    T product(static_cast<real_t<T>>(parity(pivots, at, m.rows)));
+    for (int64_t i = 0; i < m.rows; ++i) product *= m(i, i);
+    *item_of<T>(det, at, 0) = product;
+  });
+}
+
+}  // namespace rl::kernels
