@@ -1,0 +1,185 @@
+"""Arguments for the rows whose signatures do not give any that make sense; table.py says how to read them.
+
+A row's own column `samples` comes first. A function of numbers that are not free has its domain here.
+"""
+
+_POSITIVE = "log log2 log10 sqrt rsqrt reciprocal lgamma digamma log1p".split()
+_UNIT = "asin acos atanh erfinv".split()
+
+
+def _windows(d, name="distinct"):
+    """Samples of a pooling over d dims."""
+    size, kernel = ", ".join(["5"] * d), repr((2,) * d)
+    return (f"{name}(1, 2, {size}), {kernel}",
+            f"{name}(2, {size}), {kernel}, stride={(1,) * d}, padding={(1,) * d}, ceil_mode=True",
+            f"{name}(1, 1, {size}), 3, stride=2")
+
+
+def _convolutions(d):
+    size, kernel = ", ".join(["4"] * d), ", ".join(["2"] * d)
+    return (f"x(2, 2, {size}), x(3, 2, {kernel}), x(3)",
+            f"x(1, 4, {size}), x(4, 2, {kernel}), None, stride=2, padding=1, dilation=2, groups=2",
+            f"x(2, {size}), x(1, 2, {kernel})")
+
+
+def _named_convolutions(d):
+    size, kernel = ", ".join(["4"] * d), ", ".join(["3"] * d)
+    return (f"x(1, 2, {size}), x(1, 2, {kernel}), x(1), padding='same'",
+            f"x(2, {size}), x(1, 2, {kernel}), padding='valid'")
+
+
+def _transposed(d):
+    size, kernel = ", ".join(["2"] * d), ", ".join(["3"] * d)
+    return (f"x(1, 2, {size}), x(2, 1, {kernel}), x(1)",
+            f"x(2, {size}), x(2, 1, {kernel}), x(2), stride=2, padding=1, output_padding=1, groups=2")
+
+
+def _fused(lists, numbers):
+    """Two parameters, their gradients and so on; `steps` are counts."""
+    texts = ["fixed([[3.0]])" if name == "steps" else "pos(2, 3)" for name in lists]
+    return (", ".join(f"[{t}]" for t in texts).replace("[fixed([[3.0]])]", "[fixed(3.0)]") + ", " + numbers,)
+
+
+_CLASSES = "x(3, 4), index(4, 3)"
+
+SAMPLES = {
+    **{name: ("pos(2, 3)",) for name in _POSITIVE},
+    **{name: ("unit(2, 3)",) for name in _UNIT},
+    "acosh": ("above_one(2, 3)",),
+    "pow_scalar": ("pos(2, 3), 2.5", "x(2, 3), 2", "x(2, 3), 0", "pos(2, 3), -1"),
+    "pow": ("pos(2, 3), unit(2, 3)", "pos(2, 3), x(3)", "2, x(2, 3)"),
+    "polygamma": ("1, pos(2, 3)", "2, pos(2, 3)"),
+    "xlogy": ("x(2, 3), pos(2, 3)", "x(2, 3), pos(3)", "x(2, 3), number"),
+    "clamp": ("x(2, 3), -0.3, 0.4", "x(2, 3), min=0", "x(2, 3), max=0"),
+    "clamp_tensor": ("x(2, 3), unit(3), pos(2, 3)", "x(2, 3), min=unit(3)"),
+    "where": ("mask(2, 3), x(2, 3), x(2, 3)", "mask(2, 3), x(3), x(2, 1)", "mask(2, 3), x(2, 3), 1"),
+    "div": ("x(2, 3), pos(2, 3)", "x(2, 3), pos(3)", "x(2, 3), 2"),
+    "remainder": ("x(2, 3), pos(2, 3)", "x(2, 3), pos(3)", "x(2, 3), 2", "3, pos(2, 3)"),
+    "fmod": ("x(2, 3), pos(2, 3)", "x(2, 3), pos(3)", "x(2, 3), 2"),
+    "floor_divide": ("x(2, 3), pos(2, 3)", "x(2, 3), 2"),
+    "addcdiv": ("x(2, 3), x(2, 3), pos(2, 3)", "x(2, 3), x(3), pos(2, 1), value=2"),
+    "bitwise_left_shift": ("x(2, 3), pos(2, 3)", "x(2, 3), 2"),
+    "bitwise_right_shift": ("x(2, 3), pos(2, 3)", "x(2, 3), 2"),
+    "round_decimals": ("x(2, 3), decimals=1", "x(2, 3), decimals=0"),
+    "bernoulli": ("prob(2, 3)",),
+    "prod": ("x(2, 3)", "fixed([[1.0, 0.0], [2.0, 3.0]])"),
+    **{name: ("distinct(2, 3)", "distinct(2, 3), 1", "distinct(2, 3), (0, 1), keepdim=True") for name in ("amax", "amin")},
+    **{name: ("distinct(2, 3)",) for name in ("max", "min")},
+    **{name: ("distinct(2, 3), 0", "distinct(2, 3), -1, keepdim=True") for name in ("max_dim", "min_dim")},
+    **{name: ("distinct(2, 3), 0", "distinct(2, 3), -1") for name in ("cummax", "cummin")},
+    **{name: ("distinct(2, 3)", "distinct(2, 3), 1, keepdim=True") for name in ("argmax", "argmin")},
+    "aminmax": ("distinct(2, 3)", "distinct(2, 3), dim=1, keepdim=True"),
+    "vector_norm": ("x(2, 3)", "x(2, 3), 1, dim=1", "x(2, 3), 3, dim=(0, 1), keepdim=True", "distinct(2, 3), inf, 0"),
+    # ---- shapes
+    "as_strided": ("x(2, 3), (2, 2), (3, 1)", "x(6), (2, 3), (1, 1), 1"),
+    "permute": ("x(2, 3, 2), (2, 0, 1)", "x(2, 3), (-1, 0)"),
+    "expand": ("x(2, 1), (2, 3)", "x(3), (2, -1)"),
+    "view": ("x(2, 3), (3, 2)", "x(2, 3), (-1,)"),
+    "reshape": ("x(2, 3), (3, 2)", "x(2, 3), (-1, 1)"),
+    "squeeze": ("x(1, 2, 1)",),
+    "squeeze_dim": ("x(1, 2, 1), 0", "x(1, 2, 1), (0, 2)"),
+    "unfold": ("x(5), 0, 2, 1", "x(2, 5), -1, 2, 3"),
+    "split_with_sizes": ("x(5, 2), (2, 3)", "x(2, 3), (1, 2), dim=-1"),
+    "split_sizes": ("x(5, 2), (2, 3)", "x(2, 3), (1, 2), dim=-1"),
+    "view_as_real": ("cx(2, 3)",),
+    "view_as_complex": ("real(3, 2)",),
+    "imag": ("cx(2, 3)",),
+    "roll": ("x(2, 3), 1", "x(2, 3), (1, -1), (0, 1)"),
+    "view_dtype": ("real(2, 4), dtype('int32')",),
+    "unflatten": ("x(2, 6), 1, (2, 3)", "x(6, 2), 0, (-1, 2)"),
+    "dsplit": ("x(1, 2, 4), 2",),
+    "dsplit_indices": ("x(1, 2, 4), (1, 3)",),
+    "movedim": ("x(2, 3, 2), 0, 1", "x(2, 3, 2), (0, 1), (2, 0)"),
+    "tile": ("x(2, 3), (2,)", "x(3), (2, 2)"),
+    "repeat_interleave_tensor": ("x(2, 3), fixed([1, 2], 'int64'), 0", "x(3), fixed([1, 0, 2], 'int64')"),
+    "constant_pad_nd": ("x(2, 3), (1, 1)", "x(2, 3), (1, -1, 0, 2), 0.5"),
+    "rot90": ("x(2, 3)", "x(2, 3), 2, (1, 0)"),
+    "sum_to_size": ("x(2, 3), (1, 3)", "x(2, 3), (3,)"),
+    "narrow": ("x(4, 3), 0, 1, 2",),
+    "complex": ("real(2, 3), real(2, 3)",),
+    "to": ("x(2, 3), dtype('float32')", "x(2, 3), dtype('float64'), copy=True"),
+    "cuda": "it needs a GPU",
+    "to_other": ("x(2, 3), fixed([1], 'float32')",),
+    "one_hot": ("index(3, 4)", "index(3, 2, 2), 5"),
+    "randint_low": ("1, 7, (2, 3)",),
+    "randint_like_low": ("x(2, 3), 1, 7",),
+    "random_from": ("x(2, 3), 1, 9",),
+    "random_to": ("x(2, 3), 9",),
+    "randperm": ("9",),
+    "bernoulli_tensor": ("x(2, 3), prob(2, 3)",),
+    "poisson": ("pos(2, 3)",),
+    "standard_gamma": ("pos(2, 3)",),
+    "binomial": ("fixed([[3.0, 5.0], [0.0, 9.0]]), prob(2, 2)",),
+    "multinomial": ("prob(2, 3), 2", "prob(3), 5, replacement=True"),
+    "normal": ("x(2, 3), pos(2, 3)",),
+    "normal_mean": ("0.5, pos(2, 3)",),
+    "dropout": ("x(2, 3), 0.4, True", "x(2, 3), 0.4, False"),
+    # ---- places
+    "index_add": ("x(3, 2), 0, index(3, 4), x(4, 2)", "x(3, 2), 1, index(2, 3), x(3, 3), alpha=2"),
+    "index_select": ("x(3, 2), 0, index(3, 4)", "x(3, 2), -1, index(2, 3)"),
+    "index_put": ("x(3, 2), (fixed([0, 2], 'int64'),), x(2, 2)", "x(3, 2), (index(3, 4),), x(4, 2), accumulate=True"),
+    "gather": ("x(3, 2), 0, index(3, 4, 2)", "x(3, 2), 1, index(2, 3, 3)"),
+    "scatter_add": ("x(3, 2), 0, index(3, 4, 2), x(4, 2)",),
+    "scatter": ("x(3, 2), 0, fixed([[0, 2]], 'int64'), x(1, 2)",),
+    "scatter_value": ("x(3, 2), 0, index(3, 1, 2), 0.5",),
+    # ---- products
+    "mm": ("x(2, 3), x(3, 2)",),
+    "bmm": ("x(2, 2, 3), x(2, 3, 2)",),
+    "mv": ("x(2, 3), x(3)",),
+    "dot": ("x(3), x(3)",),
+    "vdot": ("x(3), x(3)",),
+    "outer": ("x(2), x(3)",),
+    "matmul": ("x(2, 3), x(3, 2)", "x(3), x(3)", "x(2, 2, 3), x(3)", "x(3), x(2, 3, 2)", "x(2, 1, 2, 3), x(2, 3, 1)"),
+    "addmm": ("x(2, 2), x(2, 3), x(3, 2)", "x(2), x(2, 3), x(3, 2), beta=0.5, alpha=2"),
+    "addmv": ("x(2), x(2, 3), x(3)", "x(1), x(2, 3), x(3), beta=0.5, alpha=2"),
+    "addr": ("x(2, 3), x(2), x(3)", "x(3), x(2), x(3), beta=0.5, alpha=2"),
+    "baddbmm": ("x(2, 2, 2), x(2, 2, 3), x(2, 3, 2)", "x(2), x(2, 2, 3), x(2, 3, 2), beta=0.5, alpha=2"),
+    "addbmm": ("x(2, 2), x(2, 2, 3), x(2, 3, 2)", "x(2), x(2, 2, 3), x(2, 3, 2), beta=0.5, alpha=2"),
+    "linear": ("x(2, 3), x(4, 3), x(4)", "x(2, 2, 3), x(4, 3)", "x(3), x(3)"),
+    "bilinear": ("x(2, 3), x(2, 2), x(4, 3, 2), x(4)",),
+    # ---- layers
+    "convolution": ("x(1, 2, 4), x(3, 2, 2), x(3), (1,), (1,), (1,), False, (0,), 1",
+                    "x(1, 2, 3), x(2, 1, 2), None, (2,), (0,), (1,), True, (1,), 2"),
+    **{f"conv{d}d": _convolutions(d) for d in (1, 2, 3)},
+    **{f"conv{d}d_named": _named_convolutions(d) for d in (1, 2, 3)},
+    **{f"conv_transpose{d}d": _transposed(d) for d in (1, 2, 3)},
+    **{f"max_pool{d}d_with_indices": _windows(d)[:2] for d in (1, 2, 3)},
+    **{f"max_pool{d}d": _windows(d) for d in (1, 2, 3)},
+    **{f"avg_pool{d}d": _windows(d, "x") for d in (1, 2, 3)},
+    "max_unpool_kernel": ("x(1, 2, 2), fixed([[[0, 3], [1, 2]]], 'int64'), (4,), 1",),
+    "adaptive_avg_pool_kernel": ("x(1, 2, 5), (3,)", "x(1, 3, 5), (2, 2)"),
+    "adaptive_max_pool_kernel": ("distinct(1, 2, 5), (3,)", "distinct(1, 3, 5), (2, 2)"),
+    "batch_norm": ("x(3, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2)",
+                   "x(3, 2, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2), training=True",
+                   "x(3, 2), None, None, training=True"),
+    "layer_norm": ("x(2, 3), (3,), x(3), x(3)", "x(2, 2, 3), (2, 3)"),
+    "rms_norm": ("x(2, 3), (3,), x(3)", "x(2, 2, 3), (2, 3)"),
+    "group_norm": ("x(2, 4, 2), 2, x(4), x(4)", "x(2, 4), 1"),
+    # ---- losses
+    "binary_cross_entropy": ("prob(2, 3), prob(2, 3)", "prob(2, 3), prob(2, 3), prob(3), reduction='sum'",
+                             "prob(2, 3), prob(2, 3), reduction='none'"),
+    "binary_cross_entropy_with_logits": ("x(2, 3), prob(2, 3)", "x(2, 3), prob(2, 3), prob(3), reduction='sum', pos_weight=pos(3)"),
+    "kl_div": ("x(2, 3), prob(2, 3), reduction='batchmean'", "x(2, 3), x(2, 3), reduction='sum', log_target=True"),
+    "nll_loss": (_CLASSES, _CLASSES + ", pos(4), reduction='sum'", _CLASSES + ", reduction='none'", "x(2, 3, 2), index(3, 2, 2), ignore_index=1"),
+    "cross_entropy": (_CLASSES, _CLASSES + ", pos(4), label_smoothing=0.2", "x(3, 4), prob(3, 4), reduction='sum'"),
+    **{name: ("x(2, 3), x(2, 3)", "x(2, 3), x(2, 3), reduction='sum'", "x(2, 3), x(2, 3), reduction='none'")
+       for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")},
+    # ---- optimizers: one step
+    "_fused_sgd_": _fused(["p", "g", "m"], "weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.1, nesterov=False, "
+                          "maximize=False, is_first_step=False"),
+    **{f"_fused_{name}_": _fused(["p", "g", "m", "v", "x", "steps"], "lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1, "
+                                 "eps=1e-8, amsgrad=True, maximize=False") for name in ("adam", "adamw")},
+    "_fused_adagrad_": _fused(["p", "g", "s", "steps"], "lr=0.1, lr_decay=0.1, weight_decay=0.1, eps=1e-8, maximize=False"),
+    "_fused_adadelta_": _fused(["p", "g", "s", "a"], "lr=0.1, rho=0.9, eps=1e-8, weight_decay=0.1, maximize=False"),
+    "_fused_adamax_": _fused(["p", "g", "m", "v", "steps"], "lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1, "
+                             "maximize=False"),
+    "_fused_nadam_": _fused(["p", "g", "m", "v", "steps", "steps"], "lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1, "
+                            "momentum_decay=0.01, eps=1e-8, decoupled_weight_decay=True, maximize=False"),
+    "_fused_radam_": _fused(["p", "g", "m", "v", "steps"], "lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1, eps=1e-8, "
+                            "decoupled_weight_decay=True, maximize=False"),
+    "_fused_rmsprop_": _fused(["p", "g", "s", "a", "m"], "lr=0.1, alpha=0.9, eps=1e-8, weight_decay=0.1, momentum=0.9, "
+                              "centered=False, maximize=False"),
+    "_fused_rprop_": _fused(["p", "g", "s", "z"], "eta_minus=0.5, eta_plus=1.2, step_size_min=1e-6, step_size_max=50.0, "
+                            "maximize=False"),
+    "_fused_asgd_": _fused(["p", "g", "a", "steps", "steps"], "lambd=0.1, weight_decay=0.1, maximize=False"),
+}

@@ -1,0 +1,117 @@
+"""Every gradient formula of the op table against finite differences, and the gradients of those."""
+
+import pytest
+import rushlight as rl
+from rushlight.autograd import gradcheck, gradgradcheck
+from table import COMPLEX, PUBLIC, ROWS, Array, case, cases, is_random, listed, texts_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DIFFERENTIABLE = [op for op in PUBLIC if op.no_gradient is None and op.row.result != "bool"]
+
+
+def problem(op, number, dtype):
+    """(function of tensors, the tensors), or None where no input of the sample has a gradient."""
+    call = case(op, number, dtype)
+    wanted = call.differentiable()
+    if not wanted:
+        return None
+
+    def run(*tensors):
+        places = {id(array): tensor for array, tensor in zip(wanted, tensors)}
+        if op.name.endswith("_"):  # it writes to its first argument, which may not be a leaf
+            places = {key: tensor.clone() for key, tensor in places.items()}
+        if op.row.inplace or is_random(op):
+            rl.manual_seed(0)
+        result = call.run(rl, lambda array: places.get(id(array), None) if id(array) in places else array.tensor(rl))
+        return tuple(out for out in listed(result) if is_differentiable(out))
+
+    return run, tuple(array.tensor(rl).requires_grad_() for array in wanted)
+
+
+def is_differentiable(out):
+    return isinstance(out, rl.Tensor) and out.requires_grad
+
+
+@pytest.mark.parametrize(("op", "number"), cases(DIFFERENTIABLE))
+def test_gradients(op, number):
+    check(op, number, "float64")
+
+
+def takes_complex(op):
+    return op.row.kind != "elementwise" or bool(set(COMPLEX) & op.row.dtypes)
+
+
+def complex_works(op, number):
+    """Kernels say whether they take complex numbers only by taking them."""
+    try:
+        case(op, number, "complex128").run(rl)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("op", "number"), cases(op for op in DIFFERENTIABLE if takes_complex(op)))
+def test_complex_gradients(op, number):
+    if op.row.kind != "elementwise" and not complex_works(op, number):
+        pytest.skip("the kernel takes no complex numbers")
+    check(op, number, "complex128")
+
+
+def check(op, number, dtype):
+    found = problem(op, number, dtype)
+    if found is None:
+        return
+    run, inputs = found
+    if not run(*inputs):
+        assert not op.gradients, f"{op.full_name} records no gradient"
+        return
+    assert gradcheck(run, inputs, check_undefined_grad=False)
+    assert gradgradcheck(run, inputs, check_undefined_grad=False)
+
+
+def nodes(roots):
+    """Names of all graph nodes that `roots` lead to."""
+    found, stack = {}, [root.grad_fn for root in roots]
+    while stack:
+        node = stack.pop()
+        if node is not None and id(node) not in found:
+            found[id(node)] = node
+            stack += [next_node for next_node, _ in node.next_functions]
+    return {node.name() for node in found.values()}
+
+
+def reached(op, number):
+    """Nodes recorded by a call, by its backward, and by the backward of that."""
+    made = problem(op, number, "float64")
+    if made is None:
+        return set()
+    run, inputs = made
+    outputs = run(*inputs)
+    names = nodes(outputs)
+    for _ in range(2):
+        if not outputs:
+            break
+        total = sum((out.abs().sum() if out.is_complex() else out.sum()) for out in outputs)
+        if not total.requires_grad:
+            break
+        found = rl.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
+        outputs = [g for g in found if g is not None and g.requires_grad]
+        names |= nodes(outputs)
+    return names
+
+
+def test_rows_without_names_are_reached_through_others():
+    """What no program can call is tested as part of what it can."""
+    names = set()
+    for op in DIFFERENTIABLE:
+        for number in range(len(texts_of(op))):
+            names |= reached(op, number)
+    bare = {name.removesuffix("0") for name in names}
+    hidden = [op for op in ROWS if op.gradients and not op.python_names]
+    missing = [op.full_name for op in hidden if op_node(op) not in bare]
+    assert not missing, f"no sample reaches {missing}"
+
+
+def op_node(op):
+    return "".join(part[:1].upper() + part[1:] for part in op.name.split("_") if part) + "Backward"
