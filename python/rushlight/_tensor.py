@@ -101,6 +101,47 @@ class _Methods:
             dtype = getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy])
         return self.to(dtype, non_blocking=non_blocking)
 
+    def is_nonzero(self):
+        """Return whether the only element is nonzero."""
+        return bool(self)
+
+    def is_same_size(self, other):
+        """Return whether both have the same shape."""
+        return self.shape == other.shape
+
+    def new(self, *args, **kwargs):
+        """Return a tensor of this dtype, as the constructor `Tensor(...)` makes one."""
+        return Tensor(*args, **kwargs).to(self.dtype)
+
+    def pin_memory(self, device=None):
+        """Return this tensor: without an accelerator no memory needs to be page-locked."""
+        return self
+
+    def apply_(self, function):
+        """Replace each element by `function(element)`, a Python call each: slow, for the CPU alone."""
+        values = [function(value) for value in self.flatten().tolist()]
+        with rushlight.no_grad():
+            return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
+
+    def map_(self, other, function):
+        """Replace each element by `function(element, element of other)`, a Python call each."""
+        pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist(), strict=True)
+        values = [function(a, b) for a, b in pairs]
+        with rushlight.no_grad():
+            return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """Return the norm of the elements or along dims, as `torch.norm`."""
+        return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        """Return the different elements, as `torch.unique`."""
+        return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        """Return the elements without those that repeat the one before."""
+        return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
+
     def storage(self):
         """Return the elements this tensor looks at, as a `TypedStorage`."""
         from rushlight.storage import TypedStorage
