@@ -1,4 +1,4 @@
-"""The border between Python and C++: object life, arguments, indexing, exchange, subclasses, hooks."""
+"""The border of Python and C++: object life, arguments, indexing, exchange, subclasses, hooks."""
 
 import copy
 import gc
@@ -141,7 +141,11 @@ def test_threads_share_a_leaf_and_free_their_graphs():
     [
         (lambda x: x.relu(1), TypeError, r"relu\(\) takes 0 positional arguments but 1 was given"),
         (lambda x: rl.relu(x, foo=1), TypeError, r"relu\(\) got an unexpected keyword .*'foo'"),
-        (lambda x: rl.maximum(x, "a"), TypeError, r"'other' \(position 2\) must be Tensor, not str"),
+        (
+            lambda x: rl.maximum(x, "a"),
+            TypeError,
+            r"'other' \(position 2\) must be Tensor, not str",
+        ),
         (lambda x: x.permute(), TypeError, r"permute\(\) missing .*\"dims\""),
         (lambda x: x.sum(True), TypeError, r"invalid combination of arguments - got \(bool\)"),
         (lambda x: rl.zeros((2, "a")), TypeError, r"tuple of ints, but holds \(int, str\)"),
@@ -173,11 +177,33 @@ def test_arguments_that_torch_accepts():
 # --- indexing, by NumPy's answer
 
 INDICES = [
-    0, -1, slice(1, None), slice(None, None, 2), slice(5, 9), ..., None, (), (0, 1), (slice(None), 1), (..., 0),
-    (None, 0, ..., None), (0, ..., 1), True, False, [0, 1], ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]),
-    (slice(None), [0, 2]), np.array([1, 0]), (np.array([[0, 1], [1, 0]]), 1), [True, False],
-    np.arange(24).reshape(2, 3, 4) > 7, (np.ones((2, 3), bool), slice(1, 3)), range(2), (np.int64(1), 2),
-]  # fmt: skip
+    0,
+    -1,
+    slice(1, None),
+    slice(None, None, 2),
+    slice(5, 9),
+    ...,
+    None,
+    (),
+    (0, 1),
+    (slice(None), 1),
+    (..., 0),
+    (None, 0, ..., None),
+    (0, ..., 1),
+    True,
+    False,
+    [0, 1],
+    ([0, 1], [1, 2]),
+    ([0, 1], slice(None), [1, 2]),
+    (slice(None), [0, 2]),
+    np.array([1, 0]),
+    (np.array([[0, 1], [1, 0]]), 1),
+    [True, False],
+    np.arange(24).reshape(2, 3, 4) > 7,
+    (np.ones((2, 3), bool), slice(1, 3)),
+    range(2),
+    (np.int64(1), 2),
+]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=repr)
@@ -193,7 +219,9 @@ def test_reading_and_writing_by_index_agree_with_numpy(index):
         np.testing.assert_array_equal(x.numpy(), array)
 
 
-@pytest.mark.parametrize("index", [0, slice(1, 3), (0, 1), (..., 0), None, ..., (slice(None), None, 2)])
+@pytest.mark.parametrize(
+    "index", [0, slice(1, 3), (0, 1), (..., 0), None, ..., (slice(None), None, 2)]
+)
 def test_plain_indexing_is_a_view_that_autograd_follows(index):
     x = rl.arange(24.0).reshape(2, 3, 4)
     assert x[index]._base is x._base
@@ -207,11 +235,19 @@ def test_plain_indexing_is_a_view_that_autograd_follows(index):
 @pytest.mark.parametrize(
     ("index", "error"),
     [
-        (5, IndexError), ((0, 0, 0, 0), IndexError), (slice(None, None, -1), ValueError), (1.5, IndexError),
-        ({}, IndexError), ("a", TypeError), (slice(0, "a"), TypeError), ([1.0, 2.0], IndexError), (2**70, ValueError),
-        (np.array([7]), IndexError), ([True] * 3, IndexError),
+        (5, IndexError),
+        ((0, 0, 0, 0), IndexError),
+        (slice(None, None, -1), ValueError),
+        (1.5, IndexError),
+        ({}, IndexError),
+        ("a", TypeError),
+        (slice(0, "a"), TypeError),
+        ([1.0, 2.0], IndexError),
+        (2**70, ValueError),
+        (np.array([7]), IndexError),
+        ([True] * 3, IndexError),
     ],
-)  # fmt: skip
+)
 def test_wrong_indices(index, error):
     with pytest.raises(error):
         rl.ones(2, 3, 4)[index]
@@ -233,12 +269,22 @@ def test_iteration_and_containment():
 @pytest.mark.parametrize(
     ("data", "dtype", "shape"),
     [
-        (1, rl.int64, ()), (True, rl.bool, ()), (1.0, rl.float32, ()), (1j, rl.complex64, ()), ([], rl.float32, (0,)),
-        ([[]], rl.float32, (1, 0)), ([1, 2.5], rl.float32, (2,)), ([True, 2], rl.int64, (2,)), (range(3), rl.int64, (3,)),
-        (np.float64(1), rl.float64, ()), ([np.int8(1)], rl.int8, (1,)), (np.ones((2, 1), "f2"), rl.float16, (2, 1)),
-        ([rl.tensor(1.0), 2], rl.float32, (2,)), ([np.ones(2), [1, 2]], rl.float64, (2, 2)),
+        (1, rl.int64, ()),
+        (True, rl.bool, ()),
+        (1.0, rl.float32, ()),
+        (1j, rl.complex64, ()),
+        ([], rl.float32, (0,)),
+        ([[]], rl.float32, (1, 0)),
+        ([1, 2.5], rl.float32, (2,)),
+        ([True, 2], rl.int64, (2,)),
+        (range(3), rl.int64, (3,)),
+        (np.float64(1), rl.float64, ()),
+        ([np.int8(1)], rl.int8, (1,)),
+        (np.ones((2, 1), "f2"), rl.float16, (2, 1)),
+        ([rl.tensor(1.0), 2], rl.float32, (2,)),
+        ([np.ones(2), [1, 2]], rl.float64, (2, 2)),
     ],
-)  # fmt: skip
+)
 def test_dtype_and_shape_are_inferred(data, dtype, shape):
     t = rl.tensor(data)
     assert (t.dtype, tuple(t.shape)) == (dtype, shape)
@@ -247,11 +293,18 @@ def test_dtype_and_shape_are_inferred(data, dtype, shape):
 @pytest.mark.parametrize(
     ("data", "dtype", "error"),
     [
-        ([[1], [2, 3]], None, ValueError), ([[1, 2], 3], None, TypeError), ("a", None, TypeError),
-        (None, None, RuntimeError), ({1}, None, RuntimeError), (2**63, None, ValueError), ([300], rl.uint8, RuntimeError),
-        ([float("nan")], rl.int64, RuntimeError), ([1j], rl.float32, TypeError), ([rl.ones(2)], None, ValueError),
+        ([[1], [2, 3]], None, ValueError),
+        ([[1, 2], 3], None, TypeError),
+        ("a", None, TypeError),
+        (None, None, RuntimeError),
+        ({1}, None, RuntimeError),
+        (2**63, None, ValueError),
+        ([300], rl.uint8, RuntimeError),
+        ([float("nan")], rl.int64, RuntimeError),
+        ([1j], rl.float32, TypeError),
+        ([rl.ones(2)], None, ValueError),
     ],
-)  # fmt: skip
+)
 def test_data_that_make_no_tensor(data, dtype, error):
     with pytest.raises(error):
         rl.tensor(data, dtype=dtype)
@@ -323,7 +376,9 @@ def test_copies_keep_what_belongs_together():
         copy.deepcopy(parameter * 2)
 
 
-@pytest.mark.parametrize("value", [rl.float32, rl.device("meta"), rl.Size([1, 2]), rl.strided, rl.channels_last, rl.add])
+@pytest.mark.parametrize(
+    "value", [rl.float32, rl.device("meta"), rl.Size([1, 2]), rl.strided, rl.channels_last, rl.add]
+)
 def test_constants_pickle_by_name(value):
     loaded = pickle.loads(pickle.dumps(value))
     assert loaded == value and type(loaded) is type(value)
@@ -347,7 +402,9 @@ class Recorder(rl.Tensor):
 
 def test_results_take_the_subclass():
     t = rl.ones(2, 2).as_subclass(Tagged)
-    assert {type(r) for r in (t + 1, 1 - t, t[0], t.sum(), rl.add(t, 1), t.T, *t.unbind())} == {Tagged}
+    assert {type(r) for r in (t + 1, 1 - t, t[0], t.sum(), rl.add(t, 1), t.T, *t.unbind())} == {
+        Tagged
+    }
     assert type(t.shape) is rl.Size and type(t.max(0)).__name__ == "max"
 
 
@@ -355,7 +412,17 @@ def test_the_protocol_sees_public_functions():
     t = rl.ones(2).as_subclass(Recorder)
     Recorder.calls.clear()
     t + 1, t - 1, 2 - t, t[0], rl.add(t, 1), t.add(1), -t, t == t, t.size()
-    assert Recorder.calls == ["add", "sub", "__rsub__", "__getitem__", "add", "add", "neg", "__eq__", "size"]
+    assert Recorder.calls == [
+        "add",
+        "sub",
+        "__rsub__",
+        "__getitem__",
+        "add",
+        "add",
+        "neg",
+        "__eq__",
+        "size",
+    ]
     with _C.DisableTorchFunctionSubclass():
         t + 1
     assert len(Recorder.calls) == 9
@@ -375,7 +442,9 @@ def test_objects_that_are_no_tensors_may_take_part():
 
 def test_a_device_block_moves_factories():
     with rl.device("meta"):
-        assert rl.ones(2).is_meta and rl.tensor([1]).is_meta and not rl.ones(2, device="cpu").is_meta
+        assert (
+            rl.ones(2).is_meta and rl.tensor([1]).is_meta and not rl.ones(2, device="cpu").is_meta
+        )
     assert not rl.ones(2).is_meta
 
 
@@ -484,5 +553,7 @@ def test_errors_name_the_users_line():
     x = leaf(2)
     y = x.exp()
     y.add_(1)
-    with pytest.raises(RuntimeError, match=r"saved by exp \(line \d+ of .*test_bind.py.*changed by add_"):
+    with pytest.raises(
+        RuntimeError, match=r"saved by exp \(line \d+ of .*test_bind.py.*changed by add_"
+    ):
         y.sum().backward()
