@@ -4,9 +4,26 @@ import rushlight
 from rushlight import _C
 
 _FACTORIES = (
-    "arange", "asarray", "as_tensor", "empty", "empty_strided", "eye", "full", "linspace", "logspace", "ones", "rand",
-    "randint", "randn", "randperm", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
-)  # fmt: skip
+    "arange",
+    "asarray",
+    "as_tensor",
+    "empty",
+    "empty_strided",
+    "eye",
+    "full",
+    "linspace",
+    "logspace",
+    "ones",
+    "rand",
+    "randint",
+    "randn",
+    "randperm",
+    "scalar_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+)
 
 _stack = []  # devices of `with device:` blocks, innermost last
 _default = None
@@ -17,7 +34,9 @@ class _DeviceMode:
 
     def __init__(self, device):
         self.device = device
-        self.factories = {getattr(rushlight, name) for name in _FACTORIES if hasattr(rushlight, name)}
+        self.factories = {
+            getattr(rushlight, name) for name in _FACTORIES if hasattr(rushlight, name)
+        }
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

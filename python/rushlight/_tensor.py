@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that are neither operations nor worth C++: copying, pickling, NumPy's protocols."""
+"""Methods of `Tensor` that are neither operations nor worth C++: copies, pickles, protocols."""
 
 import copy
 from collections import OrderedDict
@@ -7,9 +7,19 @@ import rushlight
 from rushlight import _C, Tensor
 
 _LEGACY_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
-    "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
 _DTYPE_OF_LEGACY_NAME = {legacy: name for name, legacy in _LEGACY_NAMES.items()}
 
 
@@ -18,7 +28,7 @@ def _dtype_name(dtype):
 
 
 class _Methods:
-    """What `install` gives to `Tensor`; not a base class, so that a tensor has one layout and one mro."""
+    """What `install` gives to `Tensor`; not a base class, so that its type stays a plain one."""
 
     # NumPy leaves `array + tensor` to the tensor.
     __array_priority__ = 1000
@@ -40,18 +50,6 @@ class _Methods:
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
-    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
-        """See rushlight.norm."""
-        return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
-
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
-        """See rushlight.unique."""
-        return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
-
-    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
-        """See rushlight.unique_consecutive."""
-        return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
-
     def _repr_html_(self):
         return rushlight._printing.html(self)
 
@@ -59,7 +57,9 @@ class _Methods:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError(f"a tensor of {self.dtype} becomes an array of {dtype} only by a copy")
+                raise ValueError(
+                    f"a tensor of {self.dtype} becomes an array of {dtype} only by a copy"
+                )
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -71,12 +71,15 @@ class _Methods:
             return memo[id(self)]
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-                "If you were attempting to deepcopy a module, this may be because of a computed tensor among its attributes."
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment. If you were attempting to deepcopy a module, this may be "
+                "because of a computed tensor among its attributes."
             )
         with _C.DisableTorchFunctionSubclass():
             storage = copy.deepcopy(self.untyped_storage(), memo)
-            result = _C._tensor_on_storage(storage, self.dtype, self.storage_offset(), self.size(), self.stride())
+            result = _C._tensor_on_storage(
+                storage, self.dtype, self.storage_offset(), self.size(), self.stride()
+            )
             if type(self) is not Tensor:
                 result = result.as_subclass(type(self))
             result.requires_grad_(self.requires_grad)
@@ -91,9 +94,14 @@ class _Methods:
         if not self.is_leaf and self.requires_grad:
             _warn_lost_history()
         args = (
-            self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad,
+            self.untyped_storage(),
+            self.dtype,
+            self.storage_offset(),
+            tuple(self.size()),
+            self.stride(),
+            self.requires_grad,
             OrderedDict(self._backward_hooks or ()),
-        )  # fmt: skip
+        )
         if type(self) is Tensor and not self.__dict__:
             return _rebuild, args
         return _rebuild_subclass, (type(self), args, dict(self.__dict__))
@@ -102,7 +110,7 @@ class _Methods:
         self.__dict__.update(state)
 
     def type(self, dtype=None, non_blocking=False):
-        """Return the legacy type's name, such as "torch.FloatTensor", or a copy of another dtype."""
+        """Return the legacy type's name, as "torch.FloatTensor", or a copy of another dtype."""
         if dtype is None:
             device = "" if self.device.type == "cpu" else f"{self.device.type}."
             return f"torch.{device}{_LEGACY_NAMES[_dtype_name(self.dtype)]}Tensor"
@@ -113,12 +121,45 @@ class _Methods:
             dtype = getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy])
         return self.to(dtype, non_blocking=non_blocking)
 
+    def is_nonzero(self):
+        """Return whether the only element is nonzero."""
+        return bool(self)
+
+    def is_same_size(self, other):
+        """Return whether both have the same shape."""
+        return self.shape == other.shape
+
+    def new(self, *args, **kwargs):
+        """Return a tensor of this dtype, as the constructor `Tensor(...)` makes one."""
+        return Tensor(*args, **kwargs).to(self.dtype)
+
+    def pin_memory(self, device=None):
+        """Return this tensor: without an accelerator no memory needs to be page-locked."""
+        return self
+
+    def apply_(self, function):
+        """Replace each element by `function(element)`, a Python call each."""
+        values = [function(value) for value in self.flatten().tolist()]
+        with rushlight.no_grad():
+            return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
+
+    def map_(self, other, function):
+        """Replace each element by `function(element, other's element)`."""
+        pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist(), strict=True)
+        values = [function(a, b) for a, b in pairs]
+        with rushlight.no_grad():
+            return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """Return the norm of the elements or along dims, as `torch.norm`."""
+        return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
+
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
-        """Return the distinct elements; see `rushlight.unique`."""
+        """Return the different elements, as `torch.unique`."""
         return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
 
     def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
-        """Return the first of each run of equal elements; see `rushlight.unique_consecutive`."""
+        """Return the elements without those that repeat the one before."""
         return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
 
     def nonzero(self, *, as_tuple=False):
@@ -150,7 +191,7 @@ _without_conversion = None
 
 
 def _keeps_class():
-    """Getters whose result already has its own class: the gradient and the base are tensors of their own."""
+    """Getters of tensors that have a class of their own: the gradient and the base."""
     global _without_conversion
     if _without_conversion is None:
         _without_conversion = {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
@@ -172,7 +213,10 @@ def _convert(result, cls):
 def _warn_lost_history():
     import warnings
 
-    warnings.warn("a tensor that was computed is pickled without its history: the copy is a leaf", stacklevel=4)
+    warnings.warn(
+        "a tensor that was computed is pickled without its history: the copy is a leaf",
+        stacklevel=4,
+    )
 
 
 def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks):

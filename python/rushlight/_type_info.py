@@ -2,7 +2,7 @@
 
 import rushlight
 
-# bits, bits of the fraction, exponents of the smallest normal and of the bound, decimal digits that survive
+# bits, bits of the fraction, exponents of the smallest normal and of the bound, decimal digits
 _FLOATS = {
     "float16": (16, 10, -14, 16, 3),
     "bfloat16": (16, 7, -126, 128, 2),
@@ -29,9 +29,13 @@ class finfo:
     def __init__(self, type=None):
         dtype = rushlight.get_default_dtype() if type is None else type
         if not isinstance(dtype, rushlight.dtype):
-            raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {dtype.__class__.__name__}")
+            raise TypeError(
+                f"finfo(): argument 'type' must be torch.dtype, not {dtype.__class__.__name__}"
+            )
         if not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo for integers"
+            )
         self.dtype = _name(dtype.to_real())
         self.bits, fraction, low, high, digits = _FLOATS[self.dtype]
         self.eps = 2.0**-fraction
@@ -48,7 +52,9 @@ class finfo:
 
     def __repr__(self):
         values = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
-        return f"finfo({', '.join(f'{v}={getattr(self, v):g}' for v in values)}, dtype={self.dtype})"
+        return (
+            f"finfo({', '.join(f'{v}={getattr(self, v):g}' for v in values)}, dtype={self.dtype})"
+        )
 
 
 class iinfo:
@@ -64,9 +70,13 @@ class iinfo:
 
     def __init__(self, type):
         if not isinstance(type, rushlight.dtype):
-            raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
+            raise TypeError(
+                f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}"
+            )
         if type.is_floating_point or type.is_complex:
-            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo for floats"
+            )
         if type is rushlight.bool:
             raise RuntimeError("torch.bool is not supported by torch.iinfo")
         self.dtype = _name(type)

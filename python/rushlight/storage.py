@@ -67,4 +67,5 @@ class TypedStorage:
 
     def __repr__(self):
         lines = "".join(f" {value}\n" for value in self)
-        return f"{lines}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+        return f"{lines}[{kind} of size {len(self)}]"

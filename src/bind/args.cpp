@@ -78,8 +78,8 @@ bool is_scalar(PyObject* o) {
 }
 
 bool is_list_kind(Kind kind) {
-  return kind == Kind::TensorList || kind == Kind::OptionalTensorList || kind == Kind::IntList || kind == Kind::FloatList ||
-         kind == Kind::BoolList;
+  return kind == Kind::TensorList || kind == Kind::OptionalTensorList || kind == Kind::IntList ||
+         kind == Kind::FloatList || kind == Kind::BoolList;
 }
 
 bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
@@ -231,9 +231,12 @@ bool Arguments::accept_list(const Parameter& p, PyObject* o) {
   if (p.kind == Kind::FloatList && p.length > 0 && is_real_number(o)) return true;
   if (!is_list(o)) return p.kind == Kind::TensorList && !is_tensor(o) && accept_other_tensor(o);
   switch (p.kind) {
-    case Kind::TensorList: return all_of(o, [&](PyObject* x) { return is_exact_tensor(x) || accept_other_tensor(x); });
+    case Kind::TensorList:
+      return all_of(o, [&](PyObject* x) { return is_exact_tensor(x) || accept_other_tensor(x); });
     case Kind::OptionalTensorList:
-      return all_of(o, [&](PyObject* x) { return x == Py_None || is_exact_tensor(x) || accept_other_tensor(x); });
+      return all_of(o, [&](PyObject* x) {
+        return x == Py_None || is_exact_tensor(x) || accept_other_tensor(x);
+      });
     case Kind::IntList: return all_of(o, is_integer);
     case Kind::FloatList: return all_of(o, is_real_number);
     default: return all_of(o, [](PyObject* x) { return PyBool_Check(x) != 0; });
@@ -270,11 +273,13 @@ void Arguments::overflow(int i) const {
        "' does not fit into 64 bits: Overflow when unpacking long long");
 }
 
-// ---- the subclass protocol -----------------------------------------------------------------------
+// ---- the subclass protocol
+// -----------------------------------------------------------------------
 
 namespace {
 
-// rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being imported.
+// rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being
+// imported.
 Object public_function(const char* qualified) {
   Object found = checked(PyImport_ImportModule("rushlight"));
   std::string path = qualified;
@@ -295,8 +300,10 @@ int Arguments::ask_subclasses(const Call& call) {
     for (int i = 0; i < overload_->count; ++i)
       if (slots_[i]) collect_overriding(slots_[i], found);
   if (found.empty() && !function_mode_active()) return 0;
-  Object function = call.self ? checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name))
-                              : public_function(spec_->qualified);
+  Object function =
+      call.self
+          ? checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name))
+          : public_function(spec_->qualified);
   Py_ssize_t first = call.self ? 1 : 0;
   Object args = checked(PyTuple_New(call.count + first));
   if (call.self) PyTuple_SET_ITEM(args.get(), 0, Object::share(call.self).release());
@@ -305,12 +312,14 @@ int Arguments::ask_subclasses(const Call& call) {
   Object kwargs;
   if (call.keywords()) kwargs = checked(PyDict_New());
   for (Py_ssize_t j = 0; j < call.keywords(); ++j)
-    checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
+    checked(
+        PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
   result_ = call_torch_function(function.get(), found, args.get(), kwargs.get());
   return -1;
 }
 
-// ---- readers -------------------------------------------------------------------------------------
+// ---- readers
+// -------------------------------------------------------------------------------------
 
 Tensor Arguments::tensor(int i) const {
   PyObject* o = slots_[i];
@@ -367,7 +376,8 @@ Dims Arguments::integers(int i) const {
   for (Py_ssize_t k = 0; k < n; ++k) {
     PyObject* member = PySequence_Fast_GET_ITEM(o, k);
     int overflows = 0;
-    dims[k] = PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows) : to_int64(member);
+    dims[k] =
+        PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows) : to_int64(member);
     if (__builtin_expect(overflows, 0)) overflow(i);
   }
   int64_t length = overload_->parameters[i].length;
@@ -379,7 +389,8 @@ std::optional<Dims> Arguments::integers_or_none(int i) const {
 
 std::vector<double> Arguments::reals(int i) const {
   PyObject* o = slots_[i];
-  if (!is_list(o)) return std::vector<double>(static_cast<size_t>(overload_->parameters[i].length), real(i));
+  if (!is_list(o))
+    return std::vector<double>(static_cast<size_t>(overload_->parameters[i].length), real(i));
   std::vector<double> out;
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
     out.push_back(to_double(PySequence_Fast_GET_ITEM(o, k)));
@@ -407,7 +418,8 @@ rl::Generator* Arguments::generator_or_none(int i) const {
   return given(i) ? to_generator(slots_[i]) : nullptr;
 }
 LayoutArgument Arguments::layout(int i) const {
-  check_implemented(!given(i) || slots_[i] == strided_layout(), spec_->name, ": only the layout torch.strided is supported");
+  check_implemented(!given(i) || slots_[i] == strided_layout(), spec_->name,
+                    ": only the layout torch.strided is supported");
   return {};
 }
 

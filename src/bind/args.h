@@ -1,7 +1,8 @@
 // Argument parsing for the generated functions: tables of overloads, one parser, typed readers.
 //
 // A generated function looks like
-//   static PyObject* call_clamp(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+//   static PyObject* call_clamp(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
+//   names) {
 //     return guarded([&]() -> PyObject* {
 //       Arguments a;
 //       switch (a.parse(spec_clamp, self, args, n, names)) {
@@ -24,22 +25,38 @@ struct LayoutArgument;
 namespace rl::bind {
 
 enum class Kind : uint8_t {
-  Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, BoolList, String, DType, Device, Layout,
-  MemoryFormat, Generator, Object, OptionalTensorList,
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  IntList,
+  FloatList,
+  BoolList,
+  String,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator,
+  Object,
+  OptionalTensorList,
   TensorOrNumber  // a Python number is wrapped into a 0-d tensor that yields in type promotion
 };
 
 struct Parameter {
   const char* name;
   Kind kind;
-  bool none;          // None is accepted
+  bool none;  // None is accepted
   bool has_default;
   bool keyword_only;
-  int8_t length;      // IntList, FloatList: a single number stands for this many; -1 only lists
+  int8_t length;  // IntList, FloatList: a single number stands for this many; -1 only lists
 };
 
 struct Overload {
-  const char* signature;  // as shown in errors: "clamp(Tensor input, Number min=None, Number max=None)"
+  const char*
+      signature;  // as shown in errors: "clamp(Tensor input, Number min=None, Number max=None)"
   const Parameter* parameters;
   int count;
   int positional;
@@ -65,14 +82,16 @@ class Arguments {
   // Python's rules, and torch's: a list argument that comes first may be given as varargs; `axis`
   // stands for `dim`, `keepdims` for `keepdim`, `x`/`self` for `input`, `x2` for `other`.
   // Returns -1 when a TypeError is set or a __torch_function__ gave the answer (see result()).
-  int parse(const Spec& spec, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+  int parse(const Spec& spec, PyObject* self, PyObject* const* args, Py_ssize_t count,
+            PyObject* names);
   PyObject* result() { return result_; }
 
   bool given(int i) const { return slots_[i] != nullptr && slots_[i] != Py_None; }
   PyObject* object(int i) const { return slots_[i]; }
-  // Typed readers; call them only where the overload says so. A number passed for a Tensor is wrapped.
+  // Typed readers; call them only where the overload says so. A number passed for a Tensor is
+  // wrapped.
   Tensor tensor(int i) const;
-  Tensor tensor_or_none(int i) const;              // undefined for None
+  Tensor tensor_or_none(int i) const;  // undefined for None
   TensorList tensors(int i) const;
   std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None
   Scalar scalar(int i) const;
@@ -83,7 +102,7 @@ class Arguments {
   std::optional<double> real_or_none(int i) const;
   bool boolean(int i) const;
   std::optional<bool> boolean_or_none(int i) const;
-  Dims integers(int i) const;                      // expanded to the parameter's length
+  Dims integers(int i) const;  // expanded to the parameter's length
   std::optional<Dims> integers_or_none(int i) const;
   std::vector<double> reals(int i) const;
   std::optional<std::vector<double>> reals_or_none(int i) const;

@@ -11,14 +11,17 @@ namespace rl::bind {
 namespace {
 
 // A GradientEdge (node, output_nr, ...) in place of a tensor.
-bool is_gradient_edge(PyObject* o) { return PyTuple_Check(o) && !PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) >= 2; }
+bool is_gradient_edge(PyObject* o) {
+  return PyTuple_Check(o) && !PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) >= 2;
+}
 
 Edge to_edge(PyObject* o, const char* what) {
   if (is_gradient_edge(o)) {
     Node* node = to_node(PyTuple_GET_ITEM(o, 0));
     int64_t nr = to_int64(PyTuple_GET_ITEM(o, 1));
-    check_index(nr >= 0 && nr < static_cast<int64_t>(node->outputs.size()), what, ": GradientEdge names output ", nr, " of ",
-                node->name(), ", which has ", node->outputs.size());
+    check_index(nr >= 0 && nr < static_cast<int64_t>(node->outputs.size()), what,
+                ": GradientEdge names output ", nr, " of ", node->name(), ", which has ",
+                node->outputs.size());
     return {Ref<Node>::share(node), static_cast<uint32_t>(nr)};
   }
   check_type(is_tensor(o), what, ": expected a Tensor or GradientEdge, got ", type_name(o));
@@ -35,29 +38,35 @@ Tensor root_of(PyObject* o) {
   return t;
 }
 
-Object as_sequence(PyObject* o) { return checked(PySequence_Fast(o, "run_backward: a sequence was expected")); }
+Object as_sequence(PyObject* o) {
+  return checked(PySequence_Fast(o, "run_backward: a sequence was expected"));
+}
 
 // run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unused, accumulate)
 PyObject* run(PyObject*, PyObject* args) {
   PyObject *tensors, *weights, *targets;
   int keep_graph, create_graph, allow_unused, accumulate;
-  if (!PyArg_ParseTuple(args, "OOppOpp", &tensors, &weights, &keep_graph, &create_graph, &targets, &allow_unused, &accumulate))
+  if (!PyArg_ParseTuple(args, "OOppOpp", &tensors, &weights, &keep_graph, &create_graph, &targets,
+                        &allow_unused, &accumulate))
     return nullptr;
   return guarded([&] {
-    Object roots = as_sequence(tensors), grads = as_sequence(weights), inputs = as_sequence(targets);
+    Object roots = as_sequence(tensors), grads = as_sequence(weights),
+           inputs = as_sequence(targets);
     TensorList root_list, grad_list;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(roots.get()); ++i)
       root_list.push_back(root_of(PySequence_Fast_GET_ITEM(roots.get(), i)));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(grads.get()); ++i) {
       PyObject* o = PySequence_Fast_GET_ITEM(grads.get(), i);
-      check_type(o == Py_None || is_tensor(o), "gradients can be either Tensors or None, but got ", type_name(o));
+      check_type(o == Py_None || is_tensor(o), "gradients can be either Tensors or None, but got ",
+                 type_name(o));
       grad_list.push_back(o == Py_None ? Tensor() : tensor_of(o));
     }
     std::vector<Edge> edges;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
       PyObject* o = PySequence_Fast_GET_ITEM(inputs.get(), i);
       edges.push_back(to_edge(o, accumulate ? "backward" : "grad"));
-      check(static_cast<bool>(edges.back()), "One of the differentiated Tensors does not require grad");
+      check(static_cast<bool>(edges.back()),
+            "One of the differentiated Tensors does not require grad");
     }
     TensorList found;
     {
@@ -66,7 +75,8 @@ PyObject* run(PyObject*, PyObject* args) {
     }
     for (const Tensor& t : found)
       check(t.defined() || allow_unused || accumulate,
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the "
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the "
             "desired behavior.");
     return wrap(found);
   });
@@ -79,17 +89,23 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
                                          {"retain_graph", Kind::Bool, true, true, false, -1},
                                          {"create_graph", Kind::Bool, false, true, false, -1},
                                          {"inputs", Kind::Object, true, true, false, -1}};
-  static const Overload overloads[] = {{"backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)", parameters, 5, 5}};
+  static const Overload overloads[] = {
+      {"backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)", parameters, 5,
+       5}};
   static const Spec spec = {"backward", "Tensor.backward", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     const Tensor& t = tensor_of(self);
-    const bool create_graph = a.given(3) && a.boolean(3), keep_graph = a.boolean_or_none(2).value_or(create_graph);
-    if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() || t.is_meta()) {  // the general rules are in Python
+    const bool create_graph = a.given(3) && a.boolean(3),
+               keep_graph = a.boolean_or_none(2).value_or(create_graph);
+    if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() ||
+        t.is_meta()) {  // the general rules are in Python
       Object function = import_attribute("rushlight.autograd", "backward");
-      Object gradient = Object::share(a.given(1) ? a.object(1) : Py_None), inputs = Object::share(a.given(4) ? a.object(4) : Py_None);
-      return PyObject_CallFunction(function.get(), "OOOOOO", self, gradient.get(), keep_graph ? Py_True : Py_False,
+      Object gradient = Object::share(a.given(1) ? a.object(1) : Py_None),
+             inputs = Object::share(a.given(4) ? a.object(4) : Py_None);
+      return PyObject_CallFunction(function.get(), "OOOOOO", self, gradient.get(),
+                                   keep_graph ? Py_True : Py_False,
                                    create_graph ? Py_True : Py_False, Py_None, inputs.get());
     }
     Tensor one = empty_like(t);
@@ -117,14 +133,15 @@ PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},
 }  // namespace
 
 void register_backward(Registry& registry) {
-  registry.method("backward", backward,
-                  "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-                  "Accumulate the gradient of this tensor into the leaves it was computed from.\n\n"
-                  "Args:\n"
-                  "    gradient: the gradient with respect to this tensor; not needed if it has one element.\n"
-                  "    retain_graph: keep what the graph has saved for another backward pass.\n"
-                  "    create_graph: record the gradients' computation, for higher derivatives.\n"
-                  "    inputs: accumulate into these tensors alone.");
+  registry.method(
+      "backward", backward,
+      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+      "Accumulate the gradient of this tensor into the leaves it was computed from.\n\n"
+      "Args:\n"
+      "    gradient: the gradient with respect to this tensor; not needed if it has one element.\n"
+      "    retain_graph: keep what the graph has saved for another backward pass.\n"
+      "    create_graph: record the gradients' computation, for higher derivatives.\n"
+      "    inputs: accumulate into these tensors alone.");
 }
 
 void init_backward(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }

@@ -129,7 +129,8 @@ namespace {
 template <class T>
 bool fits(const Scalar& value) {
   constexpr auto most = static_cast<double>(std::numeric_limits<T>::max());
-  constexpr auto least = std::is_unsigned_v<T> ? -most : static_cast<double>(std::numeric_limits<T>::min());
+  constexpr auto least =
+      std::is_unsigned_v<T> ? -most : static_cast<double>(std::numeric_limits<T>::min());
   if (sizeof(T) == 8 && !value.is_floating() && !value.is_complex()) return true;
   double v = value.real();
   return v > least - 1 && (sizeof(T) == 8 ? v < most : v < most + 1);
@@ -138,7 +139,8 @@ bool fits(const Scalar& value) {
 }  // namespace
 
 void store_scalar(void* p, DType t, const Scalar& value) {
-  check(!value.is_complex() || is_complex(t) || t == DType::Bool || value.to<complex128>().imag() == 0,
+  check(!value.is_complex() || is_complex(t) || t == DType::Bool ||
+            value.to<complex128>().imag() == 0,
         "value cannot be converted to type ", name(t), " without overflow");
   visit_all("fill", t, [&](auto tag) {
     using T = typename decltype(tag)::type;

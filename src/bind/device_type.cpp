@@ -8,8 +8,7 @@ PyTypeObject* device_type = nullptr;
 namespace {
 
 struct PyDevice {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 
 Device value_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->value; }
@@ -23,14 +22,18 @@ Device from_index(PyObject* index) {
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"type", "index", nullptr};
   PyObject *type, *index = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                   &index))
     return nullptr;
   return guarded([&] {
-    check_type(is_device_like(type), "device(): argument 'type' must be str, int or torch.device, not ", type_name(type));
+    check_type(is_device_like(type),
+               "device(): argument 'type' must be str, int or torch.device, not ", type_name(type));
     Device device = to_device(type);
     if (index != Py_None) {
-      check(device.index < 0, "device(): type (string) must not include an index because index was passed explicitly: ",
-            device);
+      check(
+          device.index < 0,
+          "device(): type (string) must not include an index because index was passed explicitly: ",
+          device);
       device.index = from_index(index).index;
     }
     return wrap(device);
@@ -51,7 +54,8 @@ PyObject* repr(PyObject* self) {
 PyObject* str(PyObject* self) { return PyUnicode_FromString(to_string(value_of(self)).c_str()); }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (Py_TYPE(a) != device_type || Py_TYPE(b) != device_type || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (Py_TYPE(a) != device_type || Py_TYPE(b) != device_type || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((value_of(a) == value_of(b)) == (op == Py_EQ));
 }
 Py_hash_t hash(PyObject* self) {
@@ -59,7 +63,9 @@ Py_hash_t hash(PyObject* self) {
   return static_cast<Py_hash_t>(d.type) * 256 + d.index + 1;
 }
 
-PyObject* get_type(PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self).type)); }
+PyObject* get_type(PyObject* self, void*) {
+  return PyUnicode_FromString(name(value_of(self).type));
+}
 PyObject* get_index(PyObject* self, void*) {
   if (value_of(self).index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(value_of(self).index);
@@ -86,9 +92,10 @@ PyObject* leave(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyGetSetDef attributes[] = {{"type", get_type, nullptr, "\"cpu\", \"meta\" or \"cuda\".", nullptr},
-                            {"index", get_index, nullptr, "Its number among devices of the type, or None.", nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef attributes[] = {
+    {"type", get_type, nullptr, "\"cpu\", \"meta\" or \"cuda\".", nullptr},
+    {"index", get_index, nullptr, "Its number among devices of the type, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
                          {"__enter__", enter, METH_NOARGS, nullptr},
                          {"__exit__", leave, METH_VARARGS, nullptr},

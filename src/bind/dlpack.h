@@ -5,7 +5,14 @@
 namespace rl::bind::dlpack {
 
 enum DeviceCode : int32_t { cpu = 1 };
-enum TypeCode : uint8_t { integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, complex = 5, boolean = 6 };
+enum TypeCode : uint8_t {
+  integer = 0,
+  unsigned_integer = 1,
+  floating = 2,
+  bfloat = 4,
+  complex = 5,
+  boolean = 6
+};
 enum Flag : uint64_t { read_only = 1, copied = 2 };
 
 struct Device {

@@ -34,7 +34,8 @@ PyObject* to_complex_type(PyObject* self, PyObject*) {
 PyObject* reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name(value_of(self))); }
 
 PyGetSetDef attributes[] = {
-    {"is_floating_point", is_floating_point, nullptr, "Whether it is a floating point type.", nullptr},
+    {"is_floating_point", is_floating_point, nullptr, "Whether it is a floating point type.",
+     nullptr},
     {"is_complex", is_complex_type, nullptr, "Whether it is a complex type.", nullptr},
     {"is_signed", is_signed, nullptr, "Whether it has negative numbers.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes per element.", nullptr},
@@ -59,7 +60,8 @@ PyTypeObject* make_type(PyObject* module, const char* qualified, int basicsize, 
 
 bool is_dtype_like(PyObject* o) {
   return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
-         o == reinterpret_cast<PyObject*>(&PyLong_Type) || o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
+         o == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+         o == reinterpret_cast<PyObject*>(&PyBool_Type) ||
          o == reinterpret_cast<PyObject*>(&PyComplex_Type);
 }
 
@@ -68,7 +70,8 @@ DType to_dtype(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
-  check_type(o == reinterpret_cast<PyObject*>(&PyComplex_Type), "dtype must be a torch.dtype, not ", type_name(o));
+  check_type(o == reinterpret_cast<PyObject*>(&PyComplex_Type), "dtype must be a torch.dtype, not ",
+             type_name(o));
   return DType::Complex128;
 }
 
@@ -87,7 +90,8 @@ void init_dtype(PyObject* module) {
     o->value = static_cast<DType>(i);
     dtype_objects[i] = reinterpret_cast<PyObject*>(o);
     checked(PyModule_AddObjectRef(module, dtype_infos[i].name, dtype_objects[i]));
-    if (dtype_infos[i].alias) checked(PyModule_AddObjectRef(module, dtype_infos[i].alias, dtype_objects[i]));
+    if (dtype_infos[i].alias)
+      checked(PyModule_AddObjectRef(module, dtype_infos[i].alias, dtype_objects[i]));
   }
 }
 

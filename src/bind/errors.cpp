@@ -64,7 +64,9 @@ void set_error_from_current_exception() {
 }
 
 void init_errors(PyObject* module) {
-  out_of_memory = checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr)).release();
+  out_of_memory =
+      checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr))
+          .release();
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory));
   linear_algebra = checked(PyErr_NewException("rushlight.linalg.LinAlgError", PyExc_RuntimeError, nullptr)).release();
   checked(PyModule_AddObjectRef(module, "LinAlgError", linear_algebra));

@@ -14,7 +14,8 @@ namespace rl::bind {
 
 namespace {
 
-// ---- NumPy in --------------------------------------------------------------------------------------
+// ---- NumPy in
+// --------------------------------------------------------------------------------------
 
 void release_python_owner(void* owner) {
   if (!Py_IsInitialized()) return;
@@ -23,7 +24,8 @@ void release_python_owner(void* owner) {
 }
 
 // A tensor on memory that `owner` keeps alive; strides in elements.
-Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject* owner, bool read_only) {
+Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject* owner,
+              bool read_only) {
   int64_t last = 0;
   bool empty_array = false;
   for (int64_t i = 0; i < sizes.size(); ++i) {
@@ -42,32 +44,39 @@ DType parse_typestr(PyObject* array, const char* text) {
   static constexpr struct {
     const char* code;
     DType dtype;
-  } known[] = {{"b1", DType::Bool},    {"u1", DType::UInt8},   {"i1", DType::Int8},      {"i2", DType::Int16},
-               {"i4", DType::Int32},   {"i8", DType::Int64},   {"f2", DType::Float16},   {"f4", DType::Float32},
-               {"f8", DType::Float64}, {"c8", DType::Complex64}, {"c16", DType::Complex128}};
-  check_value(text[0] != '>', "given numpy array has byte order different from the native byte order. Conversion "
-                              "between byte orders is currently not supported.");
+  } known[] = {{"b1", DType::Bool},      {"u1", DType::UInt8},      {"i1", DType::Int8},
+               {"i2", DType::Int16},     {"i4", DType::Int32},      {"i8", DType::Int64},
+               {"f2", DType::Float16},   {"f4", DType::Float32},    {"f8", DType::Float64},
+               {"c8", DType::Complex64}, {"c16", DType::Complex128}};
+  check_value(text[0] != '>',
+              "given numpy array has byte order different from the native byte order. Conversion "
+              "between byte orders is currently not supported.");
   for (const auto& k : known)
     if (std::strcmp(text + 1, k.code) == 0) return k.dtype;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
   PyErr_Clear();
   Object shown(dtype ? PyObject_Str(dtype.get()) : PyUnicode_FromString(text));
   fail(ErrorKind::Type, "can't convert np.ndarray of type numpy.", to_string(shown.get()),
-       ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+       ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
+       "int32, int16, int8, "
        "uint8, and bool.");
 }
 
 void warn_read_only() {
   checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "The given NumPy array is not writable. The tensor shares its memory: in-place operations on it "
-                       "raise an error. Copy the array to protect its data or make it writable.", 1));
+                       "The given NumPy array is not writable. The tensor shares its memory: "
+                       "in-place operations on it "
+                       "raise an error. Copy the array to protect its data or make it writable.",
+                       1));
 }
 
 }  // namespace
 
 bool is_array(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  if (type == &PyList_Type || type == &PyTuple_Type || type == &PyFloat_Type || type == &PyLong_Type) return false;
+  if (type == &PyList_Type || type == &PyTuple_Type || type == &PyFloat_Type ||
+      type == &PyLong_Type)
+    return false;
   if (is_tensor(o) || number_kind(o) != NumberKind::None || PyType_Check(o)) return false;
   Object found(PyObject_GetAttrString(o, "__array_interface__"));
   if (!found) PyErr_Clear();
@@ -89,10 +98,13 @@ Tensor share_array(PyObject* o, bool warn) {
     strides = to_dims(byte_strides);
     for (int64_t i = 0; i < strides.size(); ++i) {
       check_value(strides[i] >= 0 || sizes[i] <= 1,
-                  "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                  "currently supported. (You can probably work around this by making a copy of your array with array.copy().)");
-      check_value(strides[i] % itemsize(dtype) == 0, "given numpy array strides not a multiple of the element byte size. "
-                                                     "Copy the numpy array to reallocate the memory.");
+                  "At least one stride in the given numpy array is negative, and tensors with "
+                  "negative strides are not "
+                  "currently supported. (You can probably work around this by making a copy of "
+                  "your array with array.copy().)");
+      check_value(strides[i] % itemsize(dtype) == 0,
+                  "given numpy array strides not a multiple of the element byte size. "
+                  "Copy the numpy array to reallocate the memory.");
       strides[i] = strides[i] < 0 ? 1 : strides[i] / itemsize(dtype);
     }
   }
@@ -103,31 +115,39 @@ Tensor share_array(PyObject* o, bool warn) {
   return borrow(p, sizes, strides, dtype, o, read_only);
 }
 
-// ---- the buffer protocol ---------------------------------------------------------------------------
+// ---- the buffer protocol
+// ---------------------------------------------------------------------------
 
 Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
   check_value(PyObject_CheckBuffer(o), "object does not implement Python buffer protocol.");
-  Object view = checked(PyMemoryView_FromObject(o));  // keeps the buffer exported as long as it lives
+  Object view =
+      checked(PyMemoryView_FromObject(o));  // keeps the buffer exported as long as it lives
   Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
   check_value(PyBuffer_IsContiguous(buffer, 'C'), "frombuffer: the buffer must be contiguous");
   int64_t length = buffer->len, size = itemsize(dtype);
-  check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count, ") must not be 0");
-  check_value(offset >= 0 && offset < length, "offset (", offset, " bytes) must be non-negative and no greater than buffer length (",
-              length, " bytes) minus 1");
-  check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length, " bytes) after offset (", offset,
-              " bytes) must be a multiple of element size (", size, ")");
+  check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
+              ") must not be 0");
+  check_value(offset >= 0 && offset < length, "offset (", offset,
+              " bytes) must be non-negative and no greater than buffer length (", length,
+              " bytes) minus 1");
+  check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length,
+              " bytes) after offset (", offset, " bytes) must be a multiple of element size (",
+              size, ")");
   int64_t n = count < 0 ? (length - offset) / size : count;
-  check_value(n <= (length - offset) / size, "requested buffer length (", n, " * ", size, " bytes) after offset (", offset,
+  check_value(n <= (length - offset) / size, "requested buffer length (", n, " * ", size,
+              " bytes) after offset (", offset,
               " bytes) must not be greater than actual buffer length (", length, " bytes)");
   if (buffer->readonly) warn_read_only();
   const int64_t sizes[] = {n}, strides[] = {1};
-  return borrow(static_cast<char*>(buffer->buf) + offset, {sizes, 1}, {strides, 1}, dtype, view.get(), buffer->readonly);
+  return borrow(static_cast<char*>(buffer->buf) + offset, {sizes, 1}, {strides, 1}, dtype,
+                view.get(), buffer->readonly);
 }
 
 namespace {
 
 const char* buffer_format(DType t) {
-  static constexpr const char* formats[dtype_count] = {"?", "B", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  static constexpr const char* formats[dtype_count] = {"?", "B",     "b", "h", "i",  "q",
+                                                       "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[static_cast<int>(t)];
 }
 
@@ -146,7 +166,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
   else if (!buffer_format(t.dtype())) problem = "bfloat16 has no buffer format";
   else if (t.is_meta()) problem = "a meta tensor has no data";
-  else if ((flags & PyBUF_WRITABLE) && t.storage()->read_only) problem = "the tensor's memory is read-only";
+  else if ((flags & PyBUF_WRITABLE) && t.storage()->read_only)
+    problem = "the tensor's memory is read-only";
   else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) problem = "the tensor is not contiguous";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);
@@ -173,14 +194,16 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return 0;
 }
 
-void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) {
+  delete[] static_cast<Py_ssize_t*>(view->internal);
+}
 
-// ---- NumPy out -------------------------------------------------------------------------------------
+// ---- NumPy out
+// -------------------------------------------------------------------------------------
 
 // What numpy.asarray is given: it keeps the tensor alive and describes its memory.
 struct ArraySource {
-  PyObject_HEAD
-  PyObject* tensor;
+  PyObject_HEAD PyObject* tensor;
 };
 PyTypeObject* array_source_type = nullptr;
 
@@ -192,7 +215,8 @@ void destroy_source(PyObject* self) {
 }
 
 const char* typestr(DType t) {
-  static constexpr const char* codes[dtype_count] = {"|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", nullptr, "<f4", "<f8", "<c8", "<c16"};
+  static constexpr const char* codes[dtype_count] = {"|b1", "|u1",   "|i1", "<i2", "<i4", "<i8",
+                                                     "<f2", nullptr, "<f4", "<f8", "<c8", "<c16"};
   return codes[static_cast<int>(t)];
 }
 
@@ -203,18 +227,22 @@ PyObject* describe_source(PyObject* self, void*) {
     for (int64_t& s : strides) s *= itemsize(t.dtype());
     Object shape = checked(PySequence_Tuple(checked(wrap(t.sizes())).get()));
     Object steps = checked(PySequence_Tuple(checked(wrap(strides)).get()));
-    Object data = checked(Py_BuildValue("(NO)", PyLong_FromVoidPtr(address(t)), t.storage()->read_only ? Py_True : Py_False));
-    return Py_BuildValue("{s:O,s:s,s:O,s:O,s:i}", "shape", shape.get(), "typestr", typestr(t.dtype()), "data", data.get(),
-                         "strides", steps.get(), "version", 3);
+    Object data = checked(Py_BuildValue("(NO)", PyLong_FromVoidPtr(address(t)),
+                                        t.storage()->read_only ? Py_True : Py_False));
+    return Py_BuildValue("{s:O,s:s,s:O,s:O,s:i}", "shape", shape.get(), "typestr",
+                         typestr(t.dtype()), "data", data.get(), "strides", steps.get(), "version",
+                         3);
   });
 }
 
-PyGetSetDef source_attributes[] = {{"__array_interface__", describe_source, nullptr, nullptr, nullptr},
-                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef source_attributes[] = {
+    {"__array_interface__", describe_source, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // Tensor.numpy(*, force=False)
 PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1}, {"force", Kind::Bool, false, true, true, -1}};
+  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1},
+                                         {"force", Kind::Bool, false, true, true, -1}};
   static const Overload overloads[] = {{"numpy(*, force=False)", parameters, 2, 1}};
   static const Spec spec = {"numpy", "Tensor.numpy", overloads, 1};
   return guarded([&]() -> PyObject* {
@@ -222,19 +250,24 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     Tensor t = tensor_of(self);
     bool force = a.given(1) && a.boolean(1);
-    check_type(!t.is_meta(), "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
-    check(force || !requires_grad(t), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    check_type(!t.is_meta(),
+               "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
+               "tensor to host memory first.");
+    check(force || !requires_grad(t),
+          "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check_type(typestr(t.dtype()) != nullptr, "Got unsupported ScalarType BFloat16");
     pin(t);
     auto* source = PyObject_New(ArraySource, array_source_type);
     if (!source) throw PythonError{};
     Object owned(reinterpret_cast<PyObject*>(source));
     source->tensor = wrap(alias(t));
-    return PyObject_CallFunctionObjArgs(import_attribute("numpy", "asarray").get(), owned.get(), nullptr);
+    return PyObject_CallFunctionObjArgs(import_attribute("numpy", "asarray").get(), owned.get(),
+                                        nullptr);
   });
 }
 
-// ---- DLPack ----------------------------------------------------------------------------------------
+// ---- DLPack
+// ----------------------------------------------------------------------------------------
 
 // Keeps the tensor, its shape and its strides for the consumer.
 struct Export {
@@ -256,17 +289,24 @@ dlpack::DataType dlpack_type(DType t) {
 DType from_dlpack_type(dlpack::DataType type) {
   for (int i = 0; i < dtype_count; ++i) {
     dlpack::DataType known = dlpack_type(static_cast<DType>(i));
-    if (known.code == type.code && known.bits == type.bits && type.lanes == 1) return static_cast<DType>(i);
+    if (known.code == type.code && known.bits == type.bits && type.lanes == 1)
+      return static_cast<DType>(i);
   }
-  fail(ErrorKind::Runtime, "from_dlpack: unsupported data type (code ", int(type.code), ", ", int(type.bits), " bits, ",
-       int(type.lanes), " lanes)");
+  fail(ErrorKind::Runtime, "from_dlpack: unsupported data type (code ", int(type.code), ", ",
+       int(type.bits), " bits, ", int(type.lanes), " lanes)");
 }
 
 template <class M>
 M* make_managed(const Tensor& t) {
   auto* e = new Export{t, t.sizes(), t.strides()};
   auto* m = new M();
-  m->array = {address(t), {dlpack::cpu, 0}, static_cast<int32_t>(t.dim()), dlpack_type(t.dtype()), e->sizes.data(), e->strides.data(), 0};
+  m->array = {address(t),
+              {dlpack::cpu, 0},
+              static_cast<int32_t>(t.dim()),
+              dlpack_type(t.dtype()),
+              e->sizes.data(),
+              e->strides.data(),
+              0};
   m->context = e;
   m->deleter = [](M* managed) {
     delete static_cast<Export*>(managed->context);
@@ -288,18 +328,24 @@ PyObject* make_capsule(M* managed, const char* name) {
 
 // Tensor.__dlpack__(*, stream=-1, max_version=None, dl_device=None, copy=None)
 PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1}, {"stream", Kind::Object, true, true, true, -1},
-                                         {"max_version", Kind::Object, true, true, true, -1}, {"dl_device", Kind::Object, true, true, true, -1},
+  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1},
+                                         {"stream", Kind::Object, true, true, true, -1},
+                                         {"max_version", Kind::Object, true, true, true, -1},
+                                         {"dl_device", Kind::Object, true, true, true, -1},
                                          {"copy", Kind::Bool, true, true, true, -1}};
-  static const Overload overloads[] = {{"__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)", parameters, 5, 1}};
+  static const Overload overloads[] = {
+      {"__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)", parameters, 5,
+       1}};
   static const Spec spec = {"__dlpack__", "Tensor.__dlpack__", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     Tensor t = tensor_of(self);
     if (requires_grad(t) || t.is_meta()) {
-      PyErr_SetString(PyExc_BufferError, t.is_meta() ? "Can't export a meta tensor: it has no data"
-                                                     : "Can't export tensors that require gradient, use tensor.detach()");
+      PyErr_SetString(PyExc_BufferError,
+                      t.is_meta()
+                          ? "Can't export a meta tensor: it has no data"
+                          : "Can't export tensors that require gradient, use tensor.detach()");
       return nullptr;
     }
     bool copy = a.given(4) && a.boolean(4);
@@ -307,17 +353,21 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     else pin(t);
     bool versioned = a.given(2) && to_dims(a.object(2))[0] >= 1;
     if (!versioned) {
-      check(!t.storage()->read_only, "__dlpack__: read-only memory needs a consumer that passes max_version=(1, 0)");
+      check(!t.storage()->read_only,
+            "__dlpack__: read-only memory needs a consumer that passes max_version=(1, 0)");
       return make_capsule(make_managed<dlpack::Managed>(t), "dltensor");
     }
     auto* managed = make_managed<dlpack::Versioned>(t);
     managed->major = 1;
-    managed->flags = uint64_t{t.storage()->read_only} * dlpack::read_only | uint64_t{copy} * dlpack::copied;
+    managed->flags =
+        uint64_t{t.storage()->read_only} * dlpack::read_only | uint64_t{copy} * dlpack::copied;
     return make_capsule(managed, "dltensor_versioned");
   });
 }
 
-PyObject* dlpack_device(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) { return Py_BuildValue("(ii)", int(dlpack::cpu), 0); }
+PyObject* dlpack_device(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) {
+  return Py_BuildValue("(ii)", int(dlpack::cpu), 0);
+}
 
 template <class M>
 Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
@@ -325,26 +375,32 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   const dlpack::Array& array = m->array;
   bool read_only = false;
   if constexpr (std::is_same_v<M, dlpack::Versioned>) {
-    check(m->major == 1, "from_dlpack: version ", m->major, ".", m->minor, " of DLPack is not supported");
+    check(m->major == 1, "from_dlpack: version ", m->major, ".", m->minor,
+          " of DLPack is not supported");
     read_only = m->flags & dlpack::read_only;
   }
-  check(array.device.type == dlpack::cpu, "from_dlpack: only memory of the CPU is supported (device type ", array.device.type, ")");
+  check(array.device.type == dlpack::cpu,
+        "from_dlpack: only memory of the CPU is supported (device type ", array.device.type, ")");
   DType dtype = from_dlpack_type(array.dtype);
   Dims sizes(IntSpan(array.shape, array.ndim));
-  Dims strides = array.strides ? Dims(IntSpan(array.strides, array.ndim)) : contiguous_strides(sizes);
+  Dims strides =
+      array.strides ? Dims(IntSpan(array.strides, array.ndim)) : contiguous_strides(sizes);
   int64_t last = 0;
   for (int64_t i = 0; i < sizes.size(); ++i) {
-    check_value(strides[i] >= 0 || sizes[i] <= 1, "from_dlpack: negative strides are not supported");
+    check_value(strides[i] >= 0 || sizes[i] <= 1,
+                "from_dlpack: negative strides are not supported");
     last += sizes[i] ? (sizes[i] - 1) * strides[i] : 0;
   }
   checked(PyCapsule_SetName(capsule, used_name));
   Tensor root = empty(Dims{0}, {dtype, {}});
-  root.impl()->storage = Storage::borrow(static_cast<char*>(array.data) + array.byte_offset, (last + 1) * itemsize(dtype),
-                                         [](void* p) {
-                                           auto* managed = static_cast<M*>(p);
-                                           WithGil gil;  // the producer may be a Python object
-                                           if (managed->deleter) managed->deleter(managed);
-                                         }, m);
+  root.impl()->storage = Storage::borrow(
+      static_cast<char*>(array.data) + array.byte_offset, (last + 1) * itemsize(dtype),
+      [](void* p) {
+        auto* managed = static_cast<M*>(p);
+        WithGil gil;  // the producer may be a Python object
+        if (managed->deleter) managed->deleter(managed);
+      },
+      m);
   root.impl()->storage->read_only = read_only;
   return alias(root, sizes, strides, 0);
 }
@@ -363,16 +419,19 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
       Object none = checked(PyTuple_New(0));
       Object options = checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
       capsule = Object(PyObject_Call(method.get(), none.get(), options.get()));
-      if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
+      if (!capsule &&
+          PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
         PyErr_Clear();
         capsule = checked(PyObject_CallNoArgs(method.get()));
       }
       if (!capsule) throw PythonError{};
     }
     if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned"))
-      return wrap(consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned", "used_dltensor_versioned"));
+      return wrap(consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned",
+                                             "used_dltensor_versioned"));
     check(PyCapsule_IsValid(capsule.get(), "dltensor"),
-          "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+          "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
+          "only once, so you might "
           "have already constructed a tensor from it once.");
     return wrap(consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor"));
   });
@@ -388,16 +447,22 @@ void add_buffer_slots(PyTypeObject& type) {
 }
 
 void register_exchange(Registry& registry) {
-  registry.method("numpy", to_numpy, "numpy($self, *, force=False)\n--\n\nA NumPy array on the same memory.");
+  registry.method("numpy", to_numpy,
+                  "numpy($self, *, force=False)\n--\n\nA NumPy array on the same memory.");
   registry.method("__dlpack__", to_dlpack,
-                  "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule on the same memory.");
-  registry.method("__dlpack_device__", dlpack_device, "__dlpack_device__($self)\n--\n\nThe DLPack device type and index.");
+                  "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, "
+                  "copy=None)\n--\n\nA DLPack capsule on the same memory.");
+  registry.method("__dlpack_device__", dlpack_device,
+                  "__dlpack_device__($self)\n--\n\nThe DLPack device type and index.");
   registry.function("", "from_dlpack", from_dlpack,
-                    "from_dlpack(ext_tensor)\n--\n\nA tensor that shares the memory of an object with __dlpack__.");
+                    "from_dlpack(ext_tensor)\n--\n\nA tensor that shares the memory of an object "
+                    "with __dlpack__.");
 }
 
 void init_exchange(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_source)}, {Py_tp_getset, source_attributes}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_source)},
+                         {Py_tp_getset, source_attributes},
+                         {0, nullptr}};
   array_source_type = make_type(module, "rushlight._ArraySource", sizeof(ArraySource),
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
 }

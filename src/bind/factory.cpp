@@ -12,12 +12,13 @@ namespace rl::bind {
 
 namespace {
 
-// ---- what the data look like -----------------------------------------------------------------------
+// ---- what the data look like
+// -----------------------------------------------------------------------
 
 bool is_sequence(PyObject* o) {
   return PyList_CheckExact(o) || PyTuple_CheckExact(o) ||
-         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) &&
-          !PyDict_Check(o));
+         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) &&
+          !PyByteArray_Check(o) && !PyDict_Check(o));
 }
 
 // The dtype of a NumPy scalar: np.float64(1) is float64, though also a Python float.
@@ -48,7 +49,8 @@ DType element_dtype(PyObject* o) {
     case NumberKind::Complex: return to_complex(default_dtype());
     case NumberKind::None: break;
   }
-  check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", type_name(o), "'");
+  check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", type_name(o),
+             "'");
   fail(ErrorKind::Runtime, "Could not infer dtype of ", type_name(o));
 }
 
@@ -59,7 +61,8 @@ Dims nested_sizes(PyObject* data) {
   while (is_sequence(level.get())) {
     Py_ssize_t n = PySequence_Size(level.get());
     if (n < 0) throw PythonError{};
-    check_value(sizes.size() < max_dims, "too many dimensions: nested more than ", max_dims, " deep");
+    check_value(sizes.size() < max_dims, "too many dimensions: nested more than ", max_dims,
+                " deep");
     sizes.push_back(n);
     if (n == 0) return sizes;
     level = checked(PySequence_GetItem(level.get(), 0));
@@ -89,17 +92,20 @@ class Inference {
   bool found_ = false;
 };
 
-// ---- copying elements ------------------------------------------------------------------------------
+// ---- copying elements
+// ------------------------------------------------------------------------------
 
 void store(char* at, DType dtype, PyObject* o) {
   if (is_tensor(o)) {
-    check_value(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+    check_value(tensor_of(o).numel() == 1,
+                "only one element tensors can be converted to Python scalars");
   } else if (!is_number(o)) {
     check_type(!is_sequence(o), "'", type_name(o), "' object cannot be interpreted as a number");
     fail(ErrorKind::Type, "must be real number, not ", type_name(o));
   }
   Scalar value = to_scalar(o);
-  check_type(!value.is_complex() || is_complex(dtype) || dtype == DType::Bool, "must be real number, not complex");
+  check_type(!value.is_complex() || is_complex(dtype) || dtype == DType::Bool,
+             "must be real number, not complex");
   store_scalar(at, dtype, value);
 }
 
@@ -122,10 +128,12 @@ void store_nested(const Tensor& t, int64_t dim, char* at, PyObject* data) {
   check_type(is_sequence(data), "not a sequence");
   Object items = checked(PySequence_Fast(data, "not a sequence"));
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-  check_value(n == t.sizes()[dim], "expected sequence of length ", t.sizes()[dim], " at dim ", dim, " (got ", n, ")");
+  check_value(n == t.sizes()[dim], "expected sequence of length ", t.sizes()[dim], " at dim ", dim,
+              " (got ", n, ")");
   if (dim + 1 == t.dim()) return store_row(at, t.dtype(), PySequence_Fast_ITEMS(items.get()), n);
   for (Py_ssize_t i = 0; i < n; ++i)
-    store_nested(t, dim + 1, at + i * t.strides()[dim] * itemsize(t.dtype()), PySequence_Fast_GET_ITEM(items.get(), i));
+    store_nested(t, dim + 1, at + i * t.strides()[dim] * itemsize(t.dtype()),
+                 PySequence_Fast_GET_ITEM(items.get(), i));
 }
 
 Tensor to_device_of(Tensor t, Device device) {
@@ -156,7 +164,8 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
   Device place = device.value_or(Device{});
-  check_implemented(place.type != DeviceType::CUDA, "rushlight was built without CUDA: use device 'cpu' (asked for ", place, ")");
+  check_implemented(place.type != DeviceType::CUDA,
+                    "rushlight was built without CUDA: use device 'cpu' (asked for ", place, ")");
   if (is_array(data)) {
     Tensor shared = share_array(data, false);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);
@@ -182,7 +191,8 @@ Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<
   return dtype && *dtype != t.dtype() ? ops::to_dtype(t, *dtype) : t;
 }
 
-// ---- the functions ---------------------------------------------------------------------------------
+// ---- the functions
+// ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -196,16 +206,22 @@ bool flag(const Arguments& a, int i) { return a.given(i) && a.boolean(i); }
 
 // torch.tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {data_parameter, dtype_parameter, device_parameter, grad_parameter, pin_parameter};
-  static const Overload overloads[] = {{"tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)", parameters, 5, 1}};
+  static const Parameter parameters[] = {data_parameter, dtype_parameter, device_parameter,
+                                         grad_parameter, pin_parameter};
+  static const Overload overloads[] = {
+      {"tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)",
+       parameters, 5, 1}};
   static const Spec spec = {"tensor", "tensor", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
     if (is_tensor(a.object(0)))
       checked(PyErr_WarnEx(PyExc_UserWarning,
-                           "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                           "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", 1));
+                           "To copy construct from a tensor, it is recommended to use "
+                           "sourceTensor.detach().clone() or "
+                           "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                           "torch.tensor(sourceTensor).",
+                           1));
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
     set_requires_grad(t, flag(a, 3));
     return wrap(std::move(t));
@@ -213,8 +229,11 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
 }
 
 PyObject* make_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {data_parameter, {"dtype", Kind::DType, true, true, false, -1}, {"device", Kind::Device, true, true, false, -1}};
-  static const Overload overloads[] = {{"as_tensor(data, dtype=None, device=None)", parameters, 3, 3}};
+  static const Parameter parameters[] = {data_parameter,
+                                         {"dtype", Kind::DType, true, true, false, -1},
+                                         {"device", Kind::Device, true, true, false, -1}};
+  static const Overload overloads[] = {
+      {"as_tensor(data, dtype=None, device=None)", parameters, 3, 3}};
   static const Spec spec = {"as_tensor", "as_tensor", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
@@ -223,15 +242,24 @@ PyObject* make_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
   });
 }
 
-PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1}, data_parameter, dtype_parameter, device_parameter, grad_parameter, pin_parameter};
-  static const Overload overloads[] = {{"new_tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)", parameters, 6, 2}};
+PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                          PyObject* names) {
+  static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1},
+                                         data_parameter,
+                                         dtype_parameter,
+                                         device_parameter,
+                                         grad_parameter,
+                                         pin_parameter};
+  static const Overload overloads[] = {
+      {"new_tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)",
+       parameters, 6, 2}};
   static const Spec spec = {"new_tensor", "Tensor.new_tensor", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     const Tensor& like = tensor_of(self);
-    Tensor t = tensor_from(a.object(1), a.dtype_or_none(2).value_or(like.dtype()), a.device_or_none(3).value_or(like.device()));
+    Tensor t = tensor_from(a.object(1), a.dtype_or_none(2).value_or(like.dtype()),
+                           a.device_or_none(3).value_or(like.device()));
     set_requires_grad(t, flag(a, 4));
     return wrap(std::move(t));
   });
@@ -239,8 +267,14 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
 
 // torch.asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)
 PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"obj", Kind::Object, true, false, false, -1}, dtype_parameter, device_parameter, {"copy", Kind::Bool, true, true, true, -1}, grad_parameter};
-  static const Overload overloads[] = {{"asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)", parameters, 5, 1}};
+  static const Parameter parameters[] = {{"obj", Kind::Object, true, false, false, -1},
+                                         dtype_parameter,
+                                         device_parameter,
+                                         {"copy", Kind::Bool, true, true, true, -1},
+                                         grad_parameter};
+  static const Overload overloads[] = {
+      {"asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)", parameters, 5,
+       1}};
   static const Spec spec = {"asarray", "asarray", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
@@ -259,7 +293,8 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     } else {
       t = as_tensor_from(o, dtype, device);
       Tensor source = is_tensor(o) ? tensor_of(o) : t;
-      check_value(copy.value_or(true) || t.storage() == source.storage(), "can't alias tensor: its dtype or device differs");
+      check_value(copy.value_or(true) || t.storage() == source.storage(),
+                  "can't alias tensor: its dtype or device differs");
       if (t.requires_grad() && !flag(a, 4)) t = alias(t);
     }
     if (t.is_leaf()) set_requires_grad(t, flag(a, 4));
@@ -274,20 +309,26 @@ PyObject* make_from_numpy(PyObject*, PyObject* const* args, Py_ssize_t count, Py
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
-    check_type(is_array(a.object(0)) && PySequence_Check(a.object(0)), "expected np.ndarray (got ", type_name(a.object(0)), ")");
+    check_type(is_array(a.object(0)) && PySequence_Check(a.object(0)), "expected np.ndarray (got ",
+               type_name(a.object(0)), ")");
     return wrap(share_array(a.object(0), true));
   });
 }
 
 PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {{"buffer", Kind::Object, true, false, false, -1}, {"dtype", Kind::DType, false, false, true, -1},
-                                         {"count", Kind::Int, false, true, true, -1}, {"offset", Kind::Int, false, true, true, -1}, grad_parameter};
-  static const Overload overloads[] = {{"frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)", parameters, 5, 1}};
+  static const Parameter parameters[] = {{"buffer", Kind::Object, true, false, false, -1},
+                                         {"dtype", Kind::DType, false, false, true, -1},
+                                         {"count", Kind::Int, false, true, true, -1},
+                                         {"offset", Kind::Int, false, true, true, -1},
+                                         grad_parameter};
+  static const Overload overloads[] = {
+      {"frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)", parameters, 5, 1}};
   static const Spec spec = {"frombuffer", "frombuffer", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
-    Tensor t = share_buffer(a.object(0), *a.dtype_or_none(1), a.given(2) ? a.integer(2) : -1, a.given(3) ? a.integer(3) : 0);
+    Tensor t = share_buffer(a.object(0), *a.dtype_or_none(1), a.given(2) ? a.integer(2) : -1,
+                            a.given(3) ? a.integer(3) : 0);
     set_requires_grad(t, flag(a, 4));
     return wrap(std::move(t));
   });
@@ -299,40 +340,49 @@ PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   if (kwargs) {
     PyObject* device = PyDict_GetItemString(kwargs, "device");
-    check_type(PyDict_GET_SIZE(kwargs) == (device ? 1 : 0), "Tensor(): only the keyword argument 'device' is accepted");
-    check(!device || device == Py_None || to_device(device) == Device{}, "legacy constructor expects device type: cpu");
+    check_type(PyDict_GET_SIZE(kwargs) == (device ? 1 : 0),
+               "Tensor(): only the keyword argument 'device' is accepted");
+    check(!device || device == Py_None || to_device(device) == Device{},
+          "legacy constructor expects device type: cpu");
   }
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
   if (!first) return empty(Dims{0}, {default_dtype(), {}});
   if (is_integer(first) && !is_tensor(first)) {
     for (Py_ssize_t i = 0; i < n; ++i)
-      check_type(is_integer(PyTuple_GET_ITEM(args, i)), "Tensor(): sizes must be ints, not ", type_name(PyTuple_GET_ITEM(args, i)));
+      check_type(is_integer(PyTuple_GET_ITEM(args, i)), "Tensor(): sizes must be ints, not ",
+                 type_name(PyTuple_GET_ITEM(args, i)));
     return empty(to_dims(args), {default_dtype(), {}});
   }
-  check_type(n == 1, "Tensor() takes sizes, or one tensor or sequence; ", n, " arguments were given");
+  check_type(n == 1, "Tensor() takes sizes, or one tensor or sequence; ", n,
+             " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
-  check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ", type_name(first), ")");
+  check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
+             type_name(first), ")");
   return tensor_from(first, default_dtype(), std::nullopt);
 }
 
 void register_factory(Registry& registry) {
-  registry.function("", "tensor", make_tensor,
-                    "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
-                    "A tensor with a copy of the data: numbers, nested sequences, arrays.");
+  registry.function(
+      "", "tensor", make_tensor,
+      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+      "A tensor with a copy of the data: numbers, nested sequences, arrays.");
   registry.function("", "as_tensor", make_as_tensor,
-                    "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, sharing memory where possible.");
-  registry.function("", "asarray", make_asarray,
-                    "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
-                    "obj as a tensor; copy=True always copies, copy=False never does.");
+                    "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, sharing "
+                    "memory where possible.");
+  registry.function(
+      "", "asarray", make_asarray,
+      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+      "obj as a tensor; copy=True always copies, copy=False never does.");
   registry.function("", "from_numpy", make_from_numpy,
                     "from_numpy(ndarray)\n--\n\nA tensor that shares the memory of a NumPy array.");
   registry.function("", "frombuffer", make_frombuffer,
                     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
                     "A 1-D tensor that shares the memory of an object with the buffer protocol.");
   registry.method("new_tensor", make_new_tensor,
-                  "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+                  "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False, "
+                  "pin_memory=False)\n--\n\n"
                   "A tensor with a copy of the data, of this tensor's dtype and device.");
 }
 

@@ -7,13 +7,14 @@
 
 namespace rl::bind {
 
-// A copy of nested sequences, numbers, arrays or tensors; without a dtype it is inferred as torch does.
+// A copy of nested sequences, numbers, arrays or tensors; without a dtype it is inferred as torch
+// does.
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
 // The same, but sharing memory where dtype and device allow.
 Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
 
 // Exchange with other libraries; src/bind/exchange.cpp.
-bool is_array(PyObject* o);                   // has __array_interface__: a NumPy array or scalar
+bool is_array(PyObject* o);  // has __array_interface__: a NumPy array or scalar
 Tensor share_array(PyObject* o, bool warn_read_only);
 Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
 

@@ -7,8 +7,7 @@ namespace rl::bind {
 namespace {
 
 struct PyNamed {
-  PyObject_HEAD
-  const char* name;
+  PyObject_HEAD const char* name;
   int value;
 };
 
@@ -22,11 +21,14 @@ PyObject* repr(PyObject* self) {
 PyObject* reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(reinterpret_cast<PyNamed*>(self)->name);
 }
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject* make_named_type(PyObject* module, const char* name) {
-  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)}, {Py_tp_methods, methods}, {0, nullptr}};
-  return make_type(module, name, sizeof(PyNamed), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+  PyType_Slot slots[] = {
+      {Py_tp_repr, reinterpret_cast<void*>(repr)}, {Py_tp_methods, methods}, {0, nullptr}};
+  return make_type(module, name, sizeof(PyNamed),
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
 }
 
 PyObject* add_named(PyObject* module, PyTypeObject* type, const char* name, int value) {
@@ -44,7 +46,8 @@ bool is_layout(PyObject* o) { return Py_TYPE(o) == layout_type; }
 PyObject* strided_layout() { return strided; }
 bool is_memory_format(PyObject* o) { return Py_TYPE(o) == memory_format_type; }
 MemoryFormat to_memory_format(PyObject* o) {
-  check_type(is_memory_format(o), "memory_format must be a torch.memory_format, not ", type_name(o));
+  check_type(is_memory_format(o), "memory_format must be a torch.memory_format, not ",
+             type_name(o));
   return static_cast<MemoryFormat>(reinterpret_cast<PyNamed*>(o)->value);
 }
 
@@ -53,7 +56,8 @@ void init_formats(PyObject* module) {
   strided = add_named(module, layout_type, "strided", 0);
   Py_DECREF(add_named(module, layout_type, "sparse_coo", 1));
   memory_format_type = make_named_type(module, "rushlight.memory_format");
-  const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
+                         "channels_last_3d"};
   for (int i = 0; i < 4; ++i) Py_DECREF(add_named(module, memory_format_type, names[i], i));
 }
 

@@ -1,5 +1,5 @@
-// Custom Functions. The context of a call (an instance of the user's class) belongs to the node that
-// the call records; ctx and grad_fn are the same object, as in torch.
+// Custom Functions. The context of a call (an instance of the user's class) belongs to the node
+// that the call records; ctx and grad_fn are the same object, as in torch.
 #include <algorithm>
 #include <string>
 #include <unordered_set>
@@ -12,7 +12,6 @@
 #include "bind/graph.h"
 #include "bind/types.h"
 
-
 namespace rl::bind {
 
 namespace {
@@ -20,8 +19,7 @@ namespace {
 struct FunctionNode;
 
 struct Context {
-  PyObject_HEAD
-  FunctionNode* node;  // borrowed: the node owns the context
+  PyObject_HEAD FunctionNode* node;  // borrowed: the node owns the context
   PyObject* weakrefs;
   PyObject* to_save;
   PyObject* dirty_tensors;
@@ -48,7 +46,7 @@ PyObject* function_base() {
 }
 
 struct FunctionNode final : Node {
-  PyObject* context;            // owned
+  PyObject* context;                // owned
   std::vector<bool> tensor_inputs;  // for each argument of forward: does it have an edge?
   std::vector<bool> tensor_outputs;
   std::vector<SavedTensor> saved;
@@ -98,20 +96,27 @@ struct FunctionNode final : Node {
     auto* cls = reinterpret_cast<PyObject*>(type);
     Object inherited = checked(PyObject_GetAttrString(function_base(), "backward"));
     Object backward = checked(PyObject_GetAttrString(cls, "backward"));
-    return backward.get() == inherited.get() ? checked(PyObject_GetAttrString(cls, "vjp")) : std::move(backward);
+    return backward.get() == inherited.get() ? checked(PyObject_GetAttrString(cls, "vjp"))
+                                             : std::move(backward);
   }
 
   void unpack(PyObject* returned, Gradients& results) const {
-    Object all = PyTuple_Check(returned) ? Object::share(returned) : checked(PyTuple_Pack(1, returned));
+    Object all =
+        PyTuple_Check(returned) ? Object::share(returned) : checked(PyTuple_Pack(1, returned));
     auto given = static_cast<size_t>(PyTuple_GET_SIZE(all.get())), wanted = tensor_inputs.size();
-    while (given > wanted && PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(given) - 1) == Py_None) --given;
-    check(given == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted, ", got ", given, ")");
+    while (given > wanted &&
+           PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(given) - 1) == Py_None)
+      --given;
+    check(given == wanted, "function ", name(),
+          " returned an incorrect number of gradients (expected ", wanted, ", got ", given, ")");
     size_t edge = 0;
     for (size_t i = 0; i < wanted; ++i) {
       PyObject* grad = PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(i));
-      check_type(grad == Py_None || is_tensor(grad), "function ", name(), " returned a gradient of type ", type_name(grad),
-                 " at position ", i + 1, ": expected Variable or None");
-      check(tensor_inputs[i] || grad == Py_None, "function ", name(), " returned a gradient different from None at position ", i + 1,
+      check_type(grad == Py_None || is_tensor(grad), "function ", name(),
+                 " returned a gradient of type ", type_name(grad), " at position ", i + 1,
+                 ": expected Variable or None");
+      check(tensor_inputs[i] || grad == Py_None, "function ", name(),
+            " returned a gradient different from None at position ", i + 1,
             ", but the corresponding forward input was not a Variable");
       if (!tensor_inputs[i]) continue;
       if (grad != Py_None) results[edge] = tensor_of(grad);
@@ -120,7 +125,8 @@ struct FunctionNode final : Node {
   }
 };
 
-// ---- one call of apply -----------------------------------------------------------------------------------
+// ---- one call of apply
+// -----------------------------------------------------------------------------------
 
 bool holds(PyObject* tuple, const Tensor& t) {
   if (!tuple || !PyTuple_Check(tuple)) return false;
@@ -133,7 +139,9 @@ bool holds(PyObject* tuple, const Tensor& t) {
 
 Object tuple_attribute(PyObject* value, const char* name) {
   if (!value || value == Py_None) return checked(PyTuple_New(0));
-  check_type(PyTuple_Check(value), name, " attribute of a Function's context is expected to be a tuple but is ", type_name(value));
+  check_type(PyTuple_Check(value), name,
+             " attribute of a Function's context is expected to be a tuple but is ",
+             type_name(value));
   return Object::share(value);
 }
 
@@ -141,7 +149,8 @@ class Application {
  public:
   Application(PyTypeObject* cls, PyObject* const* args, Py_ssize_t count) : cls_(cls) {
     inputs_ = checked(PyTuple_New(count));
-    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(inputs_.get(), i, Object::share(args[i]).release());
+    for (Py_ssize_t i = 0; i < count; ++i)
+      PyTuple_SET_ITEM(inputs_.get(), i, Object::share(args[i]).release());
     Object none = checked(PyTuple_New(0));
     context_ = checked(cls->tp_new(cls, none.get(), nullptr));
     prepare(count);
@@ -155,9 +164,11 @@ class Application {
     Object results = checked(PyTuple_New(PyTuple_GET_SIZE(outputs.get())));
     if (node_) declare_outputs(outputs.get());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs.get()); ++i)
-      PyTuple_SET_ITEM(results.get(), i, link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
+      PyTuple_SET_ITEM(
+          results.get(), i,
+          link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
     if (node_) save();
-    // The node keeps the context alive: a tensor here that leads back to the node would be a cycle.
+    // An output among these would keep itself alive through its node.
     Py_CLEAR(context()->to_save);
     Py_CLEAR(context()->dirty_tensors);
     Py_CLEAR(context()->non_differentiable);
@@ -199,7 +210,8 @@ class Application {
       return checked(PyObject_CallObject(forward.get(), args.get()));
     }
     Object output = checked(PyObject_CallObject(forward.get(), inputs_.get()));
-    checked(PyObject_CallFunctionObjArgs(setup.get(), context_.get(), inputs_.get(), output.get(), nullptr));
+    checked(PyObject_CallFunctionObjArgs(setup.get(), context_.get(), inputs_.get(), output.get(),
+                                         nullptr));
     return output;
   }
 
@@ -207,7 +219,8 @@ class Application {
     Object dirty = tuple_attribute(context()->dirty_tensors, "dirty_tensors");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dirty.get()); ++i) {
       PyObject* o = PyTuple_GET_ITEM(dirty.get(), i);
-      check_type(is_tensor(o), "mark_dirty can only accept variables, but argument ", i, " is of type ", type_name(o));
+      check_type(is_tensor(o), "mark_dirty can only accept variables, but argument ", i,
+                 " is of type ", type_name(o));
       check_in_place(tensor_of(o), interned(cls_->tp_name), static_cast<bool>(node_));
       bump_version(tensor_of(o), interned(cls_->tp_name));
     }
@@ -220,7 +233,8 @@ class Application {
     for (size_t i = 0; i < n; ++i) {
       PyObject* o = PyTuple_GET_ITEM(outputs, static_cast<Py_ssize_t>(i));
       node_->tensor_outputs.push_back(is_tensor(o));
-      if (is_tensor(o)) node_->outputs[i] = {tensor_of(o).sizes(), tensor_of(o).dtype(), tensor_of(o).device()};
+      if (is_tensor(o))
+        node_->outputs[i] = {tensor_of(o).sizes(), tensor_of(o).dtype(), tensor_of(o).device()};
     }
   }
 
@@ -236,7 +250,8 @@ class Application {
       t = make_view(t, alias(t));
       t.impl()->view_origin = ViewOrigin::CustomFunction;
     }
-    const bool fixed = !is_differentiable(t.dtype()) || holds(context()->non_differentiable, tensor_of(output));
+    const bool fixed =
+        !is_differentiable(t.dtype()) || holds(context()->non_differentiable, tensor_of(output));
     if (!node_ || fixed) {
       if (fixed && !dirty && t.impl()->grad_fn) t = alias(t);
       return checked(wrap(std::move(t)));
@@ -254,7 +269,9 @@ class Application {
     Object list = tuple_attribute(context()->to_save, "to_save");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
       PyObject* o = PyTuple_GET_ITEM(list.get(), i);
-      check_type(o == Py_None || is_tensor(o), "save_for_backward can only save variables, but argument ", i, " is of type ", type_name(o));
+      check_type(o == Py_None || is_tensor(o),
+                 "save_for_backward can only save variables, but argument ", i, " is of type ",
+                 type_name(o));
       Tensor t = o == Py_None ? Tensor() : tensor_of(o);
       const bool is_output = t.defined() && t.impl()->grad_fn.get() == node_.get();
       node_->saved.emplace_back();
@@ -274,7 +291,8 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject
   });
 }
 
-// ---- the context -----------------------------------------------------------------------------------------
+// ---- the context
+// -----------------------------------------------------------------------------------------
 
 PyObject* construct(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* o = type->tp_alloc(type, 0);
@@ -324,21 +342,24 @@ PyObject* saved_tensors(PyObject* self, void*) {
   });
 }
 
-PyGetSetDef attributes[] = {{"saved_tensors", saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
-                            {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef members[] = {{"to_save", T_OBJECT, offsetof(Context, to_save), 0, nullptr},
-                         {"dirty_tensors", T_OBJECT, offsetof(Context, dirty_tensors), 0, nullptr},
-                         {"non_differentiable", T_OBJECT, offsetof(Context, non_differentiable), 0, nullptr},
-                         {"needs_input_grad", T_OBJECT, offsetof(Context, needs_input_grad), 0,
-                          "For each argument of forward, whether its gradient is wanted."},
-                         {"saved_for_forward", T_OBJECT, offsetof(Context, saved_for_forward), 0, nullptr},
-                         {"materialize_grads", T_BOOL, offsetof(Context, materialize_grads), 0, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
-PyMethodDef methods[] = {{"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply)),
-                          METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-                          "Runs forward and records a node that will run backward."},
-                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef attributes[] = {
+    {"saved_tensors", saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
+    {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {
+    {"to_save", T_OBJECT, offsetof(Context, to_save), 0, nullptr},
+    {"dirty_tensors", T_OBJECT, offsetof(Context, dirty_tensors), 0, nullptr},
+    {"non_differentiable", T_OBJECT, offsetof(Context, non_differentiable), 0, nullptr},
+    {"needs_input_grad", T_OBJECT, offsetof(Context, needs_input_grad), 0,
+     "For each argument of forward, whether its gradient is wanted."},
+    {"saved_for_forward", T_OBJECT, offsetof(Context, saved_for_forward), 0, nullptr},
+    {"materialize_grads", T_BOOL, offsetof(Context, materialize_grads), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply)),
+     METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     "Runs forward and records a node that will run backward."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -360,8 +381,9 @@ void init_function_type(PyObject* module, PyTypeObject* node_type) {
                          {Py_tp_members, members},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  context_type = make_type(module, "rushlight.autograd._FunctionBase", sizeof(Context),
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots, node_type);
+  context_type =
+      make_type(module, "rushlight.autograd._FunctionBase", sizeof(Context),
+                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots, node_type);
 }
 
 }  // namespace rl::bind

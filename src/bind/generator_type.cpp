@@ -1,18 +1,16 @@
-#include "core/generator.h"
-
 #include <memory>
 
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/types.h"
+#include "core/generator.h"
 
 namespace rl::bind {
 
 namespace {
 
 struct PyGenerator {
-  PyObject_HEAD
-  Generator* generator;
+  PyObject_HEAD Generator* generator;
   bool owned;  // false for the default generator
 };
 
@@ -31,11 +29,15 @@ PyObject* make(Generator* generator, bool owned) {
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device", nullptr};
   PyObject* device = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                   &device))
+    return nullptr;
   return guarded([&] {
-    check_type(!device || is_device_like(device), "Generator(): argument 'device' must be torch.device, not ", type_name(device ? device : Py_None));
-    check(!device || to_device(device).type == DeviceType::CPU, "Device type ", device ? to_device(device) : Device{},
-          " is not supported for torch.Generator() api.");
+    check_type(!device || is_device_like(device),
+               "Generator(): argument 'device' must be torch.device, not ",
+               type_name(device ? device : Py_None));
+    check(!device || to_device(device).type == DeviceType::CPU, "Device type ",
+          device ? to_device(device) : Device{}, " is not supported for torch.Generator() api.");
     auto made = std::make_unique<Generator>();
     return make(made.release(), true);
   });
@@ -50,8 +52,9 @@ void destroy(PyObject* self) {
 
 // Seeds lie in [-2^63, 2^64); a negative one counts back from 2^64, as torch has it.
 uint64_t to_seed(PyObject* o) {
-  check_type(PyLong_Check(o) || number_kind(o) == NumberKind::Int || number_kind(o) == NumberKind::Float,
-             "manual_seed expected a long, but got ", type_name(o));
+  check_type(
+      PyLong_Check(o) || number_kind(o) == NumberKind::Int || number_kind(o) == NumberKind::Float,
+      "manual_seed expected a long, but got ", type_name(o));
   Object whole = checked(PyNumber_Long(o));
   int overflow = 0;
   int64_t value = PyLong_AsLongLongAndOverflow(whole.get(), &overflow);
@@ -124,15 +127,21 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return state ? Py_BuildValue("O()N", generator_type, state.release()) : nullptr;
 }
 
-PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
-    {"manual_seed", manual_seed, METH_O, "manual_seed($self, seed)\n--\n\nStarts the sequence of this seed."},
-    {"seed", seed, METH_NOARGS, "seed($self)\n--\n\nStarts a sequence that nobody can predict and returns its seed."},
-    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed the sequence started from."},
-    {"get_state", get_state, METH_NOARGS, "get_state($self)\n--\n\nThe state as a tensor of bytes."},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed($self, seed)\n--\n\nStarts the sequence of this seed."},
+    {"seed", seed, METH_NOARGS,
+     "seed($self)\n--\n\nStarts a sequence that nobody can predict and returns its seed."},
+    {"initial_seed", initial_seed, METH_NOARGS,
+     "initial_seed($self)\n--\n\nThe seed the sequence started from."},
+    {"get_state", get_state, METH_NOARGS,
+     "get_state($self)\n--\n\nThe state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "set_state($self, state)\n--\n\nContinues from a state."},
     {"__setstate__", set_state, METH_O, nullptr},
-    {"clone_state", clone_state, METH_NOARGS, "clone_state($self)\n--\n\nAnother generator in the same state."},
+    {"clone_state", clone_state, METH_NOARGS,
+     "clone_state($self)\n--\n\nAnother generator in the same state."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -147,7 +156,8 @@ void init_generator(PyObject* module) {
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  generator_type = make_type(module, "rushlight.Generator", sizeof(PyGenerator), Py_TPFLAGS_DEFAULT, slots);
+  generator_type =
+      make_type(module, "rushlight.Generator", sizeof(PyGenerator), Py_TPFLAGS_DEFAULT, slots);
   Object standard = checked(make(&rl::default_generator(), false));
   checked(PyModule_AddObjectRef(module, "default_generator", standard.get()));
 }

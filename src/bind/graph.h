@@ -8,14 +8,16 @@ namespace rl::bind {
 
 class Registry;
 
-// ---- nodes: node_type.cpp ----------------------------------------------------------------------------
+// ---- nodes: node_type.cpp
+// ----------------------------------------------------------------------------
 PyObject* wrap_node(Node* node);  // None for nullptr; the same object while that lives
 Node* to_node(PyObject* o);       // of a node object or the context of a Function; PythonError else
 void init_node_type(PyObject* module);
 
-// ---- hooks: hooks.cpp --------------------------------------------------------------------------------
-// Each list of Python hooks is one C++ hook that holds an OrderedDict {id: callable}; a
-// RemovableHandle takes its entry out of that.
+// ---- hooks: hooks.cpp
+// -------------------------------------------------------------------------------- Each list of
+// Python hooks is one C++ hook that holds an OrderedDict {id: callable}; a RemovableHandle takes
+// its entry out of that.
 PyObject* get_tensor_hooks(const Tensor& t);  // the dict, or None
 void set_tensor_hooks(const Tensor& t, PyObject* dict);
 PyObject* get_accumulate_hooks(const Tensor& t);
@@ -27,21 +29,26 @@ PyObject* add_node_hook(Node* node, PyObject* callable, bool before);
 int visit_hooks(const Tensor& t, visitproc visit, void* arg);
 void clear_hooks(const Tensor& t);
 
-// ---- saved tensors: saved_hooks.cpp --------------------------------------------------------------------
+// ---- saved tensors: saved_hooks.cpp
+// --------------------------------------------------------------------
 void init_saved_hooks(PyObject* module);
 
-// ---- custom Functions: function.cpp --------------------------------------------------------------------
+// ---- custom Functions: function.cpp
+// --------------------------------------------------------------------
 bool is_context(PyObject* o);
 Node* node_of_context(PyObject* o);  // nullptr if its node is gone
 int visit_context(Node* node, visitproc visit, void* arg);
-void init_function_type(PyObject* module, PyTypeObject* node_type);  // contexts are nodes to isinstance
+void init_function_type(PyObject* module,
+                        PyTypeObject* node_type);  // contexts are nodes to isinstance
 
-// ---- the engine: backward.cpp ------------------------------------------------------------------------
+// ---- the engine: backward.cpp
+// ------------------------------------------------------------------------
 void init_backward(PyObject* module);
 void register_backward(Registry& registry);
 void init_source_tracing();  // source.cpp: the user's line, for errors
 
-// ---- elsewhere ---------------------------------------------------------------------------------------
+// ---- elsewhere
+// ---------------------------------------------------------------------------------------
 void change_requires_grad(const Tensor& t, bool value);
 
 }  // namespace rl::bind

@@ -60,7 +60,8 @@ struct PythonTensorHook : TensorHook {
       Object list = hooks.callables();
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
         Object argument = checked(wrap(current));
-        Object result = checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
+        Object result =
+            checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
         if (result.get() == Py_None) continue;
         current = returned_tensor(result.get());
         changed = true;
@@ -79,7 +80,8 @@ struct PythonAccumulateHook : TensorHook {
       if (hooks.empty()) return Tensor();
       Object list = hooks.callables(), argument = checked(wrap(leaf));
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-        Object result = checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
+        Object result =
+            checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
         check(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
       }
       return Tensor();
@@ -89,14 +91,16 @@ struct PythonAccumulateHook : TensorHook {
 
 Object pack(const Gradients& grads) {
   Object packed = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
-  for (size_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
+  for (size_t i = 0; i < grads.size(); ++i)
+    PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
   return packed;
 }
 
 void unpack(PyObject* result, Gradients& into) {
   Object all = PyTuple_Check(result) ? Object::share(result) : checked(PyTuple_Pack(1, result));
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(all.get()));
-  check(n == into.size(), "hook returned an incorrect number of values (got ", n, ", but expected ", into.size(), ")");
+  check(n == into.size(), "hook returned an incorrect number of values (got ", n, ", but expected ",
+        into.size(), ")");
   for (size_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(i));
     into[i] = o == Py_None ? Tensor() : returned_tensor(o);
@@ -116,7 +120,8 @@ struct PythonNodeHook : NodeHook {
         PyObject* hook = PyList_GET_ITEM(list.get(), i);
         Object first = pack(changed);
         Object result = before ? checked(PyObject_CallOneArg(hook, first.get()))
-                               : checked(PyObject_CallFunctionObjArgs(hook, first.get(), pack(grad_outputs).get(), nullptr));
+                               : checked(PyObject_CallFunctionObjArgs(
+                                     hook, first.get(), pack(grad_outputs).get(), nullptr));
         if (result.get() != Py_None) unpack(result.get(), changed);
       }
     });
@@ -152,7 +157,8 @@ PythonTensorHook* tensor_hook(const Tensor& t) {
   if (!node->hook_lists) return nullptr;
   const auto& list = node->hook_lists->tensor;
   for (size_t i = list.size(); i-- > 0;)
-    if (list[i].nr == t.impl()->output_nr) return dynamic_cast<PythonTensorHook*>(list[i].hook.get());
+    if (list[i].nr == t.impl()->output_nr)
+      return dynamic_cast<PythonTensorHook*>(list[i].hook.get());
   return nullptr;
 }
 
@@ -161,7 +167,9 @@ PythonAccumulateHook* accumulate_hook(const Tensor& t) {
   return m ? last_of<PythonAccumulateHook>(m->after_accumulate) : nullptr;
 }
 
-PyObject* dict_or_none(const HookDict* hooks) { return Object::share(hooks ? hooks->get() : Py_None).release(); }
+PyObject* dict_or_none(const HookDict* hooks) {
+  return Object::share(hooks ? hooks->get() : Py_None).release();
+}
 
 Object as_dict(PyObject* given) {
   check_type(PyDict_Check(given), "hooks must be an OrderedDict, not ", type_name(given));
@@ -186,7 +194,8 @@ PyObject* get_accumulate_hooks(const Tensor& t) {
 }
 
 void set_accumulate_hooks(const Tensor& t, PyObject* dict) {
-  if (dict != Py_None) meta(t).after_accumulate.push_back(std::make_shared<PythonAccumulateHook>(as_dict(dict)));
+  if (dict != Py_None)
+    meta(t).after_accumulate.push_back(std::make_shared<PythonAccumulateHook>(as_dict(dict)));
   else if (auto* hook = accumulate_hook(t)) PyDict_Clear(hook->hooks.get());
 }
 

@@ -13,7 +13,8 @@ namespace rl::bind {
 
 namespace {
 
-// ---- the view --------------------------------------------------------------------------------------
+// ---- the view
+// --------------------------------------------------------------------------------------
 
 // Narrows a tensor step by step: by ops where autograd must see each step, else only its geometry,
 // of which `finish` makes one view.
@@ -31,7 +32,8 @@ class Narrowing {
 
   void select(int64_t d, int64_t index) {
     int64_t n = size(d);
-    check_index(index >= -n && index < n, "index ", index, " is out of bounds for dimension ", d, " with size ", n);
+    check_index(index >= -n && index < n, "index ", index, " is out of bounds for dimension ", d,
+                " with size ", n);
     if (recorded_) return step(ops::select(current_, d, index));
     offset_ += (index < 0 ? index + n : index) * strides_[d];
     sizes_.erase(d);
@@ -69,24 +71,31 @@ class Narrowing {
   int64_t offset_ = 0;
 };
 
-// ---- reading an index ------------------------------------------------------------------------------
+// ---- reading an index
+// ------------------------------------------------------------------------------
 
 struct Index {
   Tensor view;
-  TensorList advanced;  // an entry per dim from the first, undefined for ':'; empty for a plain view
+  TensorList
+      advanced;  // an entry per dim from the first, undefined for ':'; empty for a plain view
 };
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
 bool is_int_like(PyObject* o) {
-  return PyLong_CheckExact(o) || (!PyBool_Check(o) && !is_tensor(o) && number_kind(o) == NumberKind::Int);
+  return PyLong_CheckExact(o) ||
+         (!PyBool_Check(o) && !is_tensor(o) && number_kind(o) == NumberKind::Int);
 }
 
-bool is_index_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o); }
+bool is_index_sequence(PyObject* o) {
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
+}
 
 [[noreturn]] void fail_invalid(PyObject* o) {
   ErrorKind kind = PyUnicode_Check(o) || PyBytes_Check(o) ? ErrorKind::Type : ErrorKind::Index;
-  fail(kind, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+  fail(kind,
+       "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+       "indices (got ",
        type_name(o), ")");
 }
 
@@ -141,8 +150,9 @@ class IndexReader {
       if (!is_mask(t)) return narrowing_.select(dim_, item(t).to<int64_t>());
       return add_condition(item(t).to<bool>());
     }
-    check_index(rl::is_integral_or_bool(t.dtype()) && t.dtype() != DType::Int8 && t.dtype() != DType::Int16,
-                "tensors used as indices must be long, int, byte or bool tensors");
+    check_index(
+        rl::is_integral_or_bool(t.dtype()) && t.dtype() != DType::Int8 && t.dtype() != DType::Int16,
+        "tensors used as indices must be long, int, byte or bool tensors");
     add_advanced(t, is_mask(t) ? t.dim() : 1);
   }
 
@@ -165,34 +175,40 @@ class IndexReader {
   // A list, range or array as a tensor of indices; an empty list selects nothing.
   Tensor index_tensor(PyObject* sequence) {
     Tensor t = tensor_from(sequence, std::nullopt, self_.is_meta() ? Device{} : self_.device());
-    return t.numel() == 0 && rl::is_floating(t.dtype()) ? empty(t.sizes(), {DType::Int64, t.device()}) : t;
+    return t.numel() == 0 && rl::is_floating(t.dtype())
+               ? empty(t.sizes(), {DType::Int64, t.device()})
+               : t;
   }
 
   const Tensor& self_;
   Narrowing narrowing_;
   PyObject* const* items_;
   Py_ssize_t count_;
-  int64_t dim_ = 0;       // of the view, for the next item
-  int64_t filled_ = 0;    // dims that advanced_ accounts for
+  int64_t dim_ = 0;     // of the view, for the next item
+  int64_t filled_ = 0;  // dims that advanced_ accounts for
   int64_t skipped_by_ellipsis_ = 0;
   TensorList advanced_;
 };
 
-// torch still reads a short list that holds lists, tensors, slices, None or ... as if it were a tuple.
+// torch still reads a short list that holds lists, tensors, slices, None or ... as if it were a
+// tuple.
 bool is_tuple_in_disguise(PyObject* o) {
   if (!PyList_Check(o) || PyList_GET_SIZE(o) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
     PyObject* item = PyList_GET_ITEM(o, i);
-    if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item) || is_index_sequence(item))
+    if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item) ||
+        is_index_sequence(item))
       return true;
   }
   return false;
 }
 
 void warn_disguised() {
-  checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-                       "x[tuple(seq)] instead of x[seq]", 1));
+  checked(
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+                   "x[tuple(seq)] instead of x[seq]",
+                   1));
 }
 
 Index read_index(const Tensor& self, PyObject* index) {
@@ -202,13 +218,16 @@ Index read_index(const Tensor& self, PyObject* index) {
     warn_disguised();
     return IndexReader(self, PySequence_Fast_ITEMS(index), PyList_GET_SIZE(index)).read();
   }
-  check_index(self.dim() > 0 || !is_int_like(index),
-              "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number");
-  check_index(self.dim() > 0 || !PySlice_Check(index), "slice() cannot be applied to a 0-dim tensor.");
+  check_index(
+      self.dim() > 0 || !is_int_like(index),
+      "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number");
+  check_index(self.dim() > 0 || !PySlice_Check(index),
+              "slice() cannot be applied to a 0-dim tensor.");
   return IndexReader(self, &index, 1).read();
 }
 
-// ---- slots -----------------------------------------------------------------------------------------
+// ---- slots
+// -----------------------------------------------------------------------------------------
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
@@ -243,8 +262,10 @@ Tensor scalar_like(const Tensor& t, const Scalar& value) {
 
 void assign(const Tensor& self, PyObject* index, PyObject* value) {
   bool number = is_number(value);
-  check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a tensor of ", name(self.dtype()));
-  check(!PyComplex_Check(value) || self.is_complex(), "value cannot be converted to type ", name(self.dtype()), " without overflow");
+  check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a tensor of ",
+             name(self.dtype()));
+  check(!PyComplex_Check(value) || self.is_complex(), "value cannot be converted to type ",
+        name(self.dtype()), " without overflow");
   Index found = read_index(self, index);
   if (found.advanced.empty()) {
     if (number) ops::fill_(found.view, to_scalar(value));
@@ -261,7 +282,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
   Object done(guarded([&]() -> PyObject* {
     check_type(value != nullptr, "Tensor does not support deleting items");
     PyObject* result = nullptr;
-    if ((may_override(self) || may_override(value)) && overrides_method("__setitem__", {self, index, value}, result))
+    if ((may_override(self) || may_override(value)) &&
+        overrides_method("__setitem__", {self, index, value}, result))
       return result;
     assign(tensor_of(self), index, value);
     Py_RETURN_NONE;
@@ -283,9 +305,11 @@ Py_ssize_t length(PyObject* self) {
 int contains(PyObject* self, PyObject* element) {
   Object found(guarded([&]() -> PyObject* {
     PyObject* result = nullptr;
-    if (may_override(self) && overrides_method("__contains__", {self, element}, result)) return result;
+    if (may_override(self) && overrides_method("__contains__", {self, element}, result))
+      return result;
     check(is_tensor(element) || is_number(element),
-          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '", type_name(element), "'>.");
+          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '",
+          type_name(element), "'>.");
     Tensor value = is_tensor(element) ? tensor_of(element) : wrap_number(to_scalar(element));
     NoGradGuard guard;
     return wrap(item(ops::any(ops::eq(tensor_of(self), value))));

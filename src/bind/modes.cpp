@@ -12,7 +12,8 @@ namespace rl::bind {
 namespace {
 
 bool to_flag(PyObject* o, const char* function, const char* argument) {
-  check_type(PyBool_Check(o), function, "(): argument '", argument, "' (position 1) must be bool, not ", type_name(o));
+  check_type(PyBool_Check(o), function, "(): argument '", argument,
+             "' (position 1) must be bool, not ", type_name(o));
   return o == Py_True;
 }
 
@@ -58,7 +59,8 @@ PyObject* get_default_dtype(PyObject*, PyObject*) {
 
 PyObject* set_default_dtype(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    check_type(is_dtype(o), "invalid dtype object: only floating-point types are supported as the default type");
+    check_type(is_dtype(o),
+               "invalid dtype object: only floating-point types are supported as the default type");
     DType t = to_dtype(o);
     check_type(rl::is_floating(t), "only floating-point types are supported as the default type");
     rl::set_default_dtype(t);
@@ -72,7 +74,8 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
   return guarded([&]() -> PyObject* {
     check(is_integer(n), "set_num_threads expects an int, but got ", type_name(n));
     int64_t count = to_int64(n);
-    check(count > 0 && count <= 1024, "set_num_threads expects a positive integer (up to 1024), got ", count);
+    check(count > 0 && count <= 1024,
+          "set_num_threads expects a positive integer (up to 1024), got ", count);
     rl::set_num_threads(static_cast<int>(count));
     Py_RETURN_NONE;
   });
@@ -80,9 +83,11 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
 
 PyObject* memory_statistics(PyObject*, PyObject*) {
   MemoryStats s = memory_stats();
-  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(s.allocated), "peak",
-                       static_cast<long long>(s.peak), "cached", static_cast<long long>(s.cached), "allocations",
-                       static_cast<long long>(s.allocations), "system_allocations", static_cast<long long>(s.system_allocations));
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", static_cast<long long>(s.allocated),
+                       "peak", static_cast<long long>(s.peak), "cached",
+                       static_cast<long long>(s.cached), "allocations",
+                       static_cast<long long>(s.allocations), "system_allocations",
+                       static_cast<long long>(s.system_allocations));
 }
 
 PyObject* empty_memory_cache(PyObject*, PyObject*) {
@@ -99,11 +104,11 @@ PyObject* count_tensors(PyObject*, PyObject*) { return PyLong_FromLongLong(live_
 PyObject* count_nodes(PyObject*, PyObject*) { return PyLong_FromLongLong(live_nodes()); }
 PyObject* count_storages(PyObject*, PyObject*) { return PyLong_FromLongLong(live_storages()); }
 
-// ---- context managers over the mode word -------------------------------------------------------------
+// ---- context managers over the mode word
+// -------------------------------------------------------------
 
 struct ModeScope {
-  PyObject_HEAD
-  uint32_t saved;
+  PyObject_HEAD uint32_t saved;
 };
 
 template <uint32_t set, uint32_t cleared>
@@ -124,25 +129,36 @@ void add_scope(PyObject* module, const char* name) {
   static PyMethodDef methods[] = {{"__enter__", enter<set, cleared>, METH_NOARGS, nullptr},
                                   {"__exit__", leave<set | cleared>, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)}, {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
   make_type(module, name, sizeof(ModeScope), Py_TPFLAGS_DEFAULT, slots);
 }
 
 // Found under these names in rushlight itself.
 PyMethodDef public_functions[] = {
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "get_default_dtype()\n--\n\nThe dtype that Python floats get."},
-    {"set_default_dtype", set_default_dtype, METH_O, "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."},
-    {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads an op may use."},
-    {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n)\n--\n\nSets how many threads an op may use."},
-    {"memory_stats", memory_statistics, METH_NOARGS, "memory_stats()\n--\n\nBytes held by tensors and by the cache of the CPU allocator."},
-    {"empty_cache", empty_memory_cache, METH_NOARGS, "empty_cache()\n--\n\nGives cached memory back to the system."},
-    {"reset_peak_memory_stats", reset_peak, METH_NOARGS, "reset_peak_memory_stats()\n--\n\nStarts the peak anew."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "get_default_dtype()\n--\n\nThe dtype that Python floats get."},
+    {"set_default_dtype", set_default_dtype, METH_O,
+     "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads()\n--\n\nHow many threads an op may use."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads(n)\n--\n\nSets how many threads an op may use."},
+    {"memory_stats", memory_statistics, METH_NOARGS,
+     "memory_stats()\n--\n\nBytes held by tensors and by the cache of the CPU allocator."},
+    {"empty_cache", empty_memory_cache, METH_NOARGS,
+     "empty_cache()\n--\n\nGives cached memory back to the system."},
+    {"reset_peak_memory_stats", reset_peak, METH_NOARGS,
+     "reset_peak_memory_stats()\n--\n\nStarts the peak anew."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
     {"set_grad_enabled", set_grad_enabled, METH_O, nullptr},
-    {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS, "is_inference_mode_enabled()\n--\n\nWhether inference mode is on."},
+    {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS,
+     "is_inference_mode_enabled()\n--\n\nWhether inference mode is on."},
     {"set_inference_mode", set_inference_mode, METH_O, nullptr},
     {"is_anomaly_enabled", has_bit<Anomaly>, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_check_nan_enabled, METH_NOARGS, nullptr},
@@ -157,7 +173,8 @@ PyMethodDef functions[] = {
 void init_modes(PyObject* module, PyObject* rushlight) {
   checked(PyModule_AddFunctions(module, functions));
   for (PyMethodDef* d = public_functions; d->ml_name; ++d) {
-    Object function = checked(PyCFunction_NewEx(d, nullptr, Object(PyUnicode_FromString("rushlight")).get()));
+    Object function =
+        checked(PyCFunction_NewEx(d, nullptr, Object(PyUnicode_FromString("rushlight")).get()));
     checked(PyDict_SetItemString(rushlight, d->ml_name, function.get()));
   }
   add_scope<NoTorchFunction, 0>(module, "rushlight._C.DisableTorchFunctionSubclass");

@@ -31,8 +31,10 @@ void init_types(PyObject* module) {
   init_tensor_type(module);
   Object types = checked(PyDict_Copy(PyModule_GetDict(module)));
   PyObject *name, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &name, &value);) checked(PyDict_DelItem(types.get(), name));
-  for (const char* internal : {"_TensorBase", "_TensorMeta", "_tensor_on_storage"}) checked(PyDict_DelItemString(types.get(), internal));
+  for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &name, &value);)
+    checked(PyDict_DelItem(types.get(), name));
+  for (const char* internal : {"_TensorBase", "_TensorMeta", "_tensor_on_storage"})
+    checked(PyDict_DelItemString(types.get(), internal));
   Object disabled = checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
   checked(PyDict_SetItemString(types.get(), "_disabled_torch_function_impl", disabled.get()));
   checked(PyModule_AddObjectRef(module, "_types", types.get()));
@@ -60,7 +62,15 @@ void init_module(PyObject* module) {
   PyType_Modified(tensor_base_type);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rushlight._C", "The native half of rushlight.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rushlight._C",
+                          "The native half of rushlight.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 

@@ -7,14 +7,12 @@
 #include "bind/graph.h"
 #include "bind/types.h"
 
-
 namespace rl::bind {
 
 namespace {
 
 struct PyNode {
-  PyObject_HEAD
-  Node* node;  // owns a count
+  PyObject_HEAD Node* node;  // owns a count
   PyObject* weakrefs;
 };
 
@@ -38,10 +36,12 @@ PyTypeObject* type_named(const std::string& name) {
   PyTypeObject*& type = types[name];
   if (!type) {
     PyType_Slot slots[] = {{0, nullptr}};
-    static std::unordered_map<std::string, std::string> qualified;  // Python keeps a pointer to the name
+    static std::unordered_map<std::string, std::string>
+        qualified;  // Python keeps a pointer to the name
     std::string& full = qualified[name];
     full = "rushlight.autograd." + name;
-    type = make_type(nullptr, full.c_str(), sizeof(PyNode), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
+    type = make_type(nullptr, full.c_str(), sizeof(PyNode),
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
   }
   return type;
 }
@@ -49,7 +49,8 @@ PyTypeObject* type_named(const std::string& name) {
 PyObject* repr(PyObject* self) {
   return guarded([&] {
     Node* node = is_context(self) ? node_of_context(self) : to_node(self);
-    return PyUnicode_FromFormat("<%s object at %p>", node ? node->name().c_str() : Py_TYPE(self)->tp_name, self);
+    return PyUnicode_FromFormat("<%s object at %p>",
+                                node ? node->name().c_str() : Py_TYPE(self)->tp_name, self);
   });
 }
 
@@ -82,7 +83,8 @@ PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Node* node = to_node(self);
     if (node->is_accumulator()) return wrap(static_cast<AccumulateGrad*>(node)->variable);
-    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", node->name().c_str());
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'",
+                 node->name().c_str());
     return nullptr;
   });
 }
@@ -105,22 +107,27 @@ PyObject* where(PyObject* self, void*) {
 }
 
 PyGetSetDef attributes[] = {
-    {"next_functions", next_functions, nullptr, "The nodes that the gradients of the inputs go to.", nullptr},
+    {"next_functions", next_functions, nullptr, "The nodes that the gradients of the inputs go to.",
+     nullptr},
     {"metadata", metadata, nullptr, "A dict for the user's notes.", nullptr},
     {"variable", variable, nullptr, "The leaf that an accumulator adds to.", nullptr},
     {"requires_grad", requires_grad_of, nullptr, nullptr, nullptr},
-    {"where", where, nullptr, "The line of the program that called the op, if it was recorded.", nullptr},
+    {"where", where, nullptr, "The line of the program that called the op, if it was recorded.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {
-    {"name", name, METH_NOARGS, "name($self)\n--\n\nThe name of the node, such as \"MulBackward0\"."},
-    {"_sequence_nr", sequence_nr, METH_NOARGS, nullptr},
-    {"register_hook", register_hook, METH_O,
-     "register_hook($self, hook)\n--\n\nCalls hook(grad_inputs, grad_outputs) after the node has run. Returns a handle."},
-    {"register_prehook", register_prehook, METH_O,
-     "register_prehook($self, hook)\n--\n\nCalls hook(grad_outputs) before the node runs. Returns a handle."},
-    {nullptr, nullptr, 0, nullptr}};
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef methods[] = {{"name", name, METH_NOARGS,
+                          "name($self)\n--\n\nThe name of the node, such as \"MulBackward0\"."},
+                         {"_sequence_nr", sequence_nr, METH_NOARGS, nullptr},
+                         {"register_hook", register_hook, METH_O,
+                          "register_hook($self, hook)\n--\n\nCalls hook(grad_inputs, grad_outputs) "
+                          "after the node has run. Returns a handle."},
+                         {"register_prehook", register_prehook, METH_O,
+                          "register_prehook($self, hook)\n--\n\nCalls hook(grad_outputs) before "
+                          "the node runs. Returns a handle."},
+                         {nullptr, nullptr, 0, nullptr}};
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 void release_metadata(void* dict) {
   if (!Py_IsInitialized()) return;
@@ -146,7 +153,8 @@ Node* to_node(PyObject* o) {
   check_type(PyObject_TypeCheck(o, node_type), "expected a graph node, got ", type_name(o));
   if (!is_context(o)) return reinterpret_cast<PyNode*>(o)->node;
   Node* node = node_of_context(o);
-  check(node != nullptr, "the graph node of this ", type_name(o), " is gone: it has not run yet, or its outputs have died");
+  check(node != nullptr, "the graph node of this ", type_name(o),
+        " is gone: it has not run yet, or its outputs have died");
   return node;
 }
 
@@ -157,8 +165,9 @@ void init_node_type(PyObject* module) {
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
                          {0, nullptr}};
-  node_type = make_type(module, "rushlight.autograd.Node", sizeof(PyNode),
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+  node_type = make_type(
+      module, "rushlight.autograd.Node", sizeof(PyNode),
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
   release_node_metadata = release_metadata;
   init_function_type(module, node_type);
 }

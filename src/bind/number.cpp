@@ -15,10 +15,12 @@ struct Binary {
   const char* method;     // the public method: what __torch_function__ is told
   const char* reflected;  // likewise for number <op> tensor
   Tensor (*call)(const Tensor&, const Tensor&);
-  bool numbers = true;    // a Python number may stand on either side
+  bool numbers = true;  // a Python number may stand on either side
 };
 
-bool is_operand(const Binary& op, PyObject* o) { return is_tensor(o) || (op.numbers && is_number(o)); }
+bool is_operand(const Binary& op, PyObject* o) {
+  return is_tensor(o) || (op.numbers && is_number(o));
+}
 
 // A number beside a float tensor has that tensor's dtype in the end: made so at once, the op need
 // not promote (a + 1: 281 to 110 ns). Everything else takes part in promotion.
@@ -33,7 +35,9 @@ Tensor number_beside(PyObject* number, PyObject* other) {
   return t;
 }
 
-Tensor operand(PyObject* o, PyObject* other) { return is_tensor(o) ? tensor_of(o) : number_beside(o, other); }
+Tensor operand(PyObject* o, PyObject* other) {
+  return is_tensor(o) ? tensor_of(o) : number_beside(o, other);
+}
 
 [[gnu::noinline]] PyObject* binary_slow(const Binary& op, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
@@ -51,30 +55,44 @@ Tensor operand(PyObject* o, PyObject* other) { return is_tensor(o) ? tensor_of(o
 template <const Binary& op>
 PyObject* binary(PyObject* a, PyObject* b) {
   if (is_exact_tensor(a) && !function_mode_active()) {
-    if (is_exact_tensor(b)) return guarded([&] { return wrap(op.call(tensor_of(a), tensor_of(b))); });
-    if (op.numbers && is_number(b)) return guarded([&] { return wrap(op.call(tensor_of(a), number_beside(b, a))); });
+    if (is_exact_tensor(b))
+      return guarded([&] { return wrap(op.call(tensor_of(a), tensor_of(b))); });
+    if (op.numbers && is_number(b))
+      return guarded([&] { return wrap(op.call(tensor_of(a), number_beside(b, a))); });
   }
   return binary_slow(op, a, b);
 }
 
-constexpr Binary add_op = {"add", "add", [](const Tensor& a, const Tensor& b) { return ops::add(a, b); }};
-constexpr Binary sub_op = {"sub", "__rsub__", [](const Tensor& a, const Tensor& b) { return ops::sub(a, b); }};
-constexpr Binary mul_op = {"mul", "mul", [](const Tensor& a, const Tensor& b) { return ops::mul(a, b); }};
-constexpr Binary div_op = {"div", "__rtruediv__", [](const Tensor& a, const Tensor& b) { return ops::div(a, b); }};
-constexpr Binary floor_divide_op = {"__floordiv__", "__rfloordiv__",
-                                    [](const Tensor& a, const Tensor& b) { return ops::floor_divide(a, b); }};
-constexpr Binary remainder_op = {"remainder", "__rmod__",
-                                 [](const Tensor& a, const Tensor& b) { return ops::remainder(a, b); }};
+constexpr Binary add_op = {"add", "add",
+                           [](const Tensor& a, const Tensor& b) { return ops::add(a, b); }};
+constexpr Binary sub_op = {"sub", "__rsub__",
+                           [](const Tensor& a, const Tensor& b) { return ops::sub(a, b); }};
+constexpr Binary mul_op = {"mul", "mul",
+                           [](const Tensor& a, const Tensor& b) { return ops::mul(a, b); }};
+constexpr Binary div_op = {"div", "__rtruediv__",
+                           [](const Tensor& a, const Tensor& b) { return ops::div(a, b); }};
+constexpr Binary floor_divide_op = {
+    "__floordiv__", "__rfloordiv__",
+    [](const Tensor& a, const Tensor& b) { return ops::floor_divide(a, b); }};
+constexpr Binary remainder_op = {
+    "remainder", "__rmod__", [](const Tensor& a, const Tensor& b) { return ops::remainder(a, b); }};
 constexpr Binary matmul_op = {"matmul", "__rmatmul__",
-                              [](const Tensor& a, const Tensor& b) { return ops::matmul(a, b); }, false};
-constexpr Binary and_op = {"__and__", "__rand__", [](const Tensor& a, const Tensor& b) { return ops::bitwise_and(a, b); }};
-constexpr Binary or_op = {"__or__", "__ror__", [](const Tensor& a, const Tensor& b) { return ops::bitwise_or(a, b); }};
-constexpr Binary xor_op = {"__xor__", "__rxor__", [](const Tensor& a, const Tensor& b) { return ops::bitwise_xor(a, b); }};
-constexpr Binary left_shift_op = {"__lshift__", "__rlshift__",
-                                  [](const Tensor& a, const Tensor& b) { return ops::bitwise_left_shift(a, b); }};
-constexpr Binary right_shift_op = {"__rshift__", "__rrshift__",
-                                   [](const Tensor& a, const Tensor& b) { return ops::bitwise_right_shift(a, b); }};
-constexpr Binary pow_op = {"pow", "__rpow__", [](const Tensor& a, const Tensor& b) { return ops::pow(a, b); }};
+                              [](const Tensor& a, const Tensor& b) { return ops::matmul(a, b); },
+                              false};
+constexpr Binary and_op = {"__and__", "__rand__",
+                           [](const Tensor& a, const Tensor& b) { return ops::bitwise_and(a, b); }};
+constexpr Binary or_op = {"__or__", "__ror__",
+                          [](const Tensor& a, const Tensor& b) { return ops::bitwise_or(a, b); }};
+constexpr Binary xor_op = {"__xor__", "__rxor__",
+                           [](const Tensor& a, const Tensor& b) { return ops::bitwise_xor(a, b); }};
+constexpr Binary left_shift_op = {
+    "__lshift__", "__rlshift__",
+    [](const Tensor& a, const Tensor& b) { return ops::bitwise_left_shift(a, b); }};
+constexpr Binary right_shift_op = {
+    "__rshift__", "__rrshift__",
+    [](const Tensor& a, const Tensor& b) { return ops::bitwise_right_shift(a, b); }};
+constexpr Binary pow_op = {"pow", "__rpow__",
+                           [](const Tensor& a, const Tensor& b) { return ops::pow(a, b); }};
 
 // A number as exponent has an op of its own: x ** 2 is x * x.
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
@@ -84,7 +102,8 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary<pow_op>(a, b);
 }
 
-// ---- in place ------------------------------------------------------------------------------------
+// ---- in place
+// ------------------------------------------------------------------------------------
 
 struct InPlace {
   const char* method;
@@ -109,18 +128,28 @@ constexpr InPlace add_in = {"add_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::add
 constexpr InPlace sub_in = {"sub_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::sub_(a, b); }};
 constexpr InPlace mul_in = {"mul_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::mul_(a, b); }};
 constexpr InPlace div_in = {"div_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::div_(a, b); }};
-constexpr InPlace floor_divide_in = {"floor_divide_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::floor_divide_(a, b); }};
-constexpr InPlace remainder_in = {"remainder_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::remainder_(a, b); }};
-constexpr InPlace and_in = {"__iand__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_and_(a, b); }};
-constexpr InPlace or_in = {"__ior__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_or_(a, b); }};
-constexpr InPlace xor_in = {"__ixor__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_xor_(a, b); }};
-constexpr InPlace left_shift_in = {"__ilshift__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_left_shift_(a, b); }};
-constexpr InPlace right_shift_in = {"__irshift__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_right_shift_(a, b); }};
+constexpr InPlace floor_divide_in = {
+    "floor_divide_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::floor_divide_(a, b); }};
+constexpr InPlace remainder_in = {"remainder_",
+                                  [](Ref2 a, Ref2 b) -> Ref2 { return ops::remainder_(a, b); }};
+constexpr InPlace and_in = {"__iand__",
+                            [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_and_(a, b); }};
+constexpr InPlace or_in = {"__ior__",
+                           [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_or_(a, b); }};
+constexpr InPlace xor_in = {"__ixor__",
+                            [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_xor_(a, b); }};
+constexpr InPlace left_shift_in = {
+    "__ilshift__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_left_shift_(a, b); }};
+constexpr InPlace right_shift_in = {
+    "__irshift__", [](Ref2 a, Ref2 b) -> Ref2 { return ops::bitwise_right_shift_(a, b); }};
 constexpr InPlace pow_in = {"pow_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::pow_(a, b); }};
 
-PyObject* power_in_place(PyObject* self, PyObject* other, PyObject*) { return in_place<pow_in>(self, other); }
+PyObject* power_in_place(PyObject* self, PyObject* other, PyObject*) {
+  return in_place<pow_in>(self, other);
+}
 
-// ---- comparisons ---------------------------------------------------------------------------------
+// ---- comparisons
+// ---------------------------------------------------------------------------------
 
 constexpr Binary comparisons[6] = {
     {"lt", "gt", [](const Tensor& a, const Tensor& b) { return ops::lt(a, b); }},
@@ -143,7 +172,8 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   return binary_slow(comparisons[op], a, b);
 }
 
-// ---- unary operators and conversions ---------------------------------------------------------------
+// ---- unary operators and conversions
+// ---------------------------------------------------------------
 
 template <class F>
 PyObject* unary(PyObject* self, const char* method, F&& f) {

@@ -13,8 +13,7 @@ class Generator;
 namespace rl::bind {
 
 struct PyTensor {
-  PyObject_HEAD
-  TensorImpl* impl;   // owned, unless impl->owns_python
+  PyObject_HEAD TensorImpl* impl;  // owned, unless impl->owns_python
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -22,19 +21,23 @@ struct PyTensor {
 extern PyTypeObject* tensor_type;     // rushlight.Tensor
 extern PyTypeObject* parameter_type;  // rushlight.nn.Parameter, once it is defined
 
-inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
-inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyObject_TypeCheck(o, tensor_type); }
+inline bool is_exact_tensor(PyObject* o) {
+  return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type;
+}
+inline bool is_tensor(PyObject* o) {
+  return is_exact_tensor(o) || PyObject_TypeCheck(o, tensor_type);
+}
 inline const Tensor& tensor_of(PyObject* o);
 
 // New reference. The same impl always gives the same object while that lives.
 PyObject* wrap(Tensor t);
-PyObject* wrap(const TensorList& list);          // a tuple
-PyObject* wrap_list(const TensorList& list);     // a list
+PyObject* wrap(const TensorList& list);       // a tuple
+PyObject* wrap_list(const TensorList& list);  // a list
 PyObject* wrap(bool v);
 PyObject* wrap(int64_t v);
 PyObject* wrap(double v);
 PyObject* wrap(const Scalar& v);
-PyObject* wrap(const Dims& v);                   // a Size
+PyObject* wrap(const Dims& v);  // a Size
 PyObject* wrap(DType t);
 PyObject* wrap(Device d);
 // A torch.return_types tuple; `type` is made by make_return_type.

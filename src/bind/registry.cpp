@@ -38,7 +38,8 @@ void Registry::function(const char* module, const char* name, FastFunction fn, c
   std::string path = *module ? std::string("rushlight.") + module : "rushlight";
   Object module_name = checked(PyUnicode_InternFromString(path.c_str()));
   // Without a self the function pickles by module and name, and `parse` sees no first argument.
-  Object made = checked(PyCFunction_NewEx(keep_definition(name, fn, doc), nullptr, module_name.get()));
+  Object made =
+      checked(PyCFunction_NewEx(keep_definition(name, fn, doc), nullptr, module_name.get()));
   checked(PyDict_SetItemString(target, name, made.get()));
 }
 

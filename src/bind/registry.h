@@ -4,7 +4,8 @@
 
 namespace rl::bind {
 
-using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                                   PyObject* names);
 
 // `doc` opens with "name(signature)\n--\n\n", from which Python makes __text_signature__.
 // Names and docs must outlive the module: literals.
@@ -14,7 +15,8 @@ class Registry {
   // A method of Tensor; `name` may be "__add__"-like only for what the number slots do not cover.
   void method(const char* name, FastFunction fn, const char* doc);
   // A builtin function of `module`: "" for rushlight itself, else "nn.functional", "linalg", ...
-  // It is kept in the dict _C._functions[module] and pickles by its public name rushlight.<module>.<name>.
+  // It is kept in the dict _C._functions[module] and pickles by its public name
+  // rushlight.<module>.<name>.
   void function(const char* module, const char* name, FastFunction fn, const char* doc);
   PyObject* module() const { return module_; }
 

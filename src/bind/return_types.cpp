@@ -18,7 +18,8 @@ PyObject* repr(PyObject* self) {
     std::string text = std::string(Py_TYPE(self)->tp_name) + "(";
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
       Object shown = checked(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
-      text += (i ? ",\n" : "\n") + to_string(PyTuple_GET_ITEM(fields.get(), i)) + "=" + to_string(shown.get());
+      text += (i ? ",\n" : "\n") + to_string(PyTuple_GET_ITEM(fields.get(), i)) + "=" +
+              to_string(shown.get());
     }
     return PyUnicode_FromString((text + ")").c_str());
   });
@@ -54,13 +55,15 @@ PyObject* wrap_named(PyTypeObject* type, std::initializer_list<Tensor> values) {
 
 PyObject* wrap(const TensorList& list) {
   Object made = checked(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
   return made.release();
 }
 
 PyObject* wrap_list(const TensorList& list) {
   Object made = checked(PyList_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i) PyList_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyList_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
   return made.release();
 }
 

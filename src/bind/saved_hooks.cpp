@@ -40,7 +40,8 @@ struct PythonPacked : PackedTensor {
     WithGil gil;
     Object result(PyObject_CallOneArg(unpacker, packed));
     if (!result) throw CarriedError::take();
-    check_type(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+    check_type(is_tensor(result.get()),
+               "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
                type_name(result.get()));
     return tensor_of(result.get());
   }
@@ -53,17 +54,21 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   if (n == 0) return nullptr;
   Object pair = Object::share(PyList_GET_ITEM(list, n - 1));
   Object argument(wrap(t));
-  Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get()) : nullptr);
+  Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get())
+                         : nullptr);
   if (!packed) throw CarriedError::take();
-  return std::make_unique<PythonPacked>(packed.release(), Object::share(PyTuple_GET_ITEM(pair.get(), 1)).release());
+  return std::make_unique<PythonPacked>(packed.release(),
+                                        Object::share(PyTuple_GET_ITEM(pair.get(), 1)).release());
 }
 
 PyObject* push(PyObject*, PyObject* args) {
   PyObject *packer, *unpacker;
   if (!PyArg_ParseTuple(args, "OO", &packer, &unpacker)) return nullptr;
   return guarded([&]() -> PyObject* {
-    if (PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key)) fail(ErrorKind::Runtime, to_string(why));
-    check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker), "saved_tensors_hooks: both hooks must be callable");
+    if (PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key))
+      fail(ErrorKind::Runtime, to_string(why));
+    check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker),
+               "saved_tensors_hooks: both hooks must be callable");
     Object pair = checked(PyTuple_Pack(2, packer, unpacker));
     checked(PyList_Append(stack(), pair.get()));
     mode() |= SavedHooks;
@@ -92,7 +97,8 @@ PyObject* disable(PyObject*, PyObject* message) {
 
 PyObject* enable(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    if (PyDict_GetItemString(thread_dict(), disabled_key)) checked(PyDict_DelItemString(thread_dict(), disabled_key));
+    if (PyDict_GetItemString(thread_dict(), disabled_key))
+      checked(PyDict_DelItemString(thread_dict(), disabled_key));
     Py_RETURN_NONE;
   });
 }

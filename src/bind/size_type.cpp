@@ -14,7 +14,8 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(made.get(), i);
       if (PyLong_Check(item)) continue;
-      check_type(is_integer(item), "torch.Size() takes an iterable of 'int' (item ", i, " is '", type_name(item), "')");
+      check_type(is_integer(item), "torch.Size() takes an iterable of 'int' (item ", i, " is '",
+                 type_name(item), "')");
       PyTuple_SET_ITEM(made.get(), i, wrap(to_int64(item)));
       Py_DECREF(item);
     }
@@ -39,13 +40,18 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, index));
 }
 
-// Size + tuple and tuple + Size are Sizes; a number slot sees both orders, a sequence slot only one.
+// Size + tuple and tuple + Size are Sizes; a number slot sees both orders, a sequence slot only
+// one.
 PyObject* add(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
-PyObject* concatenate(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
-PyObject* repeat(PyObject* self, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n)); }
+PyObject* concatenate(PyObject* a, PyObject* b) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+PyObject* repeat(PyObject* self, Py_ssize_t n) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
+}
 
 PyObject* numel(PyObject* self, PyObject*) {
   return guarded([&] { return wrap(product(to_dims(self))); });
@@ -64,7 +70,8 @@ PyMethodDef methods[] = {{"numel", numel, METH_NOARGS, "The product of the sizes
 PyObject* wrap_size(IntSpan sizes) {
   PyObject* made = size_type->tp_alloc(size_type, sizes.size());
   if (!made) throw PythonError{};
-  for (int64_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(sizes[i]));
+  for (int64_t i = 0; i < sizes.size(); ++i)
+    PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(sizes[i]));
   return made;
 }
 PyObject* wrap(const Dims& v) { return wrap_size(v); }

@@ -20,7 +20,8 @@ bool is_ours(PyCodeObject* code) {
     Py_INCREF(code->co_filename);  // keeps the address from being reused
     const char* name = PyUnicode_AsUTF8(code->co_filename);
     if (!name) PyErr_Clear();
-    at->second = name && !package_folder.empty() && std::string(name).compare(0, package_folder.size(), package_folder) == 0;
+    at->second = name && !package_folder.empty() &&
+                 std::string(name).compare(0, package_folder.size(), package_folder) == 0;
   }
   return at->second;
 }

@@ -12,8 +12,7 @@ namespace rl::bind {
 namespace {
 
 struct PyStorage {
-  PyObject_HEAD
-  Storage* storage;  // owns a count
+  PyObject_HEAD Storage* storage;  // owns a count
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -42,7 +41,9 @@ PyObject* wrap_fresh(Ref<Storage> storage) {
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", nullptr};
   PyObject* source = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:UntypedStorage", const_cast<char**>(names), &source)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:UntypedStorage", const_cast<char**>(names),
+                                   &source))
+    return nullptr;
   return guarded([&] {
     if (source && PyObject_CheckBuffer(source)) {
       Object view = checked(PyMemoryView_GetContiguous(source, PyBUF_READ, 'C'));
@@ -62,7 +63,8 @@ Py_ssize_t length(PyObject* self) { return storage_of(self)->nbytes; }
 int64_t checked_index(PyObject* self, PyObject* index) {
   int64_t n = storage_of(self)->nbytes, i = to_int64(index);
   check_index(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
-  check_implemented(!storage_of(self)->device.is_meta(), "a storage of the meta device has no bytes");
+  check_implemented(!storage_of(self)->device.is_meta(),
+                    "a storage of the meta device has no bytes");
   return i < 0 ? i + n : i;
 }
 
@@ -111,7 +113,8 @@ PyObject* clone(PyObject* self, PyObject*) {
 PyObject* deep_copy(PyObject* self, PyObject* memo) {
   return guarded([&]() -> PyObject* {
     Object key = checked(PyLong_FromVoidPtr(self));
-    if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Object::share(known).release();
+    if (PyObject* known = PyDict_GetItemWithError(memo, key.get()))
+      return Object::share(known).release();
     Object copy = checked(clone(self, nullptr));
     checked(PyDict_SetItem(memo, key.get(), copy.get()));
     return copy.release();
@@ -120,7 +123,8 @@ PyObject* deep_copy(PyObject* self, PyObject* memo) {
 
 PyObject* reduce(PyObject* self, PyObject*) {
   Storage* s = storage_of(self);
-  return Py_BuildValue("O(y#)", storage_type, s->data ? static_cast<const char*>(s->data) : "", s->data ? s->nbytes : 0);
+  return Py_BuildValue("O(y#)", storage_type, s->data ? static_cast<const char*>(s->data) : "",
+                       s->data ? s->nbytes : 0);
 }
 
 PyObject* resize(PyObject* self, PyObject* size) {
@@ -137,7 +141,8 @@ PyObject* resize(PyObject* self, PyObject* size) {
 
 PyObject* to_list(PyObject* self, PyObject*) {
   return guarded([&] {
-    Object bytes = checked(PyBytes_FromStringAndSize(static_cast<const char*>(storage_of(self)->data), storage_of(self)->nbytes));
+    Object bytes = checked(PyBytes_FromStringAndSize(
+        static_cast<const char*>(storage_of(self)->data), storage_of(self)->nbytes));
     return PySequence_List(bytes.get());
   });
 }
@@ -149,7 +154,8 @@ PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_o
 
 PyObject* repr(PyObject* self) {
   return PyUnicode_FromFormat("[torch.storage.UntypedStorage(device=%s) of size %zd]",
-                              to_string(storage_of(self)->device).c_str(), static_cast<Py_ssize_t>(storage_of(self)->nbytes));
+                              to_string(storage_of(self)->device).c_str(),
+                              static_cast<Py_ssize_t>(storage_of(self)->nbytes));
 }
 
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
@@ -171,12 +177,15 @@ PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."}
 PyObject* tensor_on_storage(PyObject*, PyObject* args) {
   PyObject *storage, *dtype, *size, *stride;
   long long offset;
-  if (!PyArg_ParseTuple(args, "O!O!LOO", storage_type, &storage, dtype_type, &dtype, &offset, &size, &stride)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!LOO", storage_type, &storage, dtype_type, &dtype, &offset, &size,
+                        &stride))
+    return nullptr;
   return guarded([&] {
     Storage* s = storage_of(storage);
     Tensor root = empty(Dims{0}, {to_dtype(dtype), s->device});
     root.impl()->storage = Ref<Storage>::share(s);
-    Tensor window = ops::as_strided(root, to_dims(size), to_dims(stride), offset);  // checks the bounds
+    Tensor window =
+        ops::as_strided(root, to_dims(size), to_dims(stride), offset);  // checks the bounds
     return wrap(alias(window));
   });
 }
@@ -199,9 +208,12 @@ void init_storage_type(PyObject* module) {
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  static PyMethodDef functions[] = {{"_tensor_on_storage", tensor_on_storage, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyMethodDef functions[] = {
+      {"_tensor_on_storage", tensor_on_storage, METH_VARARGS, nullptr},
+      {nullptr, nullptr, 0, nullptr}};
   checked(PyModule_AddFunctions(module, functions));
-  storage_type = make_type(module, "rushlight.UntypedStorage", sizeof(PyStorage), Py_TPFLAGS_DEFAULT, slots);
+  storage_type =
+      make_type(module, "rushlight.UntypedStorage", sizeof(PyStorage), Py_TPFLAGS_DEFAULT, slots);
 }
 
 }  // namespace rl::bind

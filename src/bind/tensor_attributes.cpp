@@ -22,7 +22,9 @@ PyObject* get_attribute(PyObject* self, void* closure) {
   return guarded([&]() -> PyObject* {
     auto* attribute = static_cast<const Attribute*>(closure);
     PyObject* result = nullptr;
-    if (may_override(self) && overrides_attribute(self, attribute->name, "__get__", nullptr, result)) return result;
+    if (may_override(self) &&
+        overrides_attribute(self, attribute->name, "__get__", nullptr, result))
+      return result;
     return attribute->get(tensor_of(self));
   });
 }
@@ -31,36 +33,45 @@ int set_attribute(PyObject* self, PyObject* value, void* closure) {
   Object done(guarded([&]() -> PyObject* {
     auto* attribute = static_cast<const Attribute*>(closure);
     PyObject* result = nullptr;
-    if (may_override(self) && overrides_attribute(self, attribute->name, "__set__", value, result)) return result;
+    if (may_override(self) && overrides_attribute(self, attribute->name, "__set__", value, result))
+      return result;
     attribute->set(tensor_of(self), value ? value : Py_None);
     Py_RETURN_NONE;
   }));
   return done ? 0 : -1;
 }
 
-// ---- the graph ---------------------------------------------------------------------------------------
+// ---- the graph
+// ---------------------------------------------------------------------------------------
 
 PyObject* get_grad(const Tensor& t) {
   Tensor grad = grad_of(t);
   if (!grad.defined() && grad_fn(t) && !t.impl()->retains_grad)
-    checked(PyErr_WarnEx(PyExc_UserWarning,
-                         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                         "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
-                         "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", 1));
+    checked(PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field "
+        "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+        1));
   return wrap(std::move(grad));
 }
 
 void set_grad_attribute(const Tensor& t, PyObject* value) {
   if (value == Py_None) return set_grad(t, {});
-  check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got grad of type ", type_name(value));
+  check_type(is_tensor(value),
+             "assigned grad expected to be a Tensor or None but got grad of type ",
+             type_name(value));
   const Tensor& grad = tensor_of(value);
   check(!grad.is_same(t), "can't assign Variable as its own grad");
   check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
         "' to a tensor with dtype '", t.dtype(), "'. The gradient must match the tensor's dtype");
   check(grad.device() == t.device(), "attempting to assign a gradient with device '", grad.device(),
-        "' to a tensor with device '", t.device(), "'. Please ensure that the gradient and the tensor are on the same device");
-  check(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(), "' to a tensor of size '",
-        t.sizes(), "'. Please ensure that the gradient and the tensor are the same size");
+        "' to a tensor with device '", t.device(),
+        "'. Please ensure that the gradient and the tensor are on the same device");
+  check(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
+        "' to a tensor of size '", t.sizes(),
+        "'. Please ensure that the gradient and the tensor are the same size");
   set_grad(t, grad);
 }
 
@@ -81,7 +92,8 @@ PyObject* get_version(const Tensor& t) {
 }
 PyObject* get_base(const Tensor& t) { return wrap(Tensor(t.impl()->base)); }
 
-// ---- data --------------------------------------------------------------------------------------------
+// ---- data
+// --------------------------------------------------------------------------------------------
 
 // Takes the place of the elements of `t`, which keeps its identity, gradient and hooks.
 void set_data(const Tensor& t, PyObject* value) {
@@ -115,26 +127,34 @@ void assign_part(const Tensor& target, PyObject* value) {
   if (is_tensor(value)) ops::copy_(target, tensor_of(value));
   else ops::fill_(target, to_scalar(value));
 }
-void set_real(const Tensor& t, PyObject* value) { assign_part(t.is_complex() ? part(t, 0) : t, value); }
+void set_real(const Tensor& t, PyObject* value) {
+  assign_part(t.is_complex() ? part(t, 0) : t, value);
+}
 void set_imag(const Tensor& t, PyObject* value) {
   check(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
   assign_part(part(t, 1), value);
 }
 
-// ---- transposes --------------------------------------------------------------------------------------
+// ---- transposes
+// --------------------------------------------------------------------------------------
 
 PyObject* get_T(const Tensor& t) {
   if (t.dim() != 2 && t.dim() != 0)
-    checked(PyErr_WarnEx(PyExc_UserWarning,
-                         "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                         "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                         "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1));
+    checked(PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated and "
+        "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+        "matrices or "
+        "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+        1));
   Dims order(t.dim());
   for (int64_t i = 0; i < t.dim(); ++i) order[i] = t.dim() - 1 - i;
   return wrap(ops::permute(t, order));
 }
 PyObject* get_mT(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
+        t.dim(), "-D tensor.");
   return wrap(ops::transpose(t, -2, -1));
 }
 Tensor adjoint(const Tensor& t) {
@@ -142,13 +162,15 @@ Tensor adjoint(const Tensor& t) {
   return t.is_complex() ? ops::conj(turned) : turned;
 }
 PyObject* get_H(const Tensor& t) {
-  check(t.dim() == 2 || t.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
-        "-D tensor.", t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  check(t.dim() == 2 || t.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
+        t.dim(), "-D tensor.",
+        t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   if (t.dim() == 0) return wrap(t.is_complex() ? ops::conj(t) : t);
   return wrap(adjoint(t));
 }
 PyObject* get_mH(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
+        t.dim(), "-D tensor.");
   return wrap(adjoint(t));
 }
 
@@ -163,7 +185,8 @@ constexpr Attribute attributes[] = {
     {"ndim", [](const Tensor& t) { return wrap(t.dim()); }},
     {"itemsize", [](const Tensor& t) { return wrap(itemsize(t.dtype())); }},
     {"nbytes", [](const Tensor& t) { return wrap(t.numel() * itemsize(t.dtype())); }},
-    {"requires_grad", [](const Tensor& t) { return wrap(requires_grad(t)); }, set_requires_grad_attribute},
+    {"requires_grad", [](const Tensor& t) { return wrap(requires_grad(t)); },
+     set_requires_grad_attribute},
     {"grad", get_grad, set_grad_attribute},
     {"_grad", [](const Tensor& t) { return wrap(grad_of(t)); }, set_grad_attribute},
     {"grad_fn", get_grad_fn},
@@ -201,10 +224,13 @@ constexpr size_t attribute_count = sizeof attributes / sizeof attributes[0];
 
 void change_requires_grad(const Tensor& t, bool value) {
   const bool leaf = !grad_fn(t);
-  check(leaf || value, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
-                       "a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  check(leaf || value,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable in "
+        "a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   check(leaf, "you can only change requires_grad flags of leaf variables.");
-  check(!value || is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients");
+  check(!value || is_differentiable(t.dtype()),
+        "only Tensors of floating point and complex dtype can require gradients");
   check(!value || !t.impl()->inference || (mode() & Inference),
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   t.impl()->requires_grad = value;

@@ -17,7 +17,8 @@ namespace rl::bind {
 
 namespace {
 
-// ---- methods without arguments -------------------------------------------------------------------------
+// ---- methods without arguments
+// -------------------------------------------------------------------------
 
 struct Query {
   const char* name;
@@ -40,7 +41,8 @@ PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
   if (dim == t.dim()) return checked(load_object(at, t.dtype())).release();
   int64_t n = t.sizes()[dim], step = t.strides()[dim] * itemsize(t.dtype());
   Object list = checked(PyList_New(n));
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, list_of(t, dim + 1, at + i * step));
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, list_of(t, dim + 1, at + i * step));
   return list.release();
 }
 
@@ -58,9 +60,12 @@ PyObject* to_complex_number(PyObject*, const Tensor& t) {
 }
 
 PyObject* detach_in_place(PyObject* self, const Tensor& t) {
-  check(!t.is_view(), "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-                      "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-                      "detach_() cannot be called on these gradients.");
+  check(!t.is_view(),
+        "Can't detach views in-place. Use detach() instead. If you are using "
+        "DistributedDataParallel (DDP) for "
+        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, "
+        "and hence "
+        "detach_() cannot be called on these gradients.");
   t.impl()->grad_fn = nullptr;
   t.impl()->output_nr = 0;
   t.impl()->requires_grad = false;
@@ -77,18 +82,25 @@ PyObject* itself(PyObject* self, const Tensor&) { return same(self); }
 
 constexpr Query dim_query = {"dim", [](PyObject*, const Tensor& t) { return wrap(t.dim()); }};
 constexpr Query numel_query = {"numel", [](PyObject*, const Tensor& t) { return wrap(t.numel()); }};
-constexpr Query element_size_query = {"element_size", [](PyObject*, const Tensor& t) { return wrap(itemsize(t.dtype())); }};
-constexpr Query offset_query = {"storage_offset", [](PyObject*, const Tensor& t) { return wrap(t.offset()); }};
+constexpr Query element_size_query = {
+    "element_size", [](PyObject*, const Tensor& t) { return wrap(itemsize(t.dtype())); }};
+constexpr Query offset_query = {"storage_offset",
+                                [](PyObject*, const Tensor& t) { return wrap(t.offset()); }};
 constexpr Query data_ptr_query = {"data_ptr", [](PyObject*, const Tensor& t) {
                                     return PyLong_FromVoidPtr(t.numel() ? t.impl()->data : nullptr);
                                   }};
-constexpr Query is_floating_query = {"is_floating_point", [](PyObject*, const Tensor& t) { return wrap(t.is_floating()); }};
-constexpr Query is_complex_query = {"is_complex", [](PyObject*, const Tensor& t) { return wrap(t.is_complex()); }};
-constexpr Query is_signed_query = {"is_signed", [](PyObject*, const Tensor& t) {
-                                     return wrap(t.dtype() != DType::Bool && t.dtype() != DType::UInt8);
-                                   }};
-constexpr Query is_inference_query = {"is_inference", [](PyObject*, const Tensor& t) { return wrap(bool(t.impl()->inference)); }};
-constexpr Query is_view_query = {"_is_view", [](PyObject*, const Tensor& t) { return wrap(t.is_view()); }};
+constexpr Query is_floating_query = {
+    "is_floating_point", [](PyObject*, const Tensor& t) { return wrap(t.is_floating()); }};
+constexpr Query is_complex_query = {
+    "is_complex", [](PyObject*, const Tensor& t) { return wrap(t.is_complex()); }};
+constexpr Query is_signed_query = {
+    "is_signed", [](PyObject*, const Tensor& t) {
+      return wrap(t.dtype() != DType::Bool && t.dtype() != DType::UInt8);
+    }};
+constexpr Query is_inference_query = {
+    "is_inference", [](PyObject*, const Tensor& t) { return wrap(bool(t.impl()->inference)); }};
+constexpr Query is_view_query = {"_is_view",
+                                 [](PyObject*, const Tensor& t) { return wrap(t.is_view()); }};
 constexpr Query is_conj_query = {"is_conj", never};
 constexpr Query is_neg_query = {"is_neg", never};
 constexpr Query is_pinned_query = {"is_pinned", never};
@@ -96,20 +108,23 @@ constexpr Query is_shared_query = {"is_shared", never};
 constexpr Query is_coalesced_query = {"is_coalesced", never};
 constexpr Query resolve_conj_query = {"resolve_conj", itself};
 constexpr Query resolve_neg_query = {"resolve_neg", itself};
-constexpr Query get_device_query = {"get_device", [](PyObject*, const Tensor& t) { return wrap(int64_t(t.device().index)); }};
+constexpr Query get_device_query = {
+    "get_device", [](PyObject*, const Tensor& t) { return wrap(int64_t(t.device().index)); }};
 constexpr Query item_query = {"item", to_item};
 constexpr Query tolist_query = {"tolist", to_list};
 constexpr Query complex_query = {"__complex__", to_complex_number};
 constexpr Query detach_query = {"detach_", detach_in_place};
 constexpr Query retain_query = {"retain_grad", keep_grad};
-constexpr Query storage_query = {"untyped_storage", [](PyObject*, const Tensor& t) { return wrap_storage(t.storage()); }};
+constexpr Query storage_query = {
+    "untyped_storage", [](PyObject*, const Tensor& t) { return wrap_storage(t.storage()); }};
 
-// ---- methods with arguments ----------------------------------------------------------------------------
+// ---- methods with arguments
+// ----------------------------------------------------------------------------
 
 constexpr Parameter self_parameter = {"self", Kind::Tensor, false, false, false, -1};
 
-PyObject* sizes_or_size(const Arguments& a, const Dims& (Tensor::*all)() const, int64_t (Tensor::*one)(int64_t) const,
-                        bool as_size) {
+PyObject* sizes_or_size(const Arguments& a, const Dims& (Tensor::*all)() const,
+                        int64_t (Tensor::*one)(int64_t) const, bool as_size) {
   const Tensor& t = tensor_of(a.object(0));
   if (a.given(1)) return wrap((t.*one)(a.integer(1)));
   Object size = checked(wrap((t.*all)()));
@@ -149,9 +164,12 @@ bool is_ordered(const Tensor& t, std::initializer_list<int> order) {
   return true;
 }
 
-PyObject* get_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {self_parameter, {"memory_format", Kind::MemoryFormat, false, true, true, -1}};
-  static const Overload overloads[] = {{"is_contiguous(*, memory_format=torch.contiguous_format)", parameters, 2, 1}};
+PyObject* get_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                            PyObject* names) {
+  static const Parameter parameters[] = {
+      self_parameter, {"memory_format", Kind::MemoryFormat, false, true, true, -1}};
+  static const Overload overloads[] = {
+      {"is_contiguous(*, memory_format=torch.contiguous_format)", parameters, 2, 1}};
   static const Spec spec = {"is_contiguous", "Tensor.is_contiguous", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
@@ -167,8 +185,10 @@ PyObject* get_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t co
   });
 }
 
-PyObject* set_requires_grad(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  static const Parameter parameters[] = {self_parameter, {"requires_grad", Kind::Bool, false, true, false, -1}};
+PyObject* set_requires_grad(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                            PyObject* names) {
+  static const Parameter parameters[] = {self_parameter,
+                                         {"requires_grad", Kind::Bool, false, true, false, -1}};
   static const Overload overloads[] = {{"requires_grad_(requires_grad=True)", parameters, 2, 2}};
   static const Spec spec = {"requires_grad_", "Tensor.requires_grad_", overloads, 1};
   return guarded([&]() -> PyObject* {
@@ -181,9 +201,11 @@ PyObject* set_requires_grad(PyObject* self, PyObject* const* args, Py_ssize_t co
 
 PyObject* get_is_set_to(PyObject* self, PyObject* other) {
   return guarded([&]() -> PyObject* {
-    check_type(is_tensor(other), "is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", type_name(other));
+    check_type(is_tensor(other), "is_set_to(): argument 'tensor' (position 1) must be Tensor, not ",
+               type_name(other));
     const TensorImpl *a = tensor_of(self).impl(), *b = tensor_of(other).impl();
-    return wrap(a->storage == b->storage && a->offset == b->offset && a->sizes == b->sizes && a->strides == b->strides);
+    return wrap(a->storage == b->storage && a->offset == b->offset && a->sizes == b->sizes &&
+                a->strides == b->strides);
   });
 }
 
@@ -196,11 +218,14 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
   });
 }
 
-// ---- subclasses ----------------------------------------------------------------------------------------
+// ---- subclasses
+// ----------------------------------------------------------------------------------------
 
 PyTypeObject* to_subclass(PyObject* cls, const char* function) {
-  bool fits = PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
-  check_type(fits, function, ": cls must be a subclass of Tensor, not ", PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_name(cls));
+  bool fits =
+      PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
+  check_type(fits, function, ": cls must be a subclass of Tensor, not ",
+             PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_name(cls));
   return reinterpret_cast<PyTypeObject*>(cls);
 }
 
@@ -209,7 +234,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cls", "data", "require_grad", nullptr};
   PyObject *cls, *data;
   int wanted = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(names), &cls, &data, &wanted))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(names),
+                                   &cls, &data, &wanted))
     return nullptr;
   return guarded([&]() -> PyObject* {
     PyTypeObject* type = to_subclass(cls, "_make_subclass");
@@ -232,15 +258,23 @@ PyMethodDef definitions[] = {
     {"dim", answer<dim_query>, METH_NOARGS, "dim($self)\n--\n\nThe number of dims."},
     {"ndimension", answer<dim_query>, METH_NOARGS, "ndimension($self)\n--\n\nThe number of dims."},
     {"numel", answer<numel_query>, METH_NOARGS, "numel($self)\n--\n\nThe number of elements."},
-    {"nelement", answer<numel_query>, METH_NOARGS, "nelement($self)\n--\n\nThe number of elements."},
-    {"element_size", answer<element_size_query>, METH_NOARGS, "element_size($self)\n--\n\nBytes per element."},
-    {"storage_offset", answer<offset_query>, METH_NOARGS, "storage_offset($self)\n--\n\nElements of the storage before the first."},
-    {"data_ptr", answer<data_ptr_query>, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first element."},
+    {"nelement", answer<numel_query>, METH_NOARGS,
+     "nelement($self)\n--\n\nThe number of elements."},
+    {"element_size", answer<element_size_query>, METH_NOARGS,
+     "element_size($self)\n--\n\nBytes per element."},
+    {"storage_offset", answer<offset_query>, METH_NOARGS,
+     "storage_offset($self)\n--\n\nElements of the storage before the first."},
+    {"data_ptr", answer<data_ptr_query>, METH_NOARGS,
+     "data_ptr($self)\n--\n\nThe address of the first element."},
     {"const_data_ptr", answer<data_ptr_query>, METH_NOARGS, nullptr},
-    {"is_floating_point", answer<is_floating_query>, METH_NOARGS, "is_floating_point($self)\n--\n\nWhether the dtype is floating point."},
-    {"is_complex", answer<is_complex_query>, METH_NOARGS, "is_complex($self)\n--\n\nWhether the dtype is complex."},
-    {"is_signed", answer<is_signed_query>, METH_NOARGS, "is_signed($self)\n--\n\nWhether the dtype has negative numbers."},
-    {"is_inference", answer<is_inference_query>, METH_NOARGS, "is_inference($self)\n--\n\nWhether it was made in inference mode."},
+    {"is_floating_point", answer<is_floating_query>, METH_NOARGS,
+     "is_floating_point($self)\n--\n\nWhether the dtype is floating point."},
+    {"is_complex", answer<is_complex_query>, METH_NOARGS,
+     "is_complex($self)\n--\n\nWhether the dtype is complex."},
+    {"is_signed", answer<is_signed_query>, METH_NOARGS,
+     "is_signed($self)\n--\n\nWhether the dtype has negative numbers."},
+    {"is_inference", answer<is_inference_query>, METH_NOARGS,
+     "is_inference($self)\n--\n\nWhether it was made in inference mode."},
     {"_is_view", answer<is_view_query>, METH_NOARGS, nullptr},
     {"is_conj", answer<is_conj_query>, METH_NOARGS, nullptr},
     {"is_neg", answer<is_neg_query>, METH_NOARGS, nullptr},
@@ -249,19 +283,29 @@ PyMethodDef definitions[] = {
     {"is_coalesced", answer<is_coalesced_query>, METH_NOARGS, nullptr},
     {"resolve_conj", answer<resolve_conj_query>, METH_NOARGS, nullptr},
     {"resolve_neg", answer<resolve_neg_query>, METH_NOARGS, nullptr},
-    {"get_device", answer<get_device_query>, METH_NOARGS, "get_device($self)\n--\n\nThe index of the device, -1 for the CPU."},
-    {"item", answer<item_query>, METH_NOARGS, "item($self)\n--\n\nThe only element as a Python number."},
-    {"tolist", answer<tolist_query>, METH_NOARGS, "tolist($self)\n--\n\nThe elements as nested lists."},
+    {"get_device", answer<get_device_query>, METH_NOARGS,
+     "get_device($self)\n--\n\nThe index of the device, -1 for the CPU."},
+    {"item", answer<item_query>, METH_NOARGS,
+     "item($self)\n--\n\nThe only element as a Python number."},
+    {"tolist", answer<tolist_query>, METH_NOARGS,
+     "tolist($self)\n--\n\nThe elements as nested lists."},
     {"__complex__", answer<complex_query>, METH_NOARGS, nullptr},
-    {"detach_", answer<detach_query>, METH_NOARGS, "detach_($self)\n--\n\nTakes this tensor out of the graph."},
-    {"retain_grad", answer<retain_query>, METH_NOARGS, "retain_grad($self)\n--\n\nLets backward fill .grad though this is no leaf."},
-    {"untyped_storage", answer<storage_query>, METH_NOARGS, "untyped_storage($self)\n--\n\nThe bytes this tensor looks at."},
-    {"is_set_to", get_is_set_to, METH_O, "is_set_to($self, tensor)\n--\n\nWhether both are the same window on the same storage."},
+    {"detach_", answer<detach_query>, METH_NOARGS,
+     "detach_($self)\n--\n\nTakes this tensor out of the graph."},
+    {"retain_grad", answer<retain_query>, METH_NOARGS,
+     "retain_grad($self)\n--\n\nLets backward fill .grad though this is no leaf."},
+    {"untyped_storage", answer<storage_query>, METH_NOARGS,
+     "untyped_storage($self)\n--\n\nThe bytes this tensor looks at."},
+    {"is_set_to", get_is_set_to, METH_O,
+     "is_set_to($self, tensor)\n--\n\nWhether both are the same window on the same storage."},
     {"register_hook", register_hook<add_python_hook>, METH_O,
-     "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; it may return another. Returns a handle."},
+     "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; it may return "
+     "another. Returns a handle."},
     {"register_post_accumulate_grad_hook", register_hook<add_accumulate_hook>, METH_O,
-     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after .grad of this leaf was filled. Returns a handle."},
-    {"as_subclass", as_subclass, METH_O, "as_subclass($self, cls)\n--\n\nThe same elements as an instance of cls."},
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after .grad of "
+     "this leaf was filled. Returns a handle."},
+    {"as_subclass", as_subclass, METH_O,
+     "as_subclass($self, cls)\n--\n\nThe same elements as an instance of cls."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -271,12 +315,16 @@ PyMethodDef definitions[] = {
 PyMethodDef* tensor_methods() { return definitions; }
 
 void register_tensor_methods(Registry& registry) {
-  registry.method("size", get_size, "size($self, dim=None)\n--\n\nThe sizes, or the size of one dim.");
-  registry.method("stride", get_stride, "stride($self, dim=None)\n--\n\nThe strides in elements, or that of one dim.");
+  registry.method("size", get_size,
+                  "size($self, dim=None)\n--\n\nThe sizes, or the size of one dim.");
+  registry.method("stride", get_stride,
+                  "stride($self, dim=None)\n--\n\nThe strides in elements, or that of one dim.");
   registry.method("is_contiguous", get_is_contiguous,
-                  "is_contiguous($self, *, memory_format=torch.contiguous_format)\n--\n\nWhether the elements lie in order without gaps.");
+                  "is_contiguous($self, *, memory_format=torch.contiguous_format)\n--\n\nWhether "
+                  "the elements lie in order without gaps.");
   registry.method("requires_grad_", set_requires_grad,
-                  "requires_grad_($self, requires_grad=True)\n--\n\nSets whether gradients are wanted for this leaf.");
+                  "requires_grad_($self, requires_grad=True)\n--\n\nSets whether gradients are "
+                  "wanted for this leaf.");
 }
 
 }  // namespace rl::bind

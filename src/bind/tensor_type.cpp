@@ -9,7 +9,6 @@
 #include "bind/registry.h"
 #include "bind/torch_function.h"
 
-
 namespace rl::bind {
 
 PyTypeObject* tensor_base_type = nullptr;
@@ -36,9 +35,10 @@ PyTensor* allocate(PyTypeObject* type) {
     self = pool[--pool_size];
     PyObject_Init(reinterpret_cast<PyObject*>(self), type);
   } else {
-    self = reinterpret_cast<PyTensor*>(type == tensor_type || type == parameter_type
-                                           ? reinterpret_cast<PyObject*>(PyObject_GC_New(PyTensor, type))
-                                           : type->tp_alloc(type, 0));
+    self = reinterpret_cast<PyTensor*>(
+        type == tensor_type || type == parameter_type
+            ? reinterpret_cast<PyObject*>(PyObject_GC_New(PyTensor, type))
+            : type->tp_alloc(type, 0));
     if (!self) throw PythonError{};
   }
   self->dict = self->weakrefs = nullptr;
@@ -46,7 +46,8 @@ PyTensor* allocate(PyTypeObject* type) {
 }
 
 bool has_python_state(PyTensor* self) {
-  return Py_TYPE(self) != tensor_type || self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict));
+  return Py_TYPE(self) != tensor_type || self->weakrefs ||
+         (self->dict && PyDict_GET_SIZE(self->dict));
 }
 
 // When Python lets go of an object whose tensor lives on in the graph, the tensor takes the object
@@ -117,7 +118,8 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   PyTensor* self = cast(o);
   Py_VISIT(self->dict);
   TensorImpl* impl = self->impl;
-  // What only this object keeps alive through its impl: hooks, and the context of a custom Function.
+  // What only this object keeps alive through its impl: hooks, and the context of a custom
+  // Function.
   if (!impl || impl->owns_python || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
   if (int stop = visit_hooks(tensor_of(o), visit, arg)) return stop;
   if (impl->grad_fn && impl->grad_fn->refs.load(std::memory_order_relaxed) == 1)
@@ -162,7 +164,8 @@ PyGetSetDef dict_attribute[] = {{"__dict__", get_dict, set_dict, nullptr, nullpt
 
 PyObject* new_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    check_type(PyType_IsSubtype(type, tensor_type), "cannot create '", type->tp_name, "' instances: derive from Tensor");
+    check_type(PyType_IsSubtype(type, tensor_type), "cannot create '", type->tp_name,
+               "' instances: derive from Tensor");
     return wrap_as(type, construct_legacy(args, kwargs));
   });
 }
@@ -195,9 +198,11 @@ PyObject* repr(PyObject* self) {
 
 PyTypeObject* make_meta_type() {
   PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(init_meta)}, {0, nullptr}};
-  PyType_Spec spec = {"rushlight._C._TensorMeta", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec = {"rushlight._C._TensorMeta", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                      slots};
   Object bases = checked(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyType_Type)));
-  return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  return reinterpret_cast<PyTypeObject*>(
+      checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
 }
 
 void make_base_type() {
@@ -229,8 +234,8 @@ void make_base_type() {
 
 // A class made as a class statement makes it, so that users can set its attributes.
 PyTypeObject* make_class(const char* name, PyTypeObject* base) {
-  Object made = checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(tensor_meta_type), "s(O){s:s}",
-                                              name, base, "__module__", "rushlight"));
+  Object made = checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(tensor_meta_type),
+                                              "s(O){s:s}", name, base, "__module__", "rushlight"));
   return reinterpret_cast<PyTypeObject*>(made.release());
 }
 
@@ -270,8 +275,10 @@ void init_tensor_type(PyObject* module) {
   tensor_type = make_class("Tensor", tensor_base_type);
   parameter_type = tensor_type;  // until nn.Parameter exists
   release_python = release_object;
-  checked(PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(tensor_meta_type)));
-  checked(PyModule_AddObjectRef(module, "_TensorBase", reinterpret_cast<PyObject*>(tensor_base_type)));
+  checked(
+      PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(tensor_meta_type)));
+  checked(
+      PyModule_AddObjectRef(module, "_TensorBase", reinterpret_cast<PyObject*>(tensor_base_type)));
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
 }
 

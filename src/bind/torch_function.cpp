@@ -68,7 +68,8 @@ Object ask(PyObject* who, PyObject* function, PyObject* types, PyObject* args, P
     none = checked(PyDict_New());
     kwargs = none.get();
   }
-  return checked(PyObject_CallFunctionObjArgs(method.get(), function, types, args, kwargs, nullptr));
+  return checked(
+      PyObject_CallFunctionObjArgs(method.get(), function, types, args, kwargs, nullptr));
 }
 
 [[noreturn]] void fail_all_declined(PyObject* function, const Overriding& found) {
@@ -100,7 +101,8 @@ void collect_overriding(PyObject* o, Overriding& found) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* member = PySequence_Fast_GET_ITEM(o, i);
-      if (!PyList_CheckExact(member) && !PyTuple_CheckExact(member)) collect_overriding(member, found);
+      if (!PyList_CheckExact(member) && !PyTuple_CheckExact(member))
+        collect_overriding(member, found);
     }
     return;
   }
@@ -112,7 +114,8 @@ void collect_overriding(PyObject* o, Overriding& found) {
   found.insert(at, o);
 }
 
-PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args, PyObject* kwargs) {
+PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args,
+                              PyObject* kwargs) {
   Object types = types_of(found);
   if (function_mode_active()) {
     OuterModes outer;
@@ -147,7 +150,8 @@ bool overrides_attribute(PyObject* self, const char* name, const char* accessor,
   Overriding found;
   if (subclasses_enabled()) collect_overriding(self, found);
   if (found.empty() && !function_mode_active()) return false;
-  Object descriptor = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
+  Object descriptor =
+      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
   Object function = checked(PyObject_GetAttrString(descriptor.get(), accessor));
   Object packed = checked(value ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self));
   result = call_torch_function(function.get(), found, packed.get(), nullptr);
@@ -165,7 +169,8 @@ PyObject* call_disabled(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     ModeGuard guard(NoTorchFunction, 0);
     Object empty = checked(PyTuple_New(0));
-    return PyObject_Call(function, arguments ? arguments : empty.get(), kwargs == Py_None ? nullptr : kwargs);
+    return PyObject_Call(function, arguments ? arguments : empty.get(),
+                         kwargs == Py_None ? nullptr : kwargs);
   });
 }
 
@@ -215,17 +220,17 @@ PyObject* mode_at(PyObject*, PyObject* index) {
   return guarded([&] { return PyObject_GetItem(modes(), index); });
 }
 
-PyMethodDef functions[] = {
-    {"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
-     "Call func with the subclass protocol switched off; as __torch_function__ it opts a class out."},
-    {"_has_torch_function", has_override, METH_O, nullptr},
-    {"_has_torch_function_unary", has_override_unary, METH_O, nullptr},
-    {"_handle_torch_function", handle, METH_VARARGS, nullptr},
-    {"_push_torch_function_mode", push_mode, METH_O, nullptr},
-    {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},
-    {"_len_torch_function_stack", count_modes, METH_NOARGS, nullptr},
-    {"_get_function_stack_at", mode_at, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
+                            "Call func with the subclass protocol switched off; as "
+                            "__torch_function__ it opts a class out."},
+                           {"_has_torch_function", has_override, METH_O, nullptr},
+                           {"_has_torch_function_unary", has_override_unary, METH_O, nullptr},
+                           {"_handle_torch_function", handle, METH_VARARGS, nullptr},
+                           {"_push_torch_function_mode", push_mode, METH_O, nullptr},
+                           {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},
+                           {"_len_torch_function_stack", count_modes, METH_NOARGS, nullptr},
+                           {"_get_function_stack_at", mode_at, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

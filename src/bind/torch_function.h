@@ -21,9 +21,11 @@ using Overriding = std::vector<PyObject*>;
 void collect_overriding(PyObject* o, Overriding& found);
 
 // Asks the active mode, then each of `found`. New reference; throws PythonError.
-PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args, PyObject* kwargs);
+PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args,
+                              PyObject* kwargs);
 
-// For methods, slots and attributes of Tensor. True if the call was taken over: then `result` is set.
+// For methods, slots and attributes of Tensor. True if the call was taken over: then `result` is
+// set.
 bool overrides_method(const char* name, std::initializer_list<PyObject*> args, PyObject*& result);
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
                          PyObject*& result);

@@ -5,8 +5,7 @@
 namespace rl::bind {
 
 struct PyDType {
-  PyObject_HEAD
-  DType value;
+  PyObject_HEAD DType value;
 };
 extern PyTypeObject* dtype_type;
 extern PyObject* dtype_objects[dtype_count];  // one object per dtype, compared by identity
@@ -36,7 +35,7 @@ void init_formats(PyObject* module);
 void init_generator(PyObject* module);
 
 // A heap type from slots; `name` is "rushlight.dtype".
-PyTypeObject* make_type(PyObject* module, const char* name, int basicsize, unsigned flags, PyType_Slot* slots,
-                        PyTypeObject* base = nullptr);
+PyTypeObject* make_type(PyObject* module, const char* name, int basicsize, unsigned flags,
+                        PyType_Slot* slots, PyTypeObject* base = nullptr);
 
 }  // namespace rl::bind
