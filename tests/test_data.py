@@ -555,10 +555,11 @@ def test_resume_refuses_another_number_of_workers():
 # --- against torch
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("shared_generator", [False, True])
 def test_same_numbers_as_torch(num_workers, shared_generator):
-    torch = pytest.importorskip("torch")
+    import torch
     numpy = pytest.importorskip("numpy")
 
     def epochs(library, loader_class, **options):

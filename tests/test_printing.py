@@ -148,9 +148,10 @@ def random_options(rng):
     return {name: value for name, value in options.items() if rng.random() < 0.3}
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_torch(seed):
-    torch = pytest.importorskip("torch")
+    import torch
     rng = random.Random(seed)
     try:
         for _ in range(150):

@@ -396,8 +396,9 @@ def torch_values(library):
     }
 
 
+@pytest.mark.torch
 def test_torch_reads_our_files():
-    torch = pytest.importorskip("torch")
+    import torch
     stream = io.BytesIO()
     save(torch_values(rushlight), stream)
     for options in ({}, {"weights_only": False}):
@@ -407,10 +408,11 @@ def test_torch_reads_our_files():
     assert loaded["views"][0].data_ptr() == loaded["views"][1].data_ptr()
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("new_format", [True, False])
 @pytest.mark.parametrize("weights_only", [True, False])
 def test_we_read_torch_files(new_format, weights_only):
-    torch = pytest.importorskip("torch")
+    import torch
     stream = io.BytesIO()
     torch.save(torch_values(torch), stream, _use_new_zipfile_serialization=new_format)
     stream.seek(0)
@@ -421,8 +423,9 @@ def test_we_read_torch_files(new_format, weights_only):
     assert loaded["views"][0].data_ptr() == loaded["views"][1].data_ptr()
 
 
+@pytest.mark.torch
 def test_big_endian_files():
-    torch = pytest.importorskip("torch")
+    import torch
     values = {"x": torch.arange(3.0), "z": torch.tensor([1 + 2j]), "n": torch.arange(3)}
     stream = io.BytesIO()
     torch.save(values, stream)

@@ -163,9 +163,10 @@ def test_make_tensor_errors():
             make_tensor(2, 3, 4, 5, **{"dtype": rushlight.float32, "device": "cpu", **options})
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", DTYPES)
 def test_make_tensor_draws_as_torch(name):
-    torch = pytest.importorskip("torch")
+    import torch
     for options in [{}, {"low": -3.5, "high": 2.5}, {"noncontiguous": True}]:
         results = []
         for library in (rushlight, torch):
