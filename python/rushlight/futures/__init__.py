@@ -1,0 +1,78 @@
+"""Values that are set later, from another thread."""
+
+import concurrent.futures
+
+
+class Future:
+    """A value, or an exception, that some thread will set.
+
+    Args:
+        devices: accepted; values live on the CPU.
+    """
+
+    def __init__(self, *, devices=None):
+        self._future = concurrent.futures.Future()
+
+    def done(self):
+        """Is the value set?"""
+        return self._future.done()
+
+    def wait(self):
+        """Wait for the value and return it, or raise the exception that was set."""
+        return self._future.result()
+
+    def value(self):
+        """The value, which must be set."""
+        if not self.done():
+            raise RuntimeError("Future is not completed yet: call wait()")
+        return self.wait()
+
+    def set_result(self, result):
+        """Set the value; once."""
+        try:
+            self._future.set_result(result)
+        except concurrent.futures.InvalidStateError:
+            raise RuntimeError("Future can only be marked completed once") from None
+
+    def set_exception(self, result):
+        """Set an exception, which wait() raises."""
+        assert isinstance(result, Exception), f"{result} is of type {type(result)}, not an Exception."
+        self._future.set_exception(result)
+
+    def then(self, callback):
+        """A future of callback(self), called when the value is set."""
+        following = Future()
+
+        def run(_):
+            try:
+                following.set_result(callback(self))
+            except Exception as error:
+                following.set_exception(error)
+
+        self._future.add_done_callback(run)
+        return following
+
+    def add_done_callback(self, callback):
+        """Call callback(self) when the value is set."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+def collect_all(futures):
+    """A future of the list of futures, once all are done."""
+    combined, left = Future(), [len(futures)]
+
+    def one_done(_):
+        left[0] -= 1
+        if left[0] == 0:
+            combined.set_result(futures)
+
+    if not futures:
+        combined.set_result(futures)
+    for future in futures:
+        future.add_done_callback(one_done)
+    return combined
+
+
+def wait_all(futures):
+    """Wait for all futures and return their values."""
+    return [future.wait() for future in futures]

@@ -1,0 +1,36 @@
+"""Checks that the functions of linear algebra share."""
+
+import rushlight
+
+
+def check_matrix(name, a):
+    """Raise unless `a` is a floating point or complex matrix, or a batch of them."""
+    if a.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions, got shape {list(a.shape)}")
+    check_inexact(name, a)
+
+
+def check_inexact(name, a):
+    if not (a.is_floating_point() or a.is_complex()):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype}")
+
+
+def check_square(name, a):
+    check_matrix(name, a)
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
+        )
+
+
+def into(out, result):
+    """The result, or `out` with the result in it."""
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def eps(a):
+    return rushlight.finfo(a.dtype).eps
