@@ -6,6 +6,10 @@
 #include "bind/graph.h"
 #include "core/trace.h"
 
+#if PY_VERSION_HEX < 0x030b0000
+#include <frameobject.h>
+#endif
+
 namespace rl::bind {
 
 namespace {
