@@ -50,7 +50,8 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     _gradient = {"var": "var_backward(grad, input, dim, correction, keepdim)",
                  "std": "std_backward(grad, input, out, dim, correction, keepdim)"}[_name]
     kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out=True,
-           doc=f"{_doc} over the given dims; divides by count - correction (1 by default).", ref=f"numpy.{_name}",
+           doc=f"{_doc} over the given dims; divides by count - correction (1 by default).",
+           ref=f"functools.partial(numpy.{_name}, ddof=1)",
            grad={"input": _gradient})
     composite(f"{_name}__unbiased(input: Tensor, unbiased: bool)",
               f"{_name}(input, None, correction_of(unbiased), False)", doc=f"{_doc} of all elements.")

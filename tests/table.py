@@ -41,6 +41,7 @@ class Array:
     values: np.ndarray
     dtype: str
     differentiable: bool = True
+    hermitian: bool = False  # only such values have meaning: checks of gradients must stay among them
 
     def tensor(self, library, device=None):
         wide = "float32" if self.dtype == "bfloat16" else self.dtype
@@ -115,7 +116,7 @@ class Maker:
         if self.dtype in COMPLEX:
             root = root + 1j * self.random.standard_normal(shape)
         product = root @ np.conj(np.swapaxes(root, -1, -2)) + np.eye(shape[-1])
-        return Array(product, self.dtype)
+        return Array(product, self.dtype, hermitian=True)
 
     def index(self, high, *shape):
         return Array(self.random.integers(0, high, shape), "int64", False)

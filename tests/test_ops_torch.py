@@ -1,0 +1,100 @@
+"""Every row beside torch: the same call gives the same values, dtypes, shapes, strides and gradients."""
+
+import importlib
+
+import pytest
+import rushlight as rl
+from table import DTYPES, PUBLIC, assert_same, case, cases, function, is_random, listed, plain_dtype, texts_of
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+# Rows of the same name as a function of torch, but with other arguments; nothing outside calls them.
+OURS = {"softmax_kernel", "log_softmax_kernel", "unique"}
+
+
+def in_torch(op):
+    name = op.python_names[0]
+    module = name.rpartition(".")[0].removeprefix("torch").strip(".")
+    if module and module != "Tensor":
+        importlib.import_module(f"torch.{module}")
+    try:
+        function(torch, name)
+    except AttributeError:
+        return False
+    return op.full_name not in OURS and op.table != "optim"
+
+
+SHARED = [op for op in PUBLIC if in_torch(op)]
+UNSET = {op.full_name for op in SHARED if op.full_name.startswith(("empty", "new_empty"))}
+
+
+def compare(actual, expected, op):
+    if op.full_name in UNSET:
+        assert (tuple(actual.shape), str(actual.dtype)[-7:]) == (tuple(expected.shape), str(expected.dtype)[-7:])
+    else:
+        assert_same(actual, expected)
+    for a, e in zip(listed(actual), listed(expected)):
+        if hasattr(e, "stride"):
+            assert a.stride() == e.stride()
+
+
+@pytest.mark.parametrize(("op", "number"), cases(SHARED))
+def test_values(op, number):
+    call = case(op, number)
+    compare(call.run(rl), call.run(torch), op)
+
+
+@pytest.mark.parametrize("op", [op for op in SHARED if not is_random(op)], ids=lambda op: op.full_name)
+def test_dtypes(op):
+    """What torch takes, we take; what it makes of it, we make of it."""
+    for number in range(len(texts_of(op))):
+        for dtype in DTYPES:
+            call = case(op, number, dtype)
+            try:
+                expected = call.run(torch)
+            except REFUSALS:
+                continue
+            try:
+                compare_dtypes(call.run(rl), expected, op)
+            except (AssertionError, *REFUSALS) as error:
+                raise AssertionError(f"{dtype}, {texts_of(op)[number]}: {error}") from error
+
+
+def compare_dtypes(actual, expected, op):
+    if op.full_name not in UNSET:
+        assert_same(actual, expected)
+
+
+def gradients(library, call, op):
+    """Of a weighted sum of the outputs, for each input that has one."""
+    wanted = call.differentiable()
+    leaves = {id(array): array.tensor(library).requires_grad_() for array in wanted}
+    result = call.run(library, lambda a: leaves[id(a)].clone() if id(a) in leaves else a.tensor(library))
+    outputs = [out for out in listed(result) if getattr(out, "requires_grad", False)]
+    if not outputs:
+        return [None for _ in wanted]
+    for n, out in enumerate(outputs):
+        weight = library.arange(out.numel()).reshape(out.shape).to(out.dtype) * 0.1 + n + 0.5
+        out.backward(weight, retain_graph=True)
+    return [leaf.grad for leaf in leaves.values()]
+
+
+@pytest.mark.parametrize(
+    ("op", "number"),
+    cases(op for op in SHARED if not op.no_gradient and op.row.result != "bool" and plain_dtype(op) == "float64"),
+)
+def test_gradients(op, number):
+    call = case(op, number)
+    try:
+        expected = gradients(torch, call, op)
+    except REFUSALS:
+        return  # torch has none
+    for a, e in zip(gradients(rl, call, op), expected):
+        if a is None or e is None:
+            given = next((g for g in (a, e) if g is not None), None)
+            assert given is None or not given.any(), f"{a} is not {e}"
+        else:
+            assert_same(a, e)
