@@ -111,3 +111,14 @@ kernel("linalg_pinv(A: Tensor, atol: Tensor | None, rtol: Tensor | None, hermiti
 kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> tuple[solution, rank, singular_values]", names=("linalg._lstsq",),
        doc="Least squares of batches of one shape.",
        grad={"A": "lstsq_backward_matrix(grad, A, B, solution)", "B": "lstsq_backward_right(grad, A)"})
+
+composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)", "cross(input, other, dim)", names=("linalg.cross",), out=True,
+          ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.")
+composite("matrix_power(input: Tensor, n: int)", out=True, names=("torch.matrix_power", "Tensor.matrix_power"),
+          doc="input multiplied with itself n times; a negative n multiplies the inverse.", ref="numpy.linalg.matrix_power")
+composite("linalg_matrix_power(A: Tensor, n: int)", "matrix_power(A, n)", out=True, names=("linalg.matrix_power",),
+          doc="A multiplied with itself n times; a negative n multiplies the inverse.")
+composite("matrix_exp(input: Tensor)", doc="Exponential of square matrices, I + A + A A / 2! + ...", ref="scipy.linalg.expm")
+composite("linalg_matrix_exp(A: Tensor)", "matrix_exp(A)", names=("linalg.matrix_exp",),
+          doc="Exponential of square matrices, I + A + A A / 2! + ...")
+composite("pinverse(input: Tensor, rcond: float = 1e-15)", doc="Moore-Penrose inverses.")

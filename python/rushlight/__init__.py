@@ -32,8 +32,9 @@ _tensor.install()
 newaxis = None
 
 _SUBPACKAGES = (
-    "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "jit", "linalg",
+    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
     "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
+    "version",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -49,6 +50,18 @@ _ELSEWHERE = {
         "unique_consecutive", "unravel_index",
     ),
     "serialization": ("save", "load"),
+    "amp": ("autocast", "GradScaler"),
+    "func": ("vmap",),
+    "_settings": (
+        "are_deterministic_algorithms_enabled", "can_cast", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+        "get_num_interop_threads", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
+        "is_warn_always_enabled", "promote_types", "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
+        "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
+    ),
+    "_typed_tensors": (
+        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+        "LongTensor", "ShortTensor",
+    ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
                 "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert"),
 }  # fmt: skip

@@ -1,4 +1,6 @@
 // Linear algebra made of other ops.
+#include <cmath>
+
 #include "dispatch/linalg.h"
 
 namespace rl::ops {
@@ -218,5 +220,52 @@ std::array<Tensor, 3> svd(const Tensor& a, bool some, bool compute_uv) {
   return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()), linalg_svdvals(a),
           zeros(with_matrix(batch, a.size(-1), a.size(-1)), a.dtype(), {}, a.device())};
 }
+
+Tensor matrix_power(const Tensor& a, int64_t n) {
+  check(a.dim() >= 2, "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
+  check(a.size(-1) == a.size(-2), "linalg.matrix_power: A must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
+        " matrices");
+  if (n == 0) return clone(expand(identity_like(a, a.size(-1), a.size(-1)), a.sizes()));
+  Tensor square = n < 0 ? linalg_inv(a) : a, result;
+  for (uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n); rest; rest >>= 1) {
+    if (rest & 1) result = result.defined() ? matmul(result, square) : square;
+    if (rest > 1) square = matmul(square, square);
+  }
+  return result.is_same(a) ? clone(a) : result;
+}
+
+namespace {
+
+// The [13/13] Pade approximant of exp, and the norm up to which it is exact in double precision: Higham,
+// "The scaling and squaring method for the matrix exponential revisited" (2005).
+constexpr double pade_13[] = {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+                              10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1};
+constexpr double pade_13_bound = 5.371920351148152;
+
+Tensor pade_exp(const Tensor& a) {
+  auto c = [](int i) { return Scalar(pade_13[i] / pade_13[0]); };
+  Tensor one = identity_like(a, a.size(-1)), a2 = matmul(a, a), a4 = matmul(a2, a2), a6 = matmul(a4, a2);
+  Tensor odd = matmul(a, matmul(a6, a6 * c(13) + a4 * c(11) + a2 * c(9)) + a6 * c(7) + a4 * c(5) + a2 * c(3) + one * c(1));
+  Tensor even = matmul(a6, a6 * c(12) + a4 * c(10) + a2 * c(8)) + a6 * c(6) + a4 * c(4) + a2 * c(2) + one;
+  return linalg_solve_kernel(even - odd, even + odd, true)[0];
+}
+
+}  // namespace
+
+Tensor matrix_exp(const Tensor& a) {
+  check_square("linalg.matrix_exp", a);
+  if (a.numel() == 0 || a.is_meta()) return clone(a);
+  Tensor norms = amax(sum(abs(detach(a)), Dims{-2}, false), Dims{-1}, false);
+  Tensor halvings = ceil(log2(clamp_min(norms / Scalar(pade_13_bound), wrap_number(Scalar(1.0)))));
+  Tensor column = unsqueeze(unsqueeze(halvings, -1), -1);
+  Tensor largest = to(contiguous(amax(halvings)), DType::Float64);
+  Tensor result = pade_exp(a * to(exp2(neg(column)), a));
+  double steps = *largest.data<double>();
+  for (int step = 0; std::isfinite(steps) && step < steps; ++step)
+    result = where(gt(column, wrap_number(Scalar(step))), matmul(result, result), result);
+  return result;
+}
+
+Tensor pinverse(const Tensor& a, double rcond) { return linalg_pinv(a, Tensor(), wrap_number(Scalar(rcond)), false); }
 
 }  // namespace rl::ops

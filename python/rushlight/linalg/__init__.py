@@ -3,19 +3,17 @@
 from rushlight._C import LinAlgError
 from rushlight._ops import linalg as _native
 from rushlight.linalg._norms import cond, matrix_norm, matrix_rank, norm
-from rushlight.linalg._products import (
-    cross, diagonal, matrix_exp, matrix_power, multi_dot, tensorinv, tensorsolve, vander, vecdot,
-)  # fmt: skip
+from rushlight.linalg._products import diagonal, multi_dot, tensorinv, tensorsolve, vander, vecdot
 from rushlight.linalg._solvers import lstsq, pinv
 
 _FROM_TABLE = (
-    "cholesky", "cholesky_ex", "det", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lu",
-    "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
+    "cholesky", "cholesky_ex", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lu",
+    "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_power", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
     "svdvals", "vector_norm",
 )  # fmt: skip
 globals().update({name: getattr(_native, name) for name in _FROM_TABLE})
 
 __all__ = [
-    *_FROM_TABLE, "LinAlgError", "cond", "cross", "diagonal", "lstsq", "matrix_exp",
-    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "tensorinv", "tensorsolve", "vander", "vecdot",
+    *_FROM_TABLE, "LinAlgError", "cond", "diagonal", "lstsq",
+    "matrix_norm", "matrix_rank", "multi_dot", "norm", "pinv", "tensorinv", "tensorsolve", "vander", "vecdot",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ import math
 
 import rushlight
 from rushlight._ops import linalg as _native
-from rushlight.linalg._checks import check_square, into
+from rushlight.linalg._checks import into
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
@@ -21,100 +21,18 @@ def vecdot(x, y, *, dim=-1, out=None):
     return into(out, (x.conj() * y).sum(dim))
 
 
-def cross(input, other, *, dim=-1, out=None):
-    """Cross product of vectors of three elements in a dim.
-
-    Example:
-        >>> cross(rushlight.tensor([1.0, 0, 0]), rushlight.tensor([0, 1.0, 0]))
-        tensor([0., 0., 1.])
-    """
-    if input.dim() != other.dim():
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    if input.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
-        )
-    a, b = rushlight.broadcast_tensors(input, other)
-    return into(out, a.roll(-1, dim) * b.roll(1, dim) - a.roll(1, dim) * b.roll(-1, dim))
-
-
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 to N - 1 of each element, in a row."""
     if x.dim() == 0:
         raise RuntimeError("Input dim must be greater than or equal to 1.")
     count = x.shape[-1] if N is None else N
-    if count <= 1 and N is not None:
+    if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(rushlight.int64)
     repeated = x.unsqueeze(-1).expand(*x.shape, max(count - 1, 0))
     ones = rushlight.ones(*x.shape, 1, dtype=x.dtype)
     return rushlight.cat([ones, repeated.cumprod(-1)], -1)
-
-
-def matrix_power(A, n, *, out=None):
-    """A multiplied with itself n times; a negative n multiplies the inverse."""
-    if A.dim() < 2:
-        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
-    if A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(
-            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
-        )
-    if n < 0:
-        check_square("linalg.matrix_power", A)
-        A, n = _native.inv(A), -n
-    result, square = None, A
-    while n:
-        if n & 1:
-            result = square if result is None else result @ square
-        n >>= 1
-        if n:
-            square = square @ square
-    if result is None:
-        result = rushlight.eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
-    elif result is A:
-        result = A.clone()
-    return into(out, result)
-
-
-# The [13/13] Pade approximant of exp and the norm up to which it is exact in double precision: Higham, "The scaling
-# and squaring method for the matrix exponential revisited" (2005).
-_PADE_13 = (
-    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600, 670442572800,
-    33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
-)  # fmt: skip
-_PADE_13_BOUND = 5.371920351148152
-
-
-def matrix_exp(A):
-    """Exponential of square matrices, I + A + A A / 2! + ..."""
-    check_square("linalg.matrix_exp", A)
-    if A.numel() == 0:
-        return A.clone()
-    norms = A.detach().abs().sum(-2).amax(-1)
-    halvings = (norms / _PADE_13_BOUND).clamp(min=1).log2().ceil()
-    scale = rushlight.exp2(-halvings)[..., None, None]
-    result = _pade_exp(A * scale.to(A.dtype))
-    for step in range(_steps(halvings)):
-        more = (halvings > step)[..., None, None]
-        result = rushlight.where(more, result @ result, result)
-    return result
-
-
-def _steps(halvings):
-    largest = halvings.max().item()
-    return int(largest) if math.isfinite(largest) else 0
-
-
-def _pade_exp(a):
-    b = [c / _PADE_13[0] for c in _PADE_13]
-    one = rushlight.eye(a.shape[-1], dtype=a.dtype)
-    a2 = a @ a
-    a4 = a2 @ a2
-    a6 = a4 @ a2
-    odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
-    even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
-    return _native.solve_ex(even - odd, even + odd)[0]
 
 
 def multi_dot(tensors, *, out=None):
@@ -189,7 +107,7 @@ def tensorinv(A, ind=2, *, out=None):
 def tensorsolve(A, B, dims=None, *, out=None):
     """X of tensordot(A, X) = B; `dims` of A are moved to its end first."""
     if dims is not None:
-        A = A.movedim(dims, range(A.dim() - len(dims), A.dim()))
+        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
     shape = A.shape[B.dim() :]
     if math.prod(shape) != math.prod(A.shape[: B.dim()]):
         raise RuntimeError(

@@ -1,0 +1,106 @@
+"""Settings of the whole process, and questions about dtypes."""
+
+import rushlight
+
+_settings = {"deterministic": False, "deterministic_warn_only": False, "matmul_precision": "highest", "warn_always": False}
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Ask for results that do not change from run to run; the CPU kernels always give such."""
+    _settings["deterministic"], _settings["deterministic_warn_only"] = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled():
+    """What use_deterministic_algorithms was told."""
+    return _settings["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """What use_deterministic_algorithms was told about warnings."""
+    return _settings["deterministic_warn_only"]
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """use_deterministic_algorithms by number or name: 0 'default', 1 'warn', 2 'error'."""
+    modes = {0: 0, 1: 1, 2: 2, "default": 0, "warn": 1, "error": 2}
+    if debug_mode not in modes:
+        raise RuntimeError(f"invalid value of debug_mode, expected 'default', 'warn' or 'error', got {debug_mode!r}")
+    use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
+
+
+def get_deterministic_debug_mode():
+    """0, 1 or 2, as set_deterministic_debug_mode takes it."""
+    if not _settings["deterministic"]:
+        return 0
+    return 1 if _settings["deterministic_warn_only"] else 2
+
+
+def set_float32_matmul_precision(precision):
+    """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always exact."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}")
+    _settings["matmul_precision"] = precision
+
+
+def get_float32_matmul_precision():
+    """What set_float32_matmul_precision was told."""
+    return _settings["matmul_precision"]
+
+
+def set_warn_always(b):
+    """Ask for warnings each time and not once."""
+    _settings["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled():
+    """What set_warn_always was told."""
+    return _settings["warn_always"]
+
+
+def get_num_interop_threads():
+    """How many operations run side by side: one, in the thread that calls."""
+    return 1
+
+
+def set_num_interop_threads(n):
+    """Accepted: operations run in the thread that calls."""
+    if n <= 0:
+        raise RuntimeError("set_num_interop_threads: expects a positive integer")
+
+
+def set_default_tensor_type(t):
+    """Make the dtype of a tensor type, such as rushlight.DoubleTensor or its name, the default."""
+    if isinstance(t, str):
+        t = getattr(rushlight, t.rpartition(".")[2])
+    rushlight.set_default_dtype(t.dtype)
+
+
+def promote_types(type1, type2):
+    """The dtype that operations on both give."""
+    return (rushlight.empty(0, dtype=type1) + rushlight.empty(0, dtype=type2)).dtype
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of the sum of two tensors or numbers."""
+
+    def sample(value):
+        return value.new_empty([0] if value.dim() else []) if isinstance(value, rushlight.Tensor) else value
+
+    tensors = [sample(v) for v in (tensor1, tensor2)]
+    if not any(isinstance(t, rushlight.Tensor) for t in tensors):
+        return rushlight.tensor(tensor1 + tensor2).dtype
+    return (tensors[0] + tensors[1]).dtype
+
+
+def can_cast(from_, to):
+    """May a result of the first dtype be written into a tensor of the second?"""
+    if from_.is_complex and not to.is_complex:
+        return False
+    if from_.is_floating_point and not (to.is_floating_point or to.is_complex):
+        return False
+    return to is not rushlight.bool or from_ is rushlight.bool
+
+
+def is_autocast_enabled(device_type="cpu"):
+    """Is an enabled autocast region active?"""
+    return rushlight.amp.autocast_mode.is_autocast_enabled(device_type)

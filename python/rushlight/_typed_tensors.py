@@ -1,0 +1,39 @@
+"""FloatTensor, LongTensor and the like: the older names of tensors of one dtype."""
+
+import rushlight
+
+
+class _TensorType(type):
+    """Calls make tensors of the dtype, and tensors of the dtype are instances."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args, device=None):
+        if len(args) == 1 and not isinstance(args[0], int):
+            data = args[0]
+            if isinstance(data, rushlight.Size):
+                return rushlight.empty(data, dtype=cls.dtype)
+            if isinstance(data, rushlight.Tensor):
+                if data.dtype is not cls.dtype:
+                    raise TypeError(f"expected a tensor of {cls.dtype}, got {data.dtype}")
+                return data.detach()
+            return rushlight.tensor(data, dtype=cls.dtype)
+        return rushlight.empty(args or (0,), dtype=cls.dtype)
+
+
+def _named(name, dtype):
+    doc = f"Tensors of {dtype}: from a sequence of numbers, or of the given sizes with elements that are not set."
+    return _TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "rushlight"})
+
+
+FloatTensor = _named("FloatTensor", rushlight.float32)
+DoubleTensor = _named("DoubleTensor", rushlight.float64)
+HalfTensor = _named("HalfTensor", rushlight.float16)
+BFloat16Tensor = _named("BFloat16Tensor", rushlight.bfloat16)
+ByteTensor = _named("ByteTensor", rushlight.uint8)
+CharTensor = _named("CharTensor", rushlight.int8)
+ShortTensor = _named("ShortTensor", rushlight.int16)
+IntTensor = _named("IntTensor", rushlight.int32)
+LongTensor = _named("LongTensor", rushlight.int64)
+BoolTensor = _named("BoolTensor", rushlight.bool)

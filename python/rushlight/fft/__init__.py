@@ -1,0 +1,15 @@
+"""Discrete Fourier transforms.
+
+`norm` says where the factor 1 / n stands: "backward" (the default) in the inverse, "forward" in the transform, "ortho" as
+1 / sqrt(n) in both.
+"""
+
+from rushlight.fft._grid import fftfreq, fftshift, ifftshift, rfftfreq
+from rushlight.fft._transforms import (
+    fft, fft2, fftn, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ihfft, ihfft2, ihfftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn,
+)  # fmt: skip
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip

@@ -1,0 +1,182 @@
+"""All forms of the transform, from the complex one over some dims."""
+
+import math
+
+import rushlight
+from rushlight._ops import fft as _native
+
+
+def fft(input, n=None, dim=-1, norm=None, *, out=None):
+    """Transform along a dim, which is cut or padded with zeros to n."""
+    return _into(out, _complex("fft", input, [n], [dim], norm, False))
+
+
+def ifft(input, n=None, dim=-1, norm=None, *, out=None):
+    """Inverse of fft."""
+    return _into(out, _complex("ifft", input, [n], [dim], norm, True))
+
+
+def fftn(input, s=None, dim=None, norm=None, *, out=None):
+    """fft over several dims: all, or the last len(s)."""
+    return _into(out, _complex("fftn", input, *_sizes_and_dims("fftn", input, s, dim), norm, False))
+
+
+def ifftn(input, s=None, dim=None, norm=None, *, out=None):
+    """Inverse of fftn."""
+    return _into(out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True))
+
+
+def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """fft of real input: the n // 2 + 1 frequencies that are not conjugates of others."""
+    return _into(out, _from_real("rfft", input, [n], [dim], norm))
+
+
+def rfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """fftn of real input; the last dim is halved."""
+    return _into(out, _from_real("rfftn", input, *_sizes_and_dims("rfftn", input, s, dim), norm))
+
+
+def irfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """Inverse of rfft: n real samples, 2 (m - 1) by default."""
+    return _into(out, _to_real("irfft", input, [n], [dim], norm, True))
+
+
+def irfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """Inverse of rfftn."""
+    return _into(out, _to_real("irfftn", input, *_sizes_and_dims("irfftn", input, s, dim), norm, True))
+
+
+def hfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """Real frequencies of a Hermitian signal, of which the first half is given."""
+    return _into(out, _to_real("hfft", input, [n], [dim], norm, False))
+
+
+def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """hfft over several dims; the last is the halved one."""
+    return _into(out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False))
+
+
+def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """Inverse of hfft."""
+    return _into(out, _from_real("ihfft", input, [n], [dim], norm, True))
+
+
+def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """Inverse of hfftn."""
+    return _into(out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True))
+
+
+def _over_two_dims(transform):
+    def of_planes(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+        return transform(input, s, dim, norm, out=out)
+
+    of_planes.__name__ = of_planes.__qualname__ = transform.__name__[:-1] + "2"
+    of_planes.__doc__ = f"{transform.__name__} over the last two dims."
+    return of_planes
+
+
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (_over_two_dims(f) for f in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn))
+
+
+def _into(out, result):
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def _sizes_and_dims(name, input, s, dim):
+    s = [s] if isinstance(s, int) else None if s is None else list(s)
+    dim = [dim] if isinstance(dim, int) else None if dim is None else list(dim)
+    if s is not None and dim is not None and len(s) != len(dim):
+        raise RuntimeError(f"{name}: When dim and shape are both given, they must have the same length")
+    if s is not None and len(s) > input.dim():
+        raise RuntimeError(f"{name}: Got shape with {len(s)} values but input tensor only has {input.dim()} dimensions.")
+    if dim is None:
+        dim = list(range(input.dim() - len(s), input.dim())) if s is not None else list(range(input.dim()))
+    sizes = [None if n == -1 else n for n in s] if s is not None else [None] * len(dim)
+    return sizes, dim
+
+
+def _wrapped(name, input, dims):
+    wrapped = []
+    for d in dims:
+        if not -input.dim() <= d < input.dim():
+            raise IndexError(
+                f"{name}: Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {d})"
+            )
+        wrapped.append(d % input.dim())
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"{name}: FFT dims must be unique")
+    return wrapped
+
+
+def _promoted(name, input):
+    if input.dtype in (rushlight.float16, rushlight.bfloat16):
+        raise RuntimeError(f"{name}: Unsupported dtype {input.dtype}")
+    if input.is_floating_point() or input.is_complex():
+        return input
+    return input.to(rushlight.get_default_dtype())
+
+
+def _as_complex(input):
+    return input if input.is_complex() else rushlight.complex(input, rushlight.zeros_like(input))
+
+
+def _resized(name, input, sizes, dims):
+    """The input, cut or padded with zeros to the sizes that are given."""
+    for n, d in zip(sizes, dims):
+        n = input.shape[d] if n is None else n
+        if n < 1:
+            raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
+        if n < input.shape[d]:
+            input = input.narrow(d, 0, n)
+        elif n > input.shape[d]:
+            shape = list(input.shape)
+            shape[d] = n - shape[d]
+            input = rushlight.cat([input, input.new_zeros(shape)], d)
+    return input
+
+
+def _scale(name, norm, points, inverse):
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise RuntimeError(f"{name}: Invalid normalization mode: {norm!r}")
+    if norm == "ortho":
+        return 1 / math.sqrt(points)
+    return 1 / points if (norm == "forward") != inverse else 1.0
+
+
+def _points(input, dims):
+    return math.prod(input.shape[d] for d in dims)
+
+
+def _complex(name, input, sizes, dims, norm, inverse):
+    dims = _wrapped(name, input, dims)
+    input = _resized(name, _as_complex(_promoted(name, input)), sizes, dims)
+    return _native._c2c(input, dims, inverse, _scale(name, norm, _points(input, dims), inverse))
+
+
+def _from_real(name, input, sizes, dims, norm, inverse=False):
+    if input.is_complex():
+        raise RuntimeError(f"{name}: expects a real input tensor, but got {input.dtype}")
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    full = _complex(name, input, sizes, dims, norm, inverse)
+    return full.narrow(dims[-1], 0, full.shape[dims[-1]] // 2 + 1)
+
+
+def _to_real(name, input, sizes, dims, norm, inverse):
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    dims = _wrapped(name, input, dims)
+    last = dims[-1]
+    n = 2 * (input.shape[last] - 1) if sizes[-1] is None else sizes[-1]
+    if n < 1:
+        raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
+    half = _resized(name, _as_complex(_promoted(name, input)), [*sizes[:-1], n // 2 + 1], dims)
+    # A frequency and its conjugate add up to twice the real part; the first, and the middle of an even n, stand alone.
+    weight = rushlight.full([n // 2 + 1], 2.0, dtype=half.real.dtype)
+    weight[0] = 1
+    if n % 2 == 0:
+        weight[-1] = 1
+    half = half * weight.reshape([-1 if d == last else 1 for d in range(half.dim())])
+    full = _resized(name, half, [n], [last])
+    scale = _scale(name, norm, _points(full, dims), inverse)
+    return rushlight.real(_native._c2c(full, dims, inverse, scale))

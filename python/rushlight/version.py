@@ -1,0 +1,10 @@
+"""The version, and what the build supports."""
+
+from rushlight._version import __version__
+
+debug = False
+cuda = None
+hip = None
+git_version = "Unknown"
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip"]
