@@ -59,6 +59,10 @@ Dims stride_order(IntSpan sizes, IntSpan strides) {
 
 int64_t live_tensors() { return count_alive(CountedTensors); }
 
+void Tensor::fail_no_data() const {
+  fail(ErrorKind::NotImplemented, "this operation reads elements, which a tensor of shape ", sizes(), " on device ", device(), " does not have");
+}
+
 void TensorImpl::refresh() {
   numel = product(sizes);
   contiguous = rl::is_contiguous(sizes, strides);

@@ -94,7 +94,11 @@ class Tensor {
   int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
-  template <class T> T* data() const { return static_cast<T*>(impl_->data); }
+  // Elements, and what kernels see: an error where a tensor has none (meta).
+  template <class T> T* data() const {
+    check_data();
+    return static_cast<T*>(impl_->data);
+  }
   bool is_contiguous() const { return impl_->contiguous; }
   bool is_complex() const { return rl::is_complex(dtype()); }
   bool is_floating() const { return rl::is_floating(dtype()); }
@@ -110,10 +114,15 @@ class Tensor {
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
 
   View view() const {
+    check_data();
     return {impl_->data, impl_->sizes.data(), impl_->strides.data(), dim(), impl_->numel, impl_->dtype};
   }
 
  private:
+  void check_data() const {
+    if (__builtin_expect(!impl_->data && impl_->numel, 0)) fail_no_data();
+  }
+  [[noreturn]] void fail_no_data() const;
   Ref<TensorImpl> impl_;
 };
 
