@@ -143,7 +143,7 @@ class Signature:
         if text.startswith("tuple["):
             names = [n.strip() for n in text[6:-1].split(",")]
             return names, "tuple"
-        if text not in ("Tensor", "list[Tensor]", "bool", "int", "float", "Scalar", "None"):
+        if text not in ("Tensor", "list[Tensor]", "bool", "int", "float", "Scalar", "dtype", "None"):
             raise TableError(self.row, "signature", f"unknown result '{text}'")
         return ["out"], text
 
@@ -161,7 +161,7 @@ class Signature:
     @property
     def cxx_result(self):
         return {"Tensor": "Tensor", "list[Tensor]": "TensorList", "bool": "bool", "int": "int64_t", "float": "double",
-                "Scalar": "Scalar", "None": "void",
+                "Scalar": "Scalar", "dtype": "DType", "None": "void",
                 "tuple": f"std::array<Tensor, {len(self.outputs)}>"}[self.returns]
 
     def cxx_parameters(self, defaults=False):

@@ -53,9 +53,16 @@ elementwise("prelu_kernel(input: Tensor, weight: Tensor)", "where(input > 0, inp
             doc="input above 0, weight * input below.",
             grad={"input": "where(input > 0, grad, weight * grad)", "weight": "where(input > 0, 0, input * grad)"})
 
+composite("selu(input: Tensor)", "elu(input, 1.6732632423543772848, 1.0507009873554804934, 1)", names=("torch.selu",), inplace=True,
+          doc="elu scaled to keep mean 0 and variance 1.")
+composite("celu(input: Tensor, alpha: Scalar = 1)", "elu(input, checked_alpha(alpha), 1, 1.0 / alpha)", names=("torch.celu",), inplace=True,
+          doc="input above 0, alpha * (exp(input / alpha) - 1) below.")
+composite("prelu(input: Tensor, weight: Tensor)", names=("torch.prelu", "Tensor.prelu", "nn.functional.prelu"),
+          doc="input above 0, weight * input below; one weight, or one for each channel (dim 1).")
+
 for _name, _arguments, _pass in (
         ("relu", "", ""), ("leaky_relu", "negative_slope: float = 0.01, ", ", negative_slope"),
-        ("elu", "alpha: float = 1.0, ", ", alpha"), ("silu", "", ""), ("mish", "", ""), ("hardsigmoid", "", ""), ("hardswish", "", ""),
+        ("elu", "alpha: float = 1.0, ", ", alpha"), ("selu", "", ""), ("celu", "alpha: float = 1.0, ", ", alpha"), ("silu", "", ""), ("mish", "", ""), ("hardsigmoid", "", ""), ("hardswish", "", ""),
         ("threshold", "threshold: float, value: float, ", ", threshold, value")):
     composite(f"functional_{_name}(input: Tensor, {_arguments}inplace: bool = False)",
               f"{_name}_(input{_pass}) if inplace else {_name}(input{_pass})", names=(f"nn.functional.{_name}",),

@@ -104,7 +104,8 @@ elementwise("copysign(input: Tensor, other: Tensor | Number)", "copysign(input, 
             ref="numpy.copysign", doc="The size of input with the sign of other.",
             grad={"input": "where(input == 0, 0, grad * (out / input))", "other": "zeros_like(grad)"})
 elementwise("nextafter(input: Tensor, other: Tensor)", "nextafter(input, other)", dtypes=FLOATING, inplace=True, ref="numpy.nextafter",
-            doc="The next number after input in the direction of other.", grad="a step between neighbours has no gradient")
+            doc="The next number after input in the direction of other.",
+            grad={"input": "where(input == other, 0, grad)", "other": "zeros_like(grad)"})
 elementwise("heaviside(input: Tensor, values: Tensor)", "heaviside(input, values)", dtypes=REAL | BOOL, inplace=True, ref="numpy.heaviside",
             doc="0 below 0, 1 above, values at 0.", grad="a step has no gradient")
 for _name, _doc in (("gcd", "Greatest common divisor."), ("lcm", "Least common multiple.")):

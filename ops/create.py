@@ -27,6 +27,8 @@ composite("copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False
           doc="Overwrites input with src, broadcast and converted.")
 composite("resize_(input: Tensor, size: list[int], *, memory_format: memory_format = None)", names=("Tensor.resize_",),
           doc="Changes the shape in place; the storage grows where it must.")
+kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, doc="input with every element replaced by a 0-d value.",
+       grad={"input": "zeros_like(grad)", "value": "sum(grad)"})
 kernel("fill(input: Tensor, value: Scalar)", inplace=True, doc="input with every element replaced by value.",
        grad={"input": "zeros_like(grad)"})
 kernel("conj_physical(input: Tensor)", doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})

@@ -3,7 +3,7 @@
 A signature is a Python function header. Types: Tensor, list[Tensor], Scalar (any number), int, float,
 bool, str, dtype, device, layout, memory_format, Generator, list[int], list[float]; `T | None`; `Tensor | Number`
 (a number is wrapped); `list[int, 2]` (one number stands for two). `name__overload(...)` adds an overload
-to `name`. Results: Tensor, bool, int, float, Scalar, None, list[Tensor], tuple[values, indices] (named outputs).
+to `name`. Results: Tensor, bool, int, float, Scalar, dtype, None, list[Tensor], tuple[values, indices] (named outputs).
 """
 import inspect
 from dataclasses import dataclass, field

@@ -101,10 +101,30 @@ Tensor functional_hardtanh(const Tensor& input, double min_val, double max_val, 
   return inplace ? hardtanh_(input, min_val, max_val) : hardtanh(input, min_val, max_val);
 }
 
+Tensor prelu(const Tensor& input, const Tensor& weight) {
+  check(input.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", input.dtype(), " and ", weight.dtype());
+  check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  check(weight.numel() == 1 || input.dim() > 0, "prelu: Not allow zero-dim input tensor.");
+  if (weight.numel() == 1) return prelu_kernel(input, reshape(weight, Dims()));
+  int64_t channels = input.dim() > 1 ? input.sizes()[1] : 1;
+  check(weight.numel() == channels, "prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
+        " and channel size = ", channels, ".");
+  Dims sizes(input.dim(), 1);
+  sizes[1] = channels;
+  return prelu_kernel(input, reshape(weight, sizes));
+}
+
 Tensor gelu(const Tensor& input, const std::string& approximate) {
   check(approximate == "none" || approximate == "tanh", "gelu: approximate argument must be either none or tanh, got ", approximate);
   return approximate == "none" ? gelu_erf(input) : gelu_tanh(input);
 }
 
 }  // namespace ops
+
+namespace grad {
+Scalar checked_alpha(const Scalar& alpha) {
+  check(!alpha.equals(0), "celu: ZeroDivisionError: alpha cannot be 0 for CELU");
+  return alpha;
+}
+}  // namespace grad
 }  // namespace rl

@@ -117,7 +117,7 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
   norm = maximum(norm, zeros_like(norm));
   Tensor centred = x - average;
   Tensor weighed = conj(weights.defined() ? centred * weights : centred);
-  DType common = result_type(centred, weighed);
+  DType common = rl::result_type(centred, weighed);
   Tensor products = mm(to(centred, common), t(to(weighed, common)));
   Tensor result = products / norm;
   if (input.dim() < 2) return reshape(result, Dims());

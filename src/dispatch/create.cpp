@@ -321,6 +321,13 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
 
 Tensor fill(const Tensor& input, const Scalar& value) { return filled(rl::empty_like(input), value); }
 
+Tensor fill(const Tensor& input, const Tensor& value) {
+  check(value.dim() == 0, "fill: only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  Tensor out = rl::empty_like(input);
+  if (!out.is_meta()) kernels::copy(expand(value, input.sizes(), false).view(), out.view());
+  return out;
+}
+
 Tensor complex(const Tensor& real, const Tensor& imag) {
   check(real.is_floating(), "complex: Expected both inputs to be Half, Float or Double tensors but got ", real.dtype(), " and ", imag.dtype());
   check(real.dtype() == imag.dtype(), "complex: Expected object of scalar type ", real.dtype(), " but got scalar type ", imag.dtype(),

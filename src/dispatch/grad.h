@@ -64,6 +64,9 @@ Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index);
 Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan sizes);
 Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes);
 
+Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq);
+Dims spatial_of(const Dims& sizes);  // of (N, C, *)
+
 // Convolutions over `dims` spatial dims; unbatched inputs pass too.
 Tensor convolution_bias(const Tensor& grad);
 Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
@@ -124,6 +127,7 @@ Tensor lstsq_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& 
 // Elements.
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
+Scalar checked_alpha(const Scalar& alpha);  // of celu: not 0
 Tensor angle_backward(const Tensor& grad, const Tensor& input);
 Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 

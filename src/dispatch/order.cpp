@@ -189,7 +189,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   check(!elements.is_complex() && !test_elements.is_complex(), "isin: complex tensors are not supported");
   if (test_elements.numel() == 0) return full(elements.sizes(), Scalar(invert), DType::Bool, {}, elements.device());
   Tensor sorted = impl::sort(reshape(test_elements, Dims{-1}), 0, false, {})[0];
-  DType common = result_type(elements, test_elements);
+  DType common = rl::result_type(elements, test_elements);
   sorted = to(sorted, common);
   Tensor wanted = to(elements, common);
   Tensor place = clamp_max(searchsorted(sorted, wanted), wrap_number(Scalar(sorted.numel() - 1)));

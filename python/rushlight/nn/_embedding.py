@@ -1,7 +1,6 @@
 """Bags of embeddings; `functional` exports it."""
 
 import rushlight
-from rushlight.nn import functional as F
 
 
 def embedding_bag(
@@ -33,21 +32,19 @@ def embedding_bag(
         padding_idx %= weight.size(0)
     if input.dim() == 2:
         count, size = input.shape
-        bag = rushlight.arange(count, device=input.device).repeat_interleave(size)
+        offsets = rushlight.arange(count, device=input.device) * size
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     else:
-        bag, count = _bag_of_each(input, offsets, include_last_offset)
-    vectors = F.embedding(
-        input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
-    )
-    if per_sample_weights is not None:
-        vectors = vectors * per_sample_weights.unsqueeze(-1)
-    if padding_idx is not None:
-        kept = (input != padding_idx).nonzero().squeeze(1)
-        vectors, bag = vectors.index_select(0, kept), bag.index_select(0, kept)
-    return _reduce_bags(vectors, bag, count, mode)
+        offsets = _starts(input, offsets, include_last_offset)
+    if max_norm is not None:
+        with rushlight.no_grad():
+            rushlight.embedding_renorm_(weight, input, max_norm, norm_type)
+    padding = -1 if padding_idx is None else padding_idx
+    return rushlight._embedding_bag_of(
+        weight, input, offsets, mode, per_sample_weights, padding, scale_grad_by_freq
+    )[0]
 
 
 def _check_bag(input, weight, offsets, mode, per_sample_weights):
@@ -75,8 +72,8 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights):
             )
 
 
-def _bag_of_each(input, offsets, include_last_offset):
-    """The number of the bag of each index, and how many bags there are."""
+def _starts(input, offsets, include_last_offset):
+    """Where each bag begins, checked."""
     starts = offsets.tolist()
     if not starts or starts[0] != 0:
         raise RuntimeError("embedding_bag: offsets must begin with 0, the start of the first bag")
@@ -84,33 +81,10 @@ def _bag_of_each(input, offsets, include_last_offset):
         raise RuntimeError(
             f"embedding_bag: the last offset {starts[-1]} is beyond the {input.numel()} indices"
         )
-    if include_last_offset:
-        ends = starts[1:]
-        starts = starts[:-1]
-    else:
-        ends = [*starts[1:], input.numel()]
-    lengths = rushlight.tensor(
-        [end - start for start, end in zip(starts, ends)],
-        dtype=rushlight.int64,
-        device=input.device,
-    )
-    bags = rushlight.arange(len(starts), device=input.device)
-    bag = bags.repeat_interleave(lengths)
-    if bag.numel() < input.numel():  # indices after the last offset belong to no bag
+    if not include_last_offset:
+        return offsets
+    if starts[-1] < input.numel():
         raise RuntimeError(
-            f"embedding_bag: offsets end at {bag.numel()} but there are {input.numel()} indices"
+            f"embedding_bag: offsets end at {starts[-1]} but there are {input.numel()} indices"
         )
-    return bag, len(starts)
-
-
-def _reduce_bags(vectors, bag, count, mode):
-    empty = vectors.new_zeros((count, vectors.size(1)))
-    if mode == "max":
-        places = bag.unsqueeze(1).expand_as(vectors)
-        return empty.scatter_reduce(0, places, vectors, "amax", include_self=False)
-    total = empty.index_add(0, bag, vectors)
-    if mode == "sum":
-        return total
-    ones = rushlight.ones_like(bag, dtype=vectors.dtype)
-    sizes = vectors.new_zeros(count).index_add(0, bag, ones).clamp_min(1)
-    return total / sizes.unsqueeze(1)
+    return offsets[:-1]

@@ -70,6 +70,7 @@ from rushlight.nn._random import (
     rrelu,
     rrelu_,
 )
+from rushlight.nn._resample import grid_sample, interpolate
 
 # -- activations ---------------------------------------------------------------------------------
 
@@ -94,6 +95,20 @@ def tanhshrink(input):
     return input - input.tanh()
 
 
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) / sum exp(x) along `dim`."""
+    if dim is None:
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
+    return rushlight.softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """x - log(sum exp(x)) along `dim`."""
+    if dim is None:
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return rushlight.log_softmax(input, dim, dtype=dtype)
+
+
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """exp(-x) / sum exp(-x) along `dim`."""
     if dim is None:
@@ -107,6 +122,31 @@ def _get_softmax_dim(name, ndim, stacklevel):
         f"{name}: choosing the dim implicitly is deprecated, give dim=X", stacklevel=stacklevel
     )
     return 0 if ndim in (0, 1, 3) else 1
+
+
+def _in_place(function):
+    """The form of an activation that overwrites its input."""
+
+    def overwrite(input, *args, **kwargs):
+        return function(input, *args, **kwargs, inplace=True)
+
+    overwrite.__name__ = overwrite.__qualname__ = f"{function.__name__}_"
+    overwrite.__doc__ = f"`{function.__name__}` in place."
+    return overwrite
+
+
+relu_, elu_, selu_, celu_, leaky_relu_, hardtanh_, threshold_ = map(
+    _in_place,
+    (
+        _table.relu,
+        _table.elu,
+        _table.selu,
+        _table.celu,
+        _table.leaky_relu,
+        _table.hardtanh,
+        _table.threshold,
+    ),
+)
 
 
 def glu(input, dim=-1):

@@ -1,0 +1,8 @@
+"""Attention."""
+from ops.schema import composite
+
+composite("scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, "
+          "is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False)",
+          names=("nn.functional.scaled_dot_product_attention",),
+          doc="softmax(query @ key.T * scale + mask) @ value; query (..., L, E), key (..., S, E), value (..., S, Ev). "
+              "A bool mask is True where attention goes; queries that may attend nowhere get zeros.")

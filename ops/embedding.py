@@ -1,0 +1,26 @@
+"""Tables of vectors."""
+from ops.schema import composite, kernel
+
+_OPTIONS = "padding_idx: int = -1, scale_grad_by_freq: bool = False"
+kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)", names=("torch.embedding",),
+       doc="The rows of weight that indices name.",
+       grad={"weight": "embedding_gradient(grad, indices, sizes(weight), padding_idx, scale_grad_by_freq)"})
+kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: int, scale_grad_by_freq: bool)", names=(),
+       doc="Adds each gradient to the row that its index names.",
+       grad={"grad_output": "embedding_second(grad, indices, padding_idx, scale_grad_by_freq)"})
+composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float)", names=("torch.embedding_renorm_",),
+          doc="Scales the rows that indices name down to max_norm where their norm is larger.")
+composite("functional_embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, "
+          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False)", names=("nn.functional.embedding",),
+          doc="The rows of weight that input names; the row padding_idx gets no gradient.")
+
+kernel("embedding_bag_kernel(weight: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: Tensor | None, padding_idx: int, "
+       "scale_grad_by_freq: bool) -> tuple[out, places]", names=("torch._embedding_bag_of",),
+       doc="Sum, mean or largest elements of each bag of rows, and the rows that the largest came from.",
+       grad={"weight": "embedding_bag_gradient(grad, indices, offsets, mode, weights, padding_idx, scale_grad_by_freq, places, sizes(weight))",
+             "weights": "embedding_bag_weights_gradient(grad, weight, indices, offsets, padding_idx)"})
+_WHY = "bags of embeddings are differentiable once"
+kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: Tensor | None, padding_idx: int, "
+       "scale_grad_by_freq: bool, places: Tensor, size: list[int])", names=(), doc="Spreads each bag's gradient over its rows.", grad=_WHY)
+kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, padding_idx: int)", names=(),
+       doc="Products of each bag's gradient and its rows.", grad=_WHY)

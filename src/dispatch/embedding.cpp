@@ -1,0 +1,123 @@
+// Tables of vectors.
+#include "kernels/embedding.h"
+
+#include "dispatch/generated.h"
+
+namespace rl {
+namespace impl {
+namespace {
+
+void check_indices(const Tensor& indices, const char* op) {
+  check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, op,
+        ": Expected tensor for argument indices to have one of the following scalar types: Long, Int; but got ", indices.dtype());
+}
+
+kernels::Bag bag_of(const std::string& mode) {
+  return mode == "sum" ? kernels::Bag::Sum : mode == "mean" ? kernels::Bag::Mean : kernels::Bag::Max;
+}
+
+// A view that may be absent.
+struct OptionalView {
+  explicit OptionalView(const Tensor& t) {
+    if (t.defined() && t.numel()) view = t.view();
+    present = t.defined();
+  }
+  const View* get() const { return present ? &view : nullptr; }
+  View view;
+  bool present;
+};
+
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
+  check(weight.dim() == 2, "embedding: 'weight' must be 2-D, got shape ", weight.sizes());
+  check_indices(indices, "embedding");
+  Dims sizes = indices.sizes();
+  sizes.push_back(weight.sizes()[1]);
+  Tensor out = rl::empty(sizes, options(weight));
+  if (!out.is_meta()) kernels::embedding(weight.view(), indices.view(), out.view());
+  return out;
+}
+
+Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx, bool scale_grad_by_freq) {
+  Tensor out = rl::empty(size, options(grad));
+  if (!out.is_meta()) kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq, out.view());
+  return out;
+}
+
+std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const std::string& mode,
+                                           const Tensor& weights, int64_t padding_idx, bool) {
+  check_indices(indices, "embedding_bag");
+  check_indices(offsets, "embedding_bag");
+  check(!weights.defined() || weights.dtype() == weight.dtype(), "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
+        weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
+  bool largest = mode == "max";
+  Dims sizes{offsets.numel(), weight.sizes()[1]};
+  Tensor out = rl::empty(sizes, options(weight)), places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
+  OptionalView factor(weights), origin(places);
+  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, out.view(),
+                         largest ? origin.get() : nullptr);
+  return {out, places};
+}
+
+Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
+                              int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
+  Tensor out = rl::empty(size, options(grad));
+  OptionalView factor(weights), origin(places);
+  kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, scale_grad_by_freq,
+                                  mode == "max" ? origin.get() : nullptr, out.view());
+  return out;
+}
+
+Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                                      int64_t padding_idx) {
+  Tensor out = rl::empty(indices.sizes(), options(grad));
+  kernels::embedding_bag_sample_weights_backward(grad.view(), weight.view(), indices.view(), offsets.view(), padding_idx, out.view());
+  return out;
+}
+
+}  // namespace impl
+
+namespace ops {
+
+Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_norm, double norm_type) {
+  check(input.dim() == 2, "embedding_renorm_: expected a 2-D table, got shape ", input.sizes());
+  check_in_place(input, "embedding_renorm_");
+  kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
+  bump_version(input, "embedding_renorm_");
+  return input;
+}
+
+Tensor functional_embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx, std::optional<double> max_norm,
+                            double norm_type, bool scale_grad_by_freq, bool sparse) {
+  int64_t padding = padding_idx.value_or(-1);
+  if (padding_idx) {
+    int64_t rows = weight.size(0);
+    check(padding >= -rows && padding < rows, "embedding: padding_idx must be within num_embeddings: ", padding, " is not one of ", rows,
+          " rows");
+    if (padding < 0) padding += rows;
+  }
+  if (max_norm) {
+    NoGradGuard guard;
+    embedding_renorm_(weight, input, *max_norm, norm_type);
+  }
+  return embedding(weight, input, padding, scale_grad_by_freq, sparse);
+}
+
+}  // namespace ops
+
+namespace grad {
+
+using namespace ops;
+
+Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq) {
+  Tensor rows = embedding(grad, indices);
+  if (scale_grad_by_freq) {
+    Tensor flat = to(reshape(indices, Dims{-1}), DType::Int64);
+    rows = rows / unsqueeze(reshape(index_select(bincount(flat), 0, flat), indices.sizes()), -1);
+  }
+  return padding_idx < 0 ? rows : masked_fill(rows, unsqueeze(eq(indices, wrap_number(Scalar(padding_idx))), -1), Scalar(0));
+}
+
+}  // namespace grad
+}  // namespace rl

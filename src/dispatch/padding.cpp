@@ -1,0 +1,139 @@
+// Elements around an image, and images as columns of blocks.
+#include "dispatch/generated.h"
+#include "kernels/unfold.h"
+
+namespace rl {
+namespace impl {
+namespace {
+
+kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+  kernels::WindowGeometry g;
+  for (int d = 0; d < 2; ++d) {
+    g.kernel[d] = kernel[d];
+    g.dilation[d] = dilation[d];
+    g.padding[d] = padding[d];
+    g.stride[d] = stride[d];
+  }
+  return g;
+}
+
+void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+  for (int d = 0; d < 2; ++d) {
+    check(kernel[d] > 0, op, ": kernel size should be greater than zero, but got ", kernel);
+    check(dilation[d] > 0, op, ": dilation should be greater than zero, but got ", dilation);
+    check(padding[d] >= 0, op, ": padding should be non-negative, but got ", padding);
+    check(stride[d] > 0, op, ": stride should be greater than zero, but got ", stride);
+  }
+}
+
+}  // namespace
+
+Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+  kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
+  int64_t blocks = 1, area = 1;
+  for (int d = 0; d < 2; ++d) {
+    g.count[d] = kernels::window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
+    check(g.count[d] > 0, "unfold: Given input with spatial size ", input.sizes(), ", kernel_size=", kernel, ", dilation=", dilation,
+          ", padding=", padding, ", the array of sliding blocks must have at least one block in each dim");
+    blocks *= g.count[d];
+    area *= kernel[d];
+  }
+  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] * area, blocks}, options(input));
+  if (!out.is_meta()) kernels::unfold(input.view(), out.view(), g);
+  return out;
+}
+
+Tensor fold_kernel(const Tensor& input, const Dims& output_size, const Dims& kernel, const Dims& dilation, const Dims& padding,
+                   const Dims& stride) {
+  kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
+  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] / (kernel[0] * kernel[1]), output_size[0], output_size[1]}, options(input));
+  if (!out.is_meta()) kernels::fold(input.view(), out.view(), g);
+  return out;
+}
+
+}  // namespace impl
+
+namespace ops {
+
+namespace {
+
+// Which element of a dim of `size` stands at each place after padding.
+Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int64_t after, Device device) {
+  Tensor index = rl::empty(Dims{size + before + after}, {DType::Int64, Device{}});
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    int64_t at = i - before;
+    if (mode == "replicate") at = std::min(std::max<int64_t>(at, 0), size - 1);
+    else if (mode == "circular") at = (at % size + size) % size;
+    else at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
+    index.data<int64_t>()[i] = at;
+  }
+  return to(index, device);
+}
+
+void check_padded(const Tensor& input, const std::string& mode, const Dims& pad) {
+  int64_t ndim = input.dim(), dims = pad.size() / 2;
+  check_implemented(mode == "reflect" || mode == "replicate" || mode == "circular", "pad: Unrecognised padding mode ", mode);
+  bool fits = dims >= 1 && dims <= 3 && (ndim == dims + 1 || ndim == dims + 2);
+  check_implemented(fits, "pad: Padding size ", pad.size(), " is not supported for ", ndim,
+                    "D input tensor: non-constant padding takes 2 values for 2D or 3D input, 4 for 3D or 4D, 6 for 4D or 5D");
+  for (int64_t d = 1; d < ndim; ++d)
+    check(input.sizes()[d] > 0 || (ndim == dims + 2 && d == 0), "pad: expected ", ndim,
+          "D input with non-zero sizes but for the batch, got shape ", input.sizes());
+  for (int64_t i = 0; i < dims; ++i) {
+    int64_t size = input.sizes()[ndim - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
+    check(mode != "reflect" || (before < size && after < size),
+          "pad: Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
+          ") at dimension ", ndim - 1 - i, " of input ", input.sizes());
+    check(mode != "circular" || (before <= size && after <= size), "pad: Padding value causes wrapping around more than once.");
+    check(size + before + after > (mode == "circular" ? -1 : 0), "pad: input ", input.sizes(), " is too small for padding ", pad);
+  }
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode, std::optional<double> value) {
+  check(pad.size() % 2 == 0, "pad: Padding length must be divisible by 2, got ", pad.size());
+  check(pad.size() <= 2 * input.dim(), "pad: Padding length should be less than or equal to two times the input dimension but got padding length ",
+        pad.size(), " and input of dimension ", input.dim());
+  if (mode == "constant") return constant_pad_nd(input, pad, Scalar(value.value_or(0)));
+  check(!value || *value == 0, "pad: Padding mode \"", mode, "\" doesn't take in value argument");
+  check_padded(input, mode, pad);
+  Tensor out = input;
+  for (int64_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t d = input.dim() - 1 - i;
+    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
+    out = index_select(out, d, padded_places(mode, input.sizes()[d], pad[2 * i], pad[2 * i + 1], input.device()));
+  }
+  return out.is_same(input) ? clone(input) : out;
+}
+
+Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dims& dilation, const Dims& padding, const Dims& stride) {
+  check_index(input.dim() >= 3, "unfold: Dimension out of range (expected 3D or 4D input, but got shape ", input.sizes(), ")");
+  bool batched = input.dim() == 4;
+  check(input.dim() <= 4, "unfold: Expected 3D or 4D (batch mode) tensor, but got shape ", input.sizes());
+  impl::check_blocks("unfold", kernel_size, dilation, padding, stride);
+  for (int64_t d = batched ? 1 : 0; d < input.dim(); ++d)
+    check(input.sizes()[d] > 0, "unfold: Expected 3D or 4D (batch mode) tensor with non-zero dimensions for input, but got: ", input.sizes());
+  Tensor columns = unfold_kernel(batched ? input : unsqueeze(input, 0), kernel_size, dilation, padding, stride);
+  return batched ? columns : squeeze(columns, Dims{0});
+}
+
+Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_size, const Dims& dilation, const Dims& padding,
+            const Dims& stride) {
+  impl::check_blocks("fold", kernel_size, dilation, padding, stride);
+  bool batched = input.dim() == 3;
+  check(batched || input.dim() == 2, "fold: Expected 2D or 3D (batch mode) tensor for input, but got: ", input.sizes());
+  Tensor columns = batched ? input : unsqueeze(input, 0);
+  check(columns.sizes()[1] > 0 && columns.sizes()[2] > 0, "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
+  int64_t area = kernel_size[0] * kernel_size[1], blocks = 1;
+  check(columns.sizes()[1] % area == 0, "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
+        columns.sizes()[1], " and kernel_size=", kernel_size);
+  for (int d = 0; d < 2; ++d) blocks *= kernels::window_count(output_size[d], kernel_size[d], stride[d], padding[d], dilation[d]);
+  check(blocks > 0 && columns.sizes()[2] == blocks, "fold: Given output_size=", output_size, ", kernel_size=", kernel_size, ", dilation=",
+        dilation, ", padding=", padding, ", stride=", stride, ", expected ", blocks, " sliding blocks, but got input of shape ", input.sizes());
+  Tensor image = fold_kernel(columns, output_size, kernel_size, dilation, padding, stride);
+  return batched ? image : squeeze(image, Dims{0});
+}
+
+}  // namespace ops
+}  // namespace rl

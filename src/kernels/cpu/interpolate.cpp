@@ -1,0 +1,165 @@
+// Resampling one dim after another: each output element is a weighted sum of a few input elements of
+// its line, and the same table of weights, read the other way, gives the gradient.
+#include "kernels/interpolate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/parallel.h"
+#include "kernels/copy.h"
+
+namespace rl::kernels {
+namespace {
+
+// Output o of a line takes weight[o * width + k] of input place[o * width + k], k < width.
+template <class C> struct Taps {
+  int64_t in = 0, out = 0, width = 1;
+  std::vector<int64_t> place;
+  std::vector<C> weight;
+
+  Taps(int64_t in, int64_t out, int64_t width) : in(in), out(out), width(width) {
+    place.assign(static_cast<size_t>(out * width), 0);
+    weight.assign(static_cast<size_t>(out * width), C(0));
+  }
+  void set(int64_t o, int64_t k, int64_t at, C w) {
+    place[static_cast<size_t>(o * width + k)] = std::min(std::max<int64_t>(at, 0), in - 1);
+    weight[static_cast<size_t>(o * width + k)] = w;
+  }
+};
+
+// Keys' cubic kernel of sharpness a, at distance x.
+template <class C> C cubic(C x, C a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : C(0);
+}
+
+template <class C> Taps<C> nearest_taps(int64_t in, int64_t out, bool exact, double factor) {
+  Taps<C> taps(in, out, 1);
+  // Single precision whatever the dtype: it decides which of two neighbours is nearest.
+  float step = factor > 0 ? static_cast<float>(1 / factor) : static_cast<float>(in) / static_cast<float>(out);
+  for (int64_t o = 0; o < out; ++o)
+    taps.set(o, 0, static_cast<int64_t>(std::floor((static_cast<float>(o) + (exact ? 0.5f : 0.0f)) * step)), C(1));
+  return taps;
+}
+
+template <class C> C step_of(int64_t in, int64_t out, const ResampleGeometry& g, int dim) {
+  if (g.align_corners) return out > 1 ? static_cast<C>(in - 1) / static_cast<C>(out - 1) : C(0);
+  return g.scales[dim] > 0 ? static_cast<C>(1 / g.scales[dim]) : static_cast<C>(in) / static_cast<C>(out);
+}
+
+// The filter is widened by the factor of shrinking, so that every input element counts.
+template <class C> Taps<C> antialias_taps(int64_t in, int64_t out, C step, bool is_cubic) {
+  C wide = std::max(step, C(1)), support = (is_cubic ? C(2) : C(1)) * wide;
+  Taps<C> taps(in, out, static_cast<int64_t>(std::ceil(support)) * 2 + 1);
+  for (int64_t o = 0; o < out; ++o) {
+    C centre = step * (static_cast<C>(o) + C(0.5)), total = 0;
+    int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + C(0.5)), 0);
+    int64_t count = std::min(static_cast<int64_t>(centre + support + C(0.5)), in) - first;
+    count = std::min(std::max<int64_t>(count, 0), taps.width);
+    for (int64_t k = 0; k < count; ++k) {
+      C x = (static_cast<C>(first + k) - centre + C(0.5)) / wide;
+      C w = is_cubic ? cubic(x, C(-0.5)) : std::max(1 - std::abs(x), C(0));
+      taps.set(o, k, first + k, w);
+      total += w;
+    }
+    for (int64_t k = 0; k < count && total != 0; ++k) taps.weight[static_cast<size_t>(o * taps.width + k)] /= total;
+  }
+  return taps;
+}
+
+template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeometry& g, int dim) {
+  bool is_cubic = g.mode == Interpolation::Cubic;
+  if (g.mode == Interpolation::Nearest || g.mode == Interpolation::NearestExact)
+    return nearest_taps<C>(in, out, g.mode == Interpolation::NearestExact, g.scales[dim]);
+  C step = step_of<C>(in, out, g, dim);
+  if (g.antialias) return antialias_taps(in, out, step, is_cubic);
+  Taps<C> taps(in, out, is_cubic ? 4 : 2);
+  for (int64_t o = 0; o < out; ++o) {
+    C at = g.align_corners ? step * static_cast<C>(o) : step * (static_cast<C>(o) + C(0.5)) - C(0.5);
+    if (!is_cubic) at = std::max(at, C(0));
+    int64_t first = std::min(static_cast<int64_t>(std::floor(at)), in - 1);
+    C past = std::min(std::max(at - static_cast<C>(first), C(0)), C(1));
+    if (is_cubic) {
+      for (int64_t k = 0; k < 4; ++k) taps.set(o, k, first - 1 + k, cubic(past + static_cast<C>(1 - k), C(-0.75)));
+    } else {
+      taps.set(o, 0, first, 1 - past);
+      taps.set(o, 1, first + 1, past);
+    }
+  }
+  return taps;
+}
+
+// from (outer, in, inner) -> to (outer, out, inner)
+template <class C> void resample(const Taps<C>& taps, const C* from, C* to, int64_t outer, int64_t inner) {
+  parallel_for(0, outer, std::max<int64_t>(1, default_grain / (taps.out * inner * taps.width + 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      for (int64_t o = 0; o < taps.out; ++o) {
+        C* row = to + (n * taps.out + o) * inner;
+        std::fill_n(row, inner, C(0));
+        for (int64_t k = 0; k < taps.width; ++k) {
+          const C w = taps.weight[static_cast<size_t>(o * taps.width + k)];
+          const C* source = from + (n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]) * inner;
+          for (int64_t i = 0; i < inner; ++i) row[i] += w * source[i];
+        }
+      }
+  });
+}
+
+// The transpose: from (outer, out, inner) -> to (outer, in, inner)
+template <class C> void resample_transposed(const Taps<C>& taps, const C* from, C* to, int64_t outer, int64_t inner) {
+  parallel_for(0, outer, std::max<int64_t>(1, default_grain / (taps.out * inner * taps.width + 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      std::fill_n(to + n * taps.in * inner, taps.in * inner, C(0));
+      for (int64_t o = 0; o < taps.out; ++o) {
+        const C* row = from + (n * taps.out + o) * inner;
+        for (int64_t k = 0; k < taps.width; ++k) {
+          const C w = taps.weight[static_cast<size_t>(o * taps.width + k)];
+          C* target = to + (n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]) * inner;
+          for (int64_t i = 0; i < inner; ++i) target[i] += w * row[i];
+        }
+      }
+    }
+  });
+}
+
+// Passes over the spatial dims, the last one first (or, transposed, last).
+template <class C> void run(const View& from, const View& to, const ResampleGeometry& g, bool transposed) {
+  if (from.numel == 0 || to.numel == 0) return;
+  Dims sizes(from.shape());
+  std::vector<C> now(static_cast<size_t>(from.numel));
+  Dims strides = contiguous_strides(sizes);
+  copy(from, {now.data(), sizes.data(), strides.data(), from.ndim, from.numel, dtype_of<C>});
+  int dims = static_cast<int>(from.ndim) - 2;
+  for (int pass = 0; pass < dims; ++pass) {
+    int spatial = transposed ? pass : dims - 1 - pass;
+    int64_t d = spatial + 2, in = transposed ? to.sizes[d] : from.sizes[d], out = transposed ? from.sizes[d] : to.sizes[d];
+    Taps<C> taps = make_taps<C>(in, out, g, spatial);
+    int64_t outer = product({sizes.data(), d}), inner = product({sizes.data() + d + 1, from.ndim - d - 1});
+    sizes[d] = to.sizes[d];
+    std::vector<C> next(static_cast<size_t>(outer * inner * sizes[d]));
+    (transposed ? resample_transposed<C> : resample<C>)(taps, now.data(), next.data(), outer, inner);
+    now.swap(next);
+  }
+  strides = contiguous_strides(sizes);
+  copy({now.data(), sizes.data(), strides.data(), to.ndim, to.numel, dtype_of<C>}, to);
+}
+
+void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g, bool transposed) {
+  bool nearest = g.mode == Interpolation::Nearest || g.mode == Interpolation::NearestExact;
+  check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8), op, ": not implemented for dtype ", from.dtype);
+  if (from.dtype == DType::Float64) run<double>(from, to, g, transposed);
+  else run<float>(from, to, g, transposed);
+}
+
+}  // namespace
+
+void interpolate(const View& input, const View& out, const ResampleGeometry& geometry) {
+  run_any("interpolate", input, out, geometry, false);
+}
+void interpolate_backward(const View& grad_out, const View& grad_input, const ResampleGeometry& geometry) {
+  run_any("interpolate_backward", grad_out, grad_input, geometry, true);
+}
+
+}  // namespace rl::kernels
