@@ -1,4 +1,6 @@
 // Elements around an image, and images as columns of blocks.
+#include <algorithm>
+
 #include "dispatch/generated.h"
 #include "kernels/unfold.h"
 
@@ -60,10 +62,14 @@ namespace {
 // Which element of a dim of `size` stands at each place after padding.
 Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int64_t after, Device device) {
   Tensor index = rl::empty(Dims{size + before + after}, {DType::Int64, Device{}});
+  // What negative padding cuts off is gone before anything wraps around.
+  int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
+  check(mode != "circular" || kept > 0 || index.numel() == 0, "pad: padding (", before, ", ", after, ") leaves nothing of size ", size,
+        " to wrap around");
   for (int64_t i = 0; i < index.numel(); ++i) {
     int64_t at = i - before;
     if (mode == "replicate") at = std::min(std::max<int64_t>(at, 0), size - 1);
-    else if (mode == "circular") at = (at % size + size) % size;
+    else if (mode == "circular") at = first + ((at - first) % kept + kept) % kept;
     else at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
     index.data<int64_t>()[i] = at;
   }
@@ -85,7 +91,7 @@ void check_padded(const Tensor& input, const std::string& mode, const Dims& pad)
           "pad: Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
           ") at dimension ", ndim - 1 - i, " of input ", input.sizes());
     check(mode != "circular" || (before <= size && after <= size), "pad: Padding value causes wrapping around more than once.");
-    check(size + before + after > (mode == "circular" ? -1 : 0), "pad: input ", input.sizes(), " is too small for padding ", pad);
+    check(size + before + after > 0 || (mode == "circular" && size + before + after == 0), "pad: input ", input.sizes(), " is too small for padding ", pad);
   }
 }
 
