@@ -118,6 +118,10 @@ void check_fit(const ConvProblem& p, const View& large, const View& small, const
 
 void run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
          const ConvGeometry& geometry) {
+  int64_t ndim = geometry.dims + 2;
+  check(large.ndim == ndim && small.ndim == ndim && weight.ndim == ndim, "convolution: expected ",
+        ndim, "-dimensional tensors, got sizes ", large.shape(), ", ", small.shape(), " and ",
+        weight.shape());
   auto role = [&](ConvOp writer) { return op == writer ? Operand::Out : Operand::In; };
   Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
       w(weight, role(ConvOp::Weight));
