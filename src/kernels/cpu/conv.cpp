@@ -105,13 +105,29 @@ class Operand {
   std::optional<RowMajor> copy_;
 };
 
+// The kernels read and write what a problem says exists: nothing may stick out.
+void check_fit(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  bool fits = large.sizes[0] == small.sizes[0] && weight.sizes[0] == p.filters && p.groups > 0 &&
+              weight.sizes[1] * p.groups == p.channels && p.filters % p.groups == 0;
+  for (int i = 0; i < p.dims; ++i)
+    fits = fits && (p.small[i] - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] <
+                       p.large[i] + 2 * p.padding[i];
+  check(fits, "convolution: tensors of sizes ", large.shape(), " and ", small.shape(),
+        " do not belong together with a weight of size ", weight.shape());
+}
+
 void run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
          const ConvGeometry& geometry) {
+  int64_t ndim = geometry.dims + 2;
+  check(large.ndim == ndim && small.ndim == ndim && weight.ndim == ndim, "convolution: expected ",
+        ndim, "-dimensional tensors, got sizes ", large.shape(), ", ", small.shape(), " and ",
+        weight.shape());
   auto role = [&](ConvOp writer) { return op == writer ? Operand::Out : Operand::In; };
   Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
       w(weight, role(ConvOp::Weight));
   View lv = l.view(), sv = s.view(), wv = w.view();
   ConvProblem problem(large, small, weight, geometry);
+  check_fit(problem, large, small, weight);
   std::optional<RowMajor> bias_copy;
   if (bias) {
     if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), lv.dtype);

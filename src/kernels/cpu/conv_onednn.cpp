@@ -221,20 +221,27 @@ void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
   if (op == ConvOp::Gather) small.write_back();
 }
 
+double operation_count(const ConvProblem& p) {
+  double n =
+      2 * static_cast<double>(p.batch * p.filters) * static_cast<double>(p.channels / p.groups);
+  for (int i = 0; i < p.dims; ++i)
+    n *= static_cast<double>(p.small[i]) * static_cast<double>(p.kernel[i]);
+  return n;
+}
+
 // Into how many equal parts the batch is cut. It follows from the sizes alone: the sums over the
 // batch in a weight gradient have one order, whatever the number of threads.
 int64_t chunk_count(ConvOp op, const ConvProblem& p) {
-  double positions = 1, taps = static_cast<double>(p.channels / p.groups);
-  for (int i = 0; i < p.dims; ++i) {
-    positions *= static_cast<double>(p.small[i]);
-    taps *= static_cast<double>(p.kernel[i]);
-  }
-  double batch = static_cast<double>(p.batch);
-  double operations = 2 * batch * positions * taps * static_cast<double>(p.filters);
+  double operations = operation_count(p), batch = static_cast<double>(p.batch), positions = 1;
+  for (int i = 0; i < p.dims; ++i) positions *= static_cast<double>(p.small[i]);
   double wanted = std::min({operations / 1e7, batch, 16.0});
   // Each chunk of a weight gradient is a whole weight to add up: it must be worth that.
   if (op == ConvOp::Weight) wanted = std::min({wanted, batch * positions / 512, 8.0});
-  int64_t count = std::max<int64_t>(1, static_cast<int64_t>(wanted));
+  int64_t count = std::max<int64_t>(1, static_cast<int64_t>(wanted)), most = p.batch;
+  if (op == ConvOp::Weight || operations / batch < 1e6) most = count;
+  // The parts are equal: a number that divides the batch, above the wanted one if it must be.
+  for (int64_t more = count; more <= most; ++more)
+    if (p.batch % more == 0) return more;
   while (p.batch % count) --count;
   return count;
 }
@@ -351,8 +358,10 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
             weight.data,
             bias};
   task.layouts.problem.batch /= task.chunks;
-  // A single chunk leaves the threads to oneDNN, where each output element is one thread's work.
-  if (task.chunks == 1 && op != ConvOp::Weight && !in_parallel_region())
+  // One large image leaves the threads to oneDNN, where each output is one thread's work. Not so in
+  // the other operations and in 3-D: their sums would depend on the number of threads.
+  if (op == ConvOp::Gather && task.chunks == 1 && problem.dims < 3 &&
+      operation_count(problem) > 2e7 && !in_parallel_region())
     task.layouts.threads = num_threads();
   {
     LibraryThreads threads(task.threads());
