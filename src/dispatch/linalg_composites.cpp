@@ -244,7 +244,7 @@ constexpr double pade_13_bound = 5.371920351148152;
 
 Tensor pade_exp(const Tensor& a) {
   auto c = [](int i) { return Scalar(pade_13[i] / pade_13[0]); };
-  Tensor one = identity_like(a, a.size(-1)), a2 = matmul(a, a), a4 = matmul(a2, a2), a6 = matmul(a4, a2);
+  Tensor one = identity_like(a, a.size(-1), a.size(-1)), a2 = matmul(a, a), a4 = matmul(a2, a2), a6 = matmul(a4, a2);
   Tensor odd = matmul(a, matmul(a6, a6 * c(13) + a4 * c(11) + a2 * c(9)) + a6 * c(7) + a4 * c(5) + a2 * c(3) + one * c(1));
   Tensor even = matmul(a6, a6 * c(12) + a4 * c(10) + a2 * c(8)) + a6 * c(6) + a4 * c(4) + a2 * c(2) + one;
   return linalg_solve_kernel(even - odd, even + odd, true)[0];
