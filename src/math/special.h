@@ -197,10 +197,6 @@ template <class T> RL_INLINE T polygamma(int64_t n, T x) {
 template <class T> RL_INLINE T entr(T x) {
   return x > T(0) ? -x * log(x) : x == T(0) ? T(0) : isnan(x) ? x : -infinity<T>;
 }
-// x log1p(y), with 0 at x = 0 unless y is NaN.
-template <class T> RL_INLINE T xlog1py(T x, T y) {
-  return isnan(y) ? y : x == T(0) ? T(0) : x * log1p(y);
-}
 #undef RL_THROUGH_DOUBLE
 
 }  // namespace rl::math
