@@ -3,6 +3,7 @@
 `--stubs DIR` writes the type stubs of its Python functions.
 """
 import argparse
+import functools
 import importlib
 import pathlib
 import sys
@@ -20,6 +21,7 @@ def table_names():
     return sorted(p.stem for p in (ROOT / "ops").glob("*.py") if p.stem not in ("__init__", "schema"))
 
 
+@functools.cache  # the rows are made when their files are imported, which is once
 def read_tables():
     tables = {}
     for name in table_names():
