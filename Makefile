@@ -19,7 +19,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test test-torch bench bench-full lint format sanitize wheel docs loc clean
+.PHONY: help quickstart build test test-torch bench bench-full lint format sanitize wheel docs stubs loc clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
 	@echo 'make docs         build/docs/: a page per public module'
+	@echo 'make stubs        tests/golden/*.pyi anew, after a row changed its signature'
 	@echo 'make loc          hand-written lines by area'
 	@echo 'For a quick build: make build CMAKE_ARGS=-DRUSHLIGHT_ISA_ONLY=avx2'
 
@@ -101,6 +102,10 @@ wheel: $(VENV)/ready
 
 docs: build
 	$(IN_PLACE) $(PY) docs/build.py build/docs
+
+# The Python surface of the op table, kept for review.
+stubs:
+	$(PYTHON) -m gen --stubs tests/golden
 
 loc:
 	@$(PYTHON) tools/count_lines.py

@@ -1,11 +1,15 @@
-"""Writes the C++ of the op table: `python -m gen --out DIR`, or `--list` for the names of the outputs."""
+"""Writes the C++ of the op table: `python -m gen --out DIR`, or `--list` for the names of the outputs.
+
+`--stubs DIR` writes the type stubs of its Python functions.
+"""
 import argparse
+import functools
 import importlib
 import pathlib
 import sys
 from collections import defaultdict
 
-from gen import bindings, cxx, loops
+from gen import bindings, cxx, loops, stubs
 from gen.row import Op
 from gen.signature import TableError
 from ops import schema
@@ -17,6 +21,7 @@ def table_names():
     return sorted(p.stem for p in (ROOT / "ops").glob("*.py") if p.stem not in ("__init__", "schema"))
 
 
+@functools.cache  # the rows are made when their files are imported, which is once
 def read_tables():
     tables = {}
     for name in table_names():
@@ -33,6 +38,15 @@ def outputs():
     return names
 
 
+def write_each(folder, texts):
+    """Writes the texts that changed, so that little is built again."""
+    for name, text in texts.items():
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
 def write(folder):
     tables = read_tables()
     signatures = defaultdict(list)
@@ -46,16 +60,13 @@ def write(folder):
         texts[f"kernels/loops_{name}.isa.cpp"] = loops.write_isa(name, ops)
         texts[f"kernels/loops_{name}.cpp"] = loops.write_others(name, ops)
         texts[f"bind_{name}.cpp"] = bindings.write_bindings(name, tables)
-    for name, text in texts.items():
-        path = pathlib.Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+    write_each(folder, texts)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="gen", description=__doc__)
     parser.add_argument("--out", metavar="DIR")
+    parser.add_argument("--stubs", metavar="DIR")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     try:
@@ -63,6 +74,8 @@ def main():
             print("\n".join(outputs()))
         if options.out:
             write(options.out)
+        if options.stubs:
+            write_each(options.stubs, stubs.write_stubs(read_tables()))
     except TableError as error:
         sys.exit(f"error: {error}")
 

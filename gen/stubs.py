@@ -6,23 +6,26 @@ Python and carries its own signatures.
 from collections import defaultdict
 
 _TYPES = {"Scalar": "Number", "list[Tensor]": "Sequence[Tensor]", "list[Tensor | None]": "Sequence[Tensor | None]",
-          "list[int]": "Sequence[int]", "list[float]": "Sequence[float]", "Tensor | Number": "Tensor | Number",
-          "dtype": "dtype", "device": "device | str | int", "layout": "layout", "memory_format": "memory_format"}
-_RESULTS = {"list[Tensor]": "tuple[Tensor, ...]", "Scalar": "Number"}
+          "list[int]": "Sequence[_int]", "list[float]": "Sequence[_float]", "Tensor | Number": "Tensor | Number",
+          "dtype": "_dtype", "device": "_device | str | _int", "layout": "_layout", "memory_format": "_memory_format",
+          "int": "_int", "float": "_float", "bool": "_bool"}
+_RESULTS = {"list[Tensor]": "tuple[Tensor, ...]", "Scalar": "Number", "int": "_int", "float": "_float", "bool": "_bool"}
 _HEADER = '''"""Made by gen/stubs.py from the op table: run `make stubs` after changing a row."""
+from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from typing import overload
 
-from rushlight import Generator, Tensor, device, dtype, layout, memory_format
+from rushlight import Generator, Tensor
+from rushlight import device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
 
-Number = bool | int | float | complex
+Number = _bool | _int | _float | complex  # functions named bool, int and float hide the types
 '''
 
 
 def _type_of(p):
     text = _TYPES.get(p.type, p.type)
     if p.type == "list[int]" and p.length > 0:
-        text = "int | " + text
+        text = "_int | " + text
     if p.optional or p.default == "None":
         text += " | None"
     return text

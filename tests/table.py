@@ -192,7 +192,7 @@ def of_library(library, value):
 def function(library, name):
     """The function that `name`, as rows have it, stands for; methods take their tensor first."""
     module, _, bare = name.rpartition(".")
-    if bare.startswith("_") and library is rushlight:  # for the Python layer alone
+    if bare.startswith("_") and module != "Tensor" and library is rushlight:  # for the Python layer alone
         return rushlight._C._functions[module.removeprefix("torch")][bare]
     if module == "Tensor":
         return getattr(library.Tensor, bare)

@@ -87,7 +87,7 @@ def in_numpy_too(op, number):
     return set(named) <= {"dim", "keepdim"} and (not named or op.table in ("reduction", "statistics"))
 
 
-NO_COMPLEX_REFERENCE = {"logaddexp", "logaddexp2"}
+NO_COMPLEX_REFERENCE = {"logaddexp", "logaddexp2", "sigmoid"}  # NumPy and SciPy have it for real numbers
 REFERENCE_CASES = [
     pytest.param(op, number, dtype, id=f"{op.full_name}-{number}-{dtype}")
     for op in WITH_REFERENCE
@@ -95,6 +95,7 @@ REFERENCE_CASES = [
     if of_one_dtype(op, number) and in_numpy_too(op, number)
     for dtype in DTYPES
     if takes(op, dtype) and not (dtype in COMPLEX and op.full_name in NO_COMPLEX_REFERENCE)
+    and not (dtype == "bool" and op.full_name == "sign")
 ]
 
 
@@ -248,6 +249,8 @@ def in_place_name(op):
 @pytest.mark.parametrize(("op", "number"), cases([op for op in DETERMINISTIC if op.row.out]))
 def test_out(op, number):
     call = case(op, number)
+    if not isinstance(call.args[0], (Array, list, tuple)) and op.tensor_parameters:
+        pytest.skip("torch takes no out where a number stands for the tensor")
     expected = call.run(rl)
     name = next((n for n in op.python_names if not n.startswith("Tensor.")), None)
     if name is None:
@@ -281,7 +284,8 @@ def test_all_names_mean_the_same(op, name):
 
 NEEDS_VALUES = {
     "nonzero", "masked_select", "repeat_interleave_tensor", "one_hot", "item", "unique", "bincount", "histc",
-    "equal", "is_nonzero", "tolist", "allclose", "resize_", "unique_dim", "unique_consecutive",
+    "equal", "is_nonzero", "tolist", "allclose", "resize_", "unique_dim", "unique_consecutive", "argwhere",
+    "nonzero_tuple", "where_condition", "narrow_tensor", "cpu",
 }  # fmt: skip
 
 
@@ -294,7 +298,5 @@ def test_meta_tensors_give_shape_and_dtype(op, number):
         pytest.skip("it takes no tensor")
     real = tensors(call.run(rl))
     meta = tensors(call.run(rl, lambda array: array.tensor(rl, "meta")))
-    if op.name in ("cpu",):
-        pytest.skip("it leaves the device")
     assert all(m.is_meta for m in meta)
     assert [(m.shape, m.dtype) for m in meta] == [(r.shape, r.dtype) for r in real]

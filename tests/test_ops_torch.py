@@ -31,11 +31,21 @@ SHARED = [op for op in PUBLIC if in_torch(op)]
 UNSET = {op.full_name for op in SHARED if op.full_name.startswith(("empty", "new_empty"))}
 
 
+# Vectors of these have a free sign or phase.
+FREE_PHASE = {"linalg_eigh", "linalg_eig", "linalg_svd", "svd"}
+# torch hands out the column-major results of LAPACK and transposed views; ours are in order.
+OTHER_STRIDES = {"argwhere", "where_condition", "bilinear"}
+
+
 def compare(actual, expected, op):
+    if op.full_name in FREE_PHASE:
+        actual, expected = ([part.abs() for part in result] for result in (actual, expected))
     if op.full_name in UNSET:
         assert (tuple(actual.shape), str(actual.dtype)[-7:]) == (tuple(expected.shape), str(expected.dtype)[-7:])
     else:
         assert_same(actual, expected)
+    if op.table == "linalg" or op.full_name in OTHER_STRIDES:
+        return
     for a, e in zip(listed(actual), listed(expected)):
         if hasattr(e, "stride"):
             assert a.stride() == e.stride()
@@ -58,14 +68,9 @@ def test_dtypes(op):
             except REFUSALS:
                 continue
             try:
-                compare_dtypes(call.run(rl), expected, op)
+                compare(call.run(rl), expected, op)
             except (AssertionError, *REFUSALS) as error:
                 raise AssertionError(f"{dtype}, {texts_of(op)[number]}: {error}") from error
-
-
-def compare_dtypes(actual, expected, op):
-    if op.full_name not in UNSET:
-        assert_same(actual, expected)
 
 
 def gradients(library, call, op):

@@ -222,7 +222,7 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
     for (int64_t k = i + 1; k < r; ++k) chosen[k] = with_replacement ? chosen[i] : chosen[k - 1] + 1;
   }
   Tensor index = rl::empty(Dims{static_cast<int64_t>(places.size())}, {DType::Int64, input.device()});
-  std::copy(places.begin(), places.end(), index.data<int64_t>());
+  if (!index.is_meta()) std::copy(places.begin(), places.end(), index.data<int64_t>());
   return reshape(index_select(input, 0, index), Dims{index.numel() / r, r});
 }
 

@@ -1,0 +1,102 @@
+"""Properties that hold for any input: overlap, indexing, broadcasting, promotion."""
+
+import numpy as np
+import pytest
+import rushlight as rl
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+def numbers(shape):
+    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
+
+
+@given(st.integers(2, 40), st.integers(0, 5), st.integers(0, 5), st.sampled_from(["add_", "mul_", "sub_", "copy_"]))
+def test_overlapping_in_place_ops_equal_the_out_of_place_result(size, to, of, name):
+    x = rl.arange(1.0, size + 6)
+    target, source = x[to : to + size], x[of : of + size]
+    expected = source.clone() if name == "copy_" else getattr(target, name[:-1])(source)
+    getattr(target, name)(source)
+    assert target.tolist() == expected.tolist()
+
+
+@given(st.integers(1, 30))
+def test_reversed_and_transposed_overlap(size):
+    x = rl.arange(float(size * size)).view(size, size)
+    expected = x + x.t()
+    x.add_(x.t())
+    assert x.tolist() == expected.tolist()
+
+
+@given(SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), hnp.basic_indices(shape, allow_newaxis=True))))
+def test_basic_indexing(case):
+    shape, index = case
+    if any(isinstance(i, slice) and (i.step or 1) < 0 for i in (index if isinstance(index, tuple) else (index,))):
+        return  # torch has no negative steps
+    values = numbers(shape)
+    x = rl.from_numpy(values.copy())
+    np.testing.assert_array_equal(x[index].numpy(), values[index])
+    x[index] = -1.0
+    values[index] = -1.0
+    np.testing.assert_array_equal(x.numpy(), values)
+
+
+@given(SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), hnp.integer_array_indices(shape))))
+def test_advanced_indexing(case):
+    shape, index = case
+    values = numbers(shape)
+    x = rl.from_numpy(values.copy())
+    places = tuple(rl.from_numpy(np.ascontiguousarray(i)) for i in index)
+    np.testing.assert_array_equal(x[places].numpy(), values[index])
+    x[places] = 5.0
+    values[index] = 5.0
+    np.testing.assert_array_equal(x.numpy(), values)
+
+
+@given(SHAPES.flatmap(lambda shape: hnp.arrays(bool, shape)))
+def test_masks(mask):
+    values = numbers(mask.shape)
+    x, m = rl.from_numpy(values.copy()), rl.from_numpy(mask)
+    np.testing.assert_array_equal(x[m].numpy(), values[mask])
+    x[m] = 0
+    values[mask] = 0
+    np.testing.assert_array_equal(x.numpy(), values)
+
+
+@given(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=3))
+def test_broadcasting(shapes):
+    a, b = (numbers(shape) for shape in shapes.input_shapes)
+    result = rl.from_numpy(np.array(a)) * rl.from_numpy(np.array(b))
+    assert tuple(result.shape) == shapes.result_shape
+    np.testing.assert_array_equal(result.numpy(), a * b)
+
+
+@given(SHAPES, SHAPES)
+def test_broadcasting_refuses_what_numpy_refuses(first, second):
+    try:
+        expected = np.broadcast_shapes(first, second)
+    except ValueError:
+        with pytest.raises(RuntimeError):
+            rl.zeros(first) + rl.zeros(second)
+    else:
+        assert tuple((rl.zeros(first) + rl.zeros(second)).shape) == expected
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+def test_promotion_is_that_of_torch(first, second):
+    torch = pytest.importorskip("torch")
+
+    def results(library):
+        a, b = (library.ones(2, dtype=getattr(library, name)) for name in (first, second))
+        return [str(r.dtype) for r in (a + b, a + b[0], a[0] + b, a * 2, a * 2.5, a * 2j, a + True)]
+
+    ours = [name.replace("rushlight.", "torch.") for name in results(rl)]
+    for actual, expected in zip(ours, results(torch)):
+        assert actual == expected or expected == "torch.complex32"  # which there is none of here
