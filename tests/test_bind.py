@@ -557,3 +557,14 @@ def test_errors_name_the_users_line():
         RuntimeError, match=r"saved by exp \(line \d+ of .*test_bind.py.*changed by add_"
     ):
         y.sum().backward()
+
+
+def test_memory_that_others_look_at_does_not_move():
+    x = rl.zeros(2)
+    view = x[:]
+    with pytest.raises(RuntimeError, match="share"):
+        x.resize_(100_000)
+    with pytest.raises(RuntimeError, match="overflow"):
+        x.resize_(2**40, 2**40)
+    del view
+    assert x.resize_(100_000).shape == (100_000,)

@@ -293,10 +293,23 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
 Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat> format) {
   check(!records(input), "resize_: cannot resize variables that require grad");
   Dims strides = strides_for(size, format, "resize_");
-  for (int64_t d : size) check(d >= 0, "resize_: negative size in ", size);
   TensorImpl* impl = input.impl();
-  int64_t needed = (product(size) + impl->offset) * itemsize(impl->dtype);
-  if (needed > impl->storage->nbytes) impl->storage->resize(needed);
+  int64_t needed = impl->offset;
+  int64_t elements = 1;
+  bool overflow = false;
+  for (int64_t d : size) {
+    check(d >= 0, "resize_: negative size in ", size);
+    overflow = overflow || __builtin_mul_overflow(elements, d, &elements);
+  }
+  overflow = overflow || __builtin_add_overflow(needed, elements, &needed) ||
+             __builtin_mul_overflow(needed, itemsize(impl->dtype), &needed);
+  check(!overflow, "resize_: Storage size calculation overflowed with sizes=", size);
+  if (elements && needed > impl->storage->nbytes) {
+    // Other tensors on this storage remember where its bytes are.
+    check(impl->storage->refs.load() == 1,
+          "resize_: cannot move memory that other tensors share; resize a clone()");
+    impl->storage->resize(needed);
+  }
   impl->sizes = size;
   impl->strides = strides;
   impl->refresh();
