@@ -263,7 +263,8 @@ def derived_samples(op):
 
 def texts_of(op):
     """The samples of a row; a sentence that says why, if it cannot be called here."""
-    return op.row.samples or SAMPLES.get(op.full_name) or derived_samples(op)
+    header = op.row.signature.partition("(")[0]  # scatter__reduce is not scatter_reduce
+    return op.row.samples or SAMPLES.get(header) or SAMPLES.get(op.full_name) or derived_samples(op)
 
 
 def plain_dtype(op):

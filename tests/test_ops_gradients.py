@@ -7,6 +7,8 @@ from table import COMPLEX, PUBLIC, ROWS, case, cases, is_random, listed, texts_o
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+NO_GRADIENT = {"resize_"}  # refuses tensors in a graph
+FIRST_ALONE = {"linalg_lstsq_kernel"}  # rank and singular values come without a gradient
 # The gradient of a random row is zero by definition, whatever it draws; dropout's is not.
 DIFFERENTIABLE = [
     op
@@ -14,8 +16,6 @@ DIFFERENTIABLE = [
     if op.no_gradient is None and op.row.result != "bool" and op.full_name not in NO_GRADIENT
     and (not is_random(op) or "dropout" in op.name)
 ]
-NO_GRADIENT = {"resize_"}  # refuses tensors in a graph
-FIRST_ALONE = {"linalg_lstsq_kernel"}  # rank and singular values come without a gradient
 # Vectors have a free sign or phase, so only what does not depend on it has a gradient.
 FREE_PHASE = {"linalg_eigh", "linalg_eig", "linalg_svd", "svd"}
 READS_A_TRIANGLE = {"cholesky_solve", "cholesky_inverse", "linalg_solve_triangular", "triangular_solve", "linalg_lu_solve", "lu_solve",

@@ -1,5 +1,7 @@
 #include "dispatch/elementwise.h"
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "kernels/copy.h"
@@ -117,7 +119,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   if (!out.defined()) {
     bool equal = true;
     for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
-    out = equal && inputs[0]->is_contiguous() && !inputs[0]->is_meta() && (count == 1 || !inputs[1]->is_meta())
+    out = equal && inputs[0]->is_contiguous() && std::none_of(inputs, inputs + count, [](const Tensor* t) { return t->is_meta(); })
               ? empty(inputs[0]->sizes(), {returned, inputs[0]->device()})
               : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count), returned, inputs, count);
   } else {

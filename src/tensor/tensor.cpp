@@ -300,12 +300,14 @@ void Promotion::add(const Scalar& s) {
 }
 
 DType Promotion::result() const {
-  // A lower rank only counts where its category is higher.
+  // A lower rank only counts where its category is higher, and makes floats complex at their own precision.
   int current = -1;
   for (int rank = 2; rank >= 0; --rank) {
     if (ranks_[rank] < 0) continue;
     DType t = static_cast<DType>(ranks_[rank]);
     if (current < 0) current = ranks_[rank];
+    else if (is_floating(static_cast<DType>(current)) && is_complex(t))
+      current = static_cast<int>(to_complex(static_cast<DType>(current)));
     else if (category(t) > category(static_cast<DType>(current)))
       current = static_cast<int>(promote(static_cast<DType>(current), t));
   }
