@@ -42,7 +42,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   View bias_view;
   IntSpan bias_sizes;
   if (bias.defined()) {
-    bias_view = bias.view();
+    if (!bias.is_meta()) bias_view = bias.view();
     bias_sizes = bias.sizes();
   }
   Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);

@@ -10,7 +10,7 @@ namespace {
 class Maybe {
  public:
   explicit Maybe(const Tensor& t) {
-    if (t.defined()) {
+    if (t.defined() && !t.is_meta()) {
       view_ = t.view();
       given_ = true;
     }
