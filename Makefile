@@ -19,7 +19,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test test-torch bench bench-full lint format sanitize wheel docs stubs loc clean
+.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize wheel docs stubs loc clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
+	@echo 'make fuzz         bad input for every op: long, and not complete yet'
 	@echo 'make bench        time and memory beside torch and NumPy; bench-full takes longer'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
@@ -62,6 +63,9 @@ test: build
 	$(IN_PLACE) $(PY) -m pytest $(ARGS)
 	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(ARGS) || test $$? = 5
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
+
+fuzz: build
+	$(IN_PLACE) $(PY) -m pytest --fuzz tests/test_ops_bad_input.py $(ARGS)
 
 test-torch: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)

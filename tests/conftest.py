@@ -23,11 +23,13 @@ hypothesis.settings.load_profile("rushlight")
 
 
 def pytest_addoption(parser):
+    parser.addoption("--fuzz", action="store_true", help="run the tests marked `fuzz` too")
     parser.addoption("--isa", choices=list(CPU_FLAG), help="run the kernel tests on this one")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "kernels: repeated on each instruction set of the CPU")
+    config.addinivalue_line("markers", "fuzz: bad input for every row; takes long, see make fuzz")
     config.addinivalue_line("markers", "torch: compares with torch; left out where there is none")
     config.addinivalue_line("markers", "keeps_tensors(why): leaves tensors alive, on purpose")
     isa = config.getoption("--isa")
@@ -58,6 +60,8 @@ def pytest_collection_modifyitems(config, items):
 
     def wanted(item):
         if config.getoption("--isa") and not item.get_closest_marker("kernels"):
+            return False
+        if item.get_closest_marker("fuzz") and not config.getoption("--fuzz"):
             return False
         return HAVE_TORCH or not item.get_closest_marker("torch")
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from table import PUBLIC, Array, DType, case, function, tree_map
 
+pytestmark = pytest.mark.fuzz
+
 HANG = 60  # seconds without a line
 CHUNK = 25
 HUGE = 2**40
