@@ -47,6 +47,10 @@ class _Methods:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
+    def __rdiv__(self, other):
+        """Return other / self, under its Python 2 name."""
+        return self.__rtruediv__(other)
+
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
