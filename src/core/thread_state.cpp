@@ -10,7 +10,7 @@
 
 namespace rl {
 
-thread_local ThreadState* thread_state_pointer = nullptr;
+__thread ThreadState* thread_state_pointer = nullptr;
 
 namespace {
 

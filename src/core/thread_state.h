@@ -46,7 +46,8 @@ struct ThreadState {
   const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
 };
 
-extern thread_local ThreadState* thread_state_pointer __attribute__((tls_model("initial-exec")));
+// __thread, not thread_local: that would test for an initialiser on every access.
+extern __thread ThreadState* thread_state_pointer __attribute__((tls_model("initial-exec")));
 ThreadState& make_thread_state();
 
 inline ThreadState& thread_state() {
