@@ -149,14 +149,11 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
     kept[k] = *inputs[k];
-    if (given.defined() && memory_overlap(given, kept[k]) != Overlap::None) {
-      broadcast_strides(kept[k], out.sizes(), strides[k]);
-      bool same = memory_overlap(given, kept[k]) == Overlap::Same;
-      if (!same) {  // read everything before anything is written, as NumPy does
-        Tensor copy = empty_like(kept[k]);
-        kernels::copy(kept[k].view(), copy.view());
-        kept[k] = copy;
-      }
+    if (given.defined() && memory_overlap(given, kept[k]) == Overlap::Partial) {
+      // read everything before anything is written, as NumPy does
+      Tensor copy = empty_like(kept[k]);
+      kernels::copy(kept[k].view(), copy.view());
+      kept[k] = copy;
     }
     broadcast_strides(kept[k], out.sizes(), strides[k]);
     views[k] = {kept[k].impl()->data, out.sizes().data(), strides[k].data(), out.dim(), out.numel(), kept[k].dtype()};
