@@ -274,8 +274,10 @@ def _forward(op, signatures):
         if row.kind != "elementwise":  # a view must see that it is recorded, its kernel need not
             compute = _wrap_view(op, f"unrecorded([&] {{ return {_compute(op)}; }})")
         lines.append(f"  {s.cxx_result} result = {compute};")
-        lines.append("  set_history(result, node);" if s.returns == "Tensor" else "  set_history_all(result, node);")
-        lines += [f"  {line}" for line in _save_outputs(op)]
+        saved = _save_outputs(op)
+        node = "node" if saved else "std::move(node)"
+        lines.append(f"  set_history(result, {node});" if s.returns == "Tensor" else "  set_history_all(result, node);")
+        lines += [f"  {line}" for line in saved]
         lines.append("  return result;")
     elif op.no_gradient and s.returns in ("Tensor", "tuple", "list[Tensor]") and any(
             p.is_tensor or p.is_tensor_list for p in s.parameters):

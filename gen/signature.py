@@ -33,7 +33,7 @@ _SIMPLE = {
     "list[Tensor | None]": CxxType("TensorList", "const TensorList&", "tensors_or_none", "OptionalTensorList"),
     "list[int]": CxxType("Dims", "const Dims&", "integers", "IntList"),
     "list[float]": CxxType("std::vector<double>", "const std::vector<double>&", "reals", "FloatList"),
-    "Tensor | Number": CxxType("Tensor", "const Tensor&", "tensor", "TensorOrNumber"),
+    "Tensor | Number": CxxType("Tensor", "const Tensor&", "tensor_or_number", "TensorOrNumber"),
 }
 _OPTIONAL = {
     "Tensor": CxxType("Tensor", "const Tensor&", "tensor_or_none", "Tensor"),

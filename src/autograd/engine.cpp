@@ -132,7 +132,7 @@ struct GraphTask {
       if (found != elsewhere_.end()) return found->second;
     }
     GraphTask* nobody = nullptr;
-    bool mine = node->task.compare_exchange_strong(nobody, this, std::memory_order_acquire);
+    bool mine = replace_if_equal(node->task, nobody, this);
     NodeState& s = mine ? node->state : elsewhere_[node];
     if (mine) claimed_.push_back(node);
     s.needed = s.leads = !restricted_;

@@ -244,7 +244,7 @@ void check_in_place(const Tensor& t, const char* op, bool recorded) {
 void bump_version(const Tensor& t, const char* op) {
   if (t.impl()->inference) return;
   Storage* storage = t.storage().get();
-  storage->version.fetch_add(1, std::memory_order_relaxed);
+  count_up(storage->version, 1u);
   if (!storage->saved) return;
   auto* note = new ChangeNote{op, source_here()};
   // Two threads may both be here.

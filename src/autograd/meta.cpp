@@ -1,6 +1,7 @@
 #include "autograd/meta.h"
 
 #include <mutex>
+#include <utility>
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
@@ -29,8 +30,15 @@ class RetainGrad : public TensorHook {
   AutogradMeta* owner_;
 };
 
+static void discard_parked(Node* node) {
+  if (!node) return;
+  count(CountedNodes, 1);  // parked nodes are not counted
+  delete static_cast<AccumulateGrad*>(node);
+}
+
 AutogradMeta::~AutogradMeta() {
   if (retained) retained->forget_owner();
+  discard_parked(accumulator.load());  // one in use would keep its leaf, and so this, alive
 }
 
 AutogradMeta& meta(const Tensor& t) {
@@ -90,7 +98,9 @@ class AccumulatorLock {
  public:
   explicit AccumulatorLock(std::atomic<Node*>& slot) : slot_(slot) {
     Node* const taken = reinterpret_cast<Node*>(1);
-    while ((node = slot_.exchange(taken, std::memory_order_acquire)) == taken) {}
+    if (!threads_share) node = slot_.load(std::memory_order_relaxed);
+    else
+      while ((node = slot_.exchange(taken, std::memory_order_acquire)) == taken) {}
   }
   ~AccumulatorLock() { slot_.store(node, std::memory_order_release); }
   AccumulatorLock(const AccumulatorLock&) = delete;
@@ -122,17 +132,31 @@ bool same_layout(const Tensor& grad, const Tensor& variable) {
 }  // namespace
 
 Ref<Node> accumulator(const Tensor& t) {
-  AccumulatorLock lock(meta(t).accumulator);
-  if (lock.node)
-    if (Ref<Node> node = share_if_alive(lock.node)) return node;
-  Ref<Node> node = Ref<Node>::adopt(new AccumulateGrad(t));
-  lock.node = node.get();
-  return node;
+  AutogradMeta& m = meta(t);
+  for (;;) {
+    AccumulatorLock lock(m.accumulator);
+    if (!lock.node) {
+      Ref<Node> fresh = Ref<Node>::adopt(new AccumulateGrad(t));
+      lock.node = fresh.get();
+      return fresh;
+    }
+    auto* known = static_cast<AccumulateGrad*>(lock.node);
+    if (known->parked()) {
+      known->variable = t;
+      known->outputs[0] = {t.sizes(), t.dtype(), t.device()};
+      known->refs.store(1, std::memory_order_relaxed);
+      count(CountedNodes, 1);
+      return Ref<Node>::adopt(known);
+    }
+    if (Ref<Node> node = share_if_alive(known)) return node;
+    // another thread is about to park it
+  }
 }
 
 void forget_accumulator(const Tensor& t) {
   AccumulatorLock lock(meta(t).accumulator);
-  lock.node = nullptr;
+  auto* known = static_cast<AccumulateGrad*>(std::exchange(lock.node, nullptr));
+  if (known && known->parked()) discard_parked(known);
 }
 
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
@@ -140,9 +164,19 @@ AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(
   outputs[0] = {variable.sizes(), variable.dtype(), variable.device()};
 }
 
-AccumulateGrad::~AccumulateGrad() {
-  AccumulatorLock lock(meta(variable).accumulator);
-  if (lock.node == this) lock.node = nullptr;
+void AccumulateGrad::destroy() {
+  Tensor leaf;  // may die on return, and this node with it
+  std::unique_ptr<NodeHooks> hooks;
+  {
+    AccumulatorLock lock(meta(variable).accumulator);
+    if (lock.node == this) {
+      leaf = std::move(variable);
+      hooks = std::move(hook_lists);
+      count(CountedNodes, -1);
+      return;
+    }
+  }
+  Node::destroy();
 }
 
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {

@@ -8,11 +8,10 @@ class RetainGrad;
 
 struct AutogradMeta : MetaBase {
   Tensor grad;
-  std::atomic<Node*> accumulator{nullptr};  // weak: the node owns the tensor; also its own lock
+  std::atomic<Node*> accumulator{nullptr};  // not counted; see AccumulateGrad. Also its own lock
   std::shared_ptr<RetainGrad> retained;     // retain_grad of a non-leaf
   std::vector<std::shared_ptr<TensorHook>> hooks;             // of a leaf
   std::vector<std::shared_ptr<TensorHook>> after_accumulate;  // register_post_accumulate_grad_hook
-  void* python_hooks = nullptr;  // owned dict of the Python hooks of this tensor
   ~AutogradMeta() override;
 };
 
@@ -27,18 +26,19 @@ void retain_grad(const Tensor& t);
 // After the producer of `t` changed from `from` to its present one.
 void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr);
 
-// Where the gradients of a leaf end: adds them to its `grad`.
+// Where the gradients of a leaf end: adds them to its `grad`. While a graph refers to it, it owns
+// its leaf; when the last graph lets go, the leaf keeps it for the next one (`parked`), because
+// making one costs as much as a small op.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor leaf);
+  void destroy() override;
+  bool parked() const { return !variable.defined(); }
   void apply(Gradients& grads, Gradients& results) override;
   std::string name() const override { return "AccumulateGrad"; }
   bool is_accumulator() const override { return true; }
 
-  Tensor variable;
-
- protected:
-  ~AccumulateGrad() override;
+  Tensor variable;  // undefined while parked
 };
 
 // The one node that accumulates into the leaf `t`.

@@ -87,17 +87,17 @@ Edge gradient_edge(const Tensor& t) {
   return {};
 }
 
-void set_history(const Tensor& out, const Ref<Node>& node, uint32_t nr) {
+void set_history(const Tensor& out, Ref<Node> node, uint32_t nr) {
   TensorImpl* impl = out.impl();
   if (!is_differentiable(impl->dtype)) return;
-  impl->grad_fn = node;
-  impl->output_nr = nr;
-  impl->view_version = out.version();
   if (node->outputs.size() <= nr) node->outputs.resize(nr + 1);
   OutputMeta& meta = node->outputs[nr];
   meta.sizes = impl->sizes;
   meta.dtype = impl->dtype;
   meta.device = impl->device;
+  impl->grad_fn = std::move(node);
+  impl->output_nr = nr;
+  impl->view_version = out.version();
 }
 
 }  // namespace rl

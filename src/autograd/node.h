@@ -120,7 +120,7 @@ class RunLock {
  public:
   explicit RunLock(Node& node) : node_(&node) {
     const void *self = thread_state().runs_for, *holder = nullptr;
-    if (node.runner.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
+    if (replace_if_equal(node.runner, holder, self)) return;
     if (holder == self) node_ = nullptr;
     else wait(self);
   }
@@ -163,6 +163,6 @@ inline bool records(const TensorList& list) {
 
 // Makes `out` the output `nr` of `node`, which may get more outputs so. Only floating and complex
 // outputs take part.
-void set_history(const Tensor& out, const Ref<Node>& node, uint32_t nr = 0);
+void set_history(const Tensor& out, Ref<Node> node, uint32_t nr = 0);
 
 }  // namespace rl

@@ -7,7 +7,7 @@ namespace rl {
 std::unique_ptr<PackedTensor> (*pack_saved)(const Tensor& t) = nullptr;
 
 void SavedTensor::save(const Tensor& t, bool is_output) {
-  release();
+  if (defined()) release();
   if (!t.defined()) return;
   const TensorImpl* impl = t.impl();
   check(!impl->inference,

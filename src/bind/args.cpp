@@ -122,22 +122,20 @@ int Arguments::parse(const Spec& spec, PyObject* self, PyObject* const* args, Py
 
 bool Arguments::fit(const Call& call, std::string* why) {
   const Overload& o = *overload_;
-  std::memset(slots_, 0, sizeof(PyObject*) * static_cast<size_t>(o.count));
+  if (o.count <= 8) std::memset(slots_, 0, sizeof(PyObject*) * 8);  // no call of memset
+  else std::memset(slots_, 0, sizeof slots_);
   overridden_ = false;
+  spread_ = -1;
   int at = 0;
   if (call.self) slots_[at++] = call.self;
   const Parameter* next = o.parameters + at;
-  const bool varargs = o.positional - at == 1 && next->kind == Kind::IntList && call.count > 0 &&
-                       (call.count > 1 || next->length < 0) && is_integer(call.args[0]);
-  if (varargs) {
-    if (!varargs_) {
-      varargs_ = checked(PyTuple_New(call.count)).release();
-      for (Py_ssize_t i = 0; i < call.count; ++i) {
-        Py_INCREF(call.args[i]);
-        PyTuple_SET_ITEM(varargs_, i, call.args[i]);
-      }
-    }
-    slots_[at] = varargs_;
+  const bool spread = o.positional - at == 1 && next->kind == Kind::IntList && call.count > 0 &&
+                      (call.count > 1 || next->length < 0) && is_integer(call.args[0]);
+  if (spread) {
+    spread_ = at;
+    spread_items_ = call.args;
+    spread_count_ = call.count;
+    slots_[at] = call.args[0];
   } else if (__builtin_expect(call.count > o.positional - at, 0)) {
     int most = o.positional - at;
     explain(why, " takes ", most, " positional argument", most == 1 ? "" : "s", " but ", call.count,
@@ -154,7 +152,7 @@ bool Arguments::fit(const Call& call, std::string* why) {
       explain(why, " missing 1 required positional arguments: \"", p.name, "\"");
       return false;
     }
-    if (accept(p, slots_[i])) continue;
+    if (i == spread_ ? accept_spread() : accept(p, slots_[i])) continue;
     if (why) *why = explain_type(i, call.self != nullptr);
     return false;
   }
@@ -169,10 +167,12 @@ std::string Arguments::explain_type(int i, bool is_method) const {
   if (i < overload_->positional) text << " (position " << (is_method ? i : i + 1) << ")";
   text << " must be " << kind_name(p.kind) << ", ";
   PyObject* o = slots_[i];
-  if (is_list(o) && is_list_kind(p.kind)) {
+  if (i == spread_ || (is_list(o) && is_list_kind(p.kind))) {
+    Py_ssize_t count = i == spread_ ? spread_count_ : PySequence_Fast_GET_SIZE(o);
+    PyObject* const* items = i == spread_ ? spread_items_ : PySequence_Fast_ITEMS(o);
     text << "but holds (";
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o) && k < 8; ++k)
-      text << (k ? ", " : "") << type_name(PySequence_Fast_GET_ITEM(o, k));
+    for (Py_ssize_t k = 0; k < count && k < 8; ++k)
+      text << (k ? ", " : "") << type_name(items[k]);
     text << ")";
   } else {
     text << "not " << type_name(o);
@@ -224,6 +224,12 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::Object: return true;
     default: return accept_list(p, o);
   }
+}
+
+bool Arguments::accept_spread() const {
+  for (Py_ssize_t k = 0; k < spread_count_; ++k)
+    if (!PyLong_CheckExact(spread_items_[k]) && !is_integer(spread_items_[k])) return false;
+  return true;
 }
 
 bool Arguments::accept_list(const Parameter& p, PyObject* o) {
@@ -321,11 +327,14 @@ int Arguments::ask_subclasses(const Call& call) {
 // ---- readers
 // -------------------------------------------------------------------------------------
 
-Tensor Arguments::tensor(int i) const {
+Tensor Arguments::tensor_or_number(int i) const {
   PyObject* o = slots_[i];
   return is_tensor(o) ? tensor_of(o) : wrap_number(to_scalar(o));
 }
-Tensor Arguments::tensor_or_none(int i) const { return given(i) ? tensor(i) : Tensor(); }
+const Tensor& Arguments::tensor_or_none(int i) const {
+  static const Tensor none;
+  return given(i) ? tensor(i) : none;
+}
 
 TensorList Arguments::tensors(int i) const {
   if (!given(i)) return {};
@@ -370,14 +379,16 @@ std::optional<bool> Arguments::boolean_or_none(int i) const {
 
 Dims Arguments::integers(int i) const {
   PyObject* o = slots_[i];
-  if (!is_list(o)) return Dims(overload_->parameters[i].length, integer(i));
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  Dims dims(n);
+  bool spread = i == spread_;
+  if (!spread && !is_list(o)) return Dims(overload_->parameters[i].length, integer(i));
+  Py_ssize_t n = spread ? spread_count_ : PySequence_Fast_GET_SIZE(o);
+  PyObject* const* items = spread ? spread_items_ : PySequence_Fast_ITEMS(o);
+  Dims dims;
   for (Py_ssize_t k = 0; k < n; ++k) {
-    PyObject* member = PySequence_Fast_GET_ITEM(o, k);
+    PyObject* member = items[k];
     int overflows = 0;
-    dims[k] =
-        PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows) : to_int64(member);
+    dims.push_back(PyLong_Check(member) ? PyLong_AsLongLongAndOverflow(member, &overflows)
+                                        : to_int64(member));
     if (__builtin_expect(overflows, 0)) overflow(i);
   }
   int64_t length = overload_->parameters[i].length;

@@ -77,7 +77,6 @@ class Arguments {
   Arguments() = default;
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
-  ~Arguments() { Py_XDECREF(varargs_); }
   // Fits the call to the first overload that accepts it; `self` (or nullptr) is its first argument.
   // Python's rules, and torch's: a list argument that comes first may be given as varargs; `axis`
   // stands for `dim`, `keepdims` for `keepdim`, `x`/`self` for `input`, `x2` for `other`.
@@ -88,10 +87,10 @@ class Arguments {
 
   bool given(int i) const { return slots_[i] != nullptr && slots_[i] != Py_None; }
   PyObject* object(int i) const { return slots_[i]; }
-  // Typed readers; call them only where the overload says so. A number passed for a Tensor is
-  // wrapped.
-  Tensor tensor(int i) const;
-  Tensor tensor_or_none(int i) const;  // undefined for None
+  // Typed readers; call them only where the overload says so.
+  const Tensor& tensor(int i) const { return tensor_of(slots_[i]); }
+  Tensor tensor_or_number(int i) const;  // a number is wrapped
+  const Tensor& tensor_or_none(int i) const;  // undefined for None
   TensorList tensors(int i) const;
   std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None
   Scalar scalar(int i) const;
@@ -120,6 +119,7 @@ class Arguments {
   bool place_keywords(const Call& call, std::string* why);
   bool accept(const Parameter& p, PyObject* o);
   bool accept_list(const Parameter& p, PyObject* o);
+  bool accept_spread() const;
   bool accept_other_tensor(PyObject* o);
   std::string explain_type(int i, bool is_method) const;
   int refuse(const Call& call);
@@ -127,10 +127,13 @@ class Arguments {
   [[noreturn]] void overflow(int i) const;
 
   PyObject* slots_[max_arguments];
+  // Integers given one by one for the list that stands in slot `spread_`: view(2, 3).
+  PyObject* const* spread_items_ = nullptr;
+  Py_ssize_t spread_count_ = 0;
+  int spread_ = -1;
   const Spec* spec_ = nullptr;
   const Overload* overload_ = nullptr;
   PyObject* result_ = nullptr;
-  PyObject* varargs_ = nullptr;
   bool overridden_ = false;  // some argument is more than a plain tensor
 };
 

@@ -45,16 +45,19 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-// Gives the GIL up for a scope.
+void count_without_sharing();  // from here on the GIL guards the reference counts
+
+// Gives the GIL up for a scope, if there is another thread that could use it; the one way to do so,
+// because reference counts must know (`threads_share`).
 class WithoutGil {
  public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  WithoutGil();
+  ~WithoutGil();
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
 };
 
 }  // namespace rl::bind

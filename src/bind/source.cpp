@@ -1,6 +1,9 @@
 // Where in the user's program an op was called: the innermost frame outside this package.
+#include <atomic>
+#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "bind/convert.h"
 #include "bind/graph.h"
@@ -8,6 +11,10 @@
 
 #if PY_VERSION_HEX < 0x030b0000
 #include <frameobject.h>
+#elif PY_VERSION_HEX < 0x030c0000
+#define Py_BUILD_CORE
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
 #endif
 
 namespace rl::bind {
@@ -19,6 +26,9 @@ std::string package_folder;  // ends in a slash; files below it are not the user
 // Code objects of one module share the object of their file name, so this is asked once per module.
 bool is_ours(PyCodeObject* code) {
   static std::unordered_map<PyObject*, bool> known;
+  static PyObject* last = nullptr;  // most calls come from where the last one came from
+  static bool last_is_ours = false;
+  if (code->co_filename == last) return last_is_ours;
   auto [at, fresh] = known.try_emplace(code->co_filename, false);
   if (fresh) {
     Py_INCREF(code->co_filename);  // keeps the address from being reused
@@ -27,8 +37,50 @@ bool is_ours(PyCodeObject* code) {
     at->second = name && !package_folder.empty() &&
                  std::string(name).compare(0, package_folder.size(), package_folder) == 0;
   }
-  return at->second;
+  last = code->co_filename;
+  return last_is_ours = at->second;
 }
+
+// References given up by a thread that had no GIL: dropped by the next one that has it.
+class Forgotten {
+ public:
+  void add(PyObject* code) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.push_back(code);
+    any_.store(true, std::memory_order_relaxed);
+  }
+  void drop_all() {
+    if (__builtin_expect(!any_.load(std::memory_order_relaxed), 1)) return;
+    std::vector<PyObject*> taken;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      taken.swap(waiting_);
+      any_.store(false, std::memory_order_relaxed);
+    }
+    for (PyObject* code : taken) Py_DECREF(code);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<PyObject*> waiting_;
+  std::atomic<bool> any_{false};
+};
+Forgotten forgotten;
+
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+
+// The interpreter's own frames: the public functions make a frame object first, which doubles the
+// time of a small op that is recorded. Later versions hide what this reads.
+SourceLocation innermost_frame() {
+  for (auto* frame = PyThreadState_Get()->cframe->current_frame; frame; frame = frame->previous)
+    if (!is_ours(frame->f_code) || !frame->previous) {
+      Py_INCREF(frame->f_code);
+      return {frame->f_code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
+    }
+  return {};
+}
+
+#else
 
 int32_t instruction_of(PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030b0000
@@ -38,8 +90,7 @@ int32_t instruction_of(PyFrameObject* frame) {
 #endif
 }
 
-SourceLocation here() {
-  if (!PyGILState_Check()) return {};  // the engine at work
+SourceLocation innermost_frame() {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
@@ -54,6 +105,17 @@ SourceLocation here() {
     frame = outer;
   }
   return {};
+}
+
+#endif
+
+// Cheaper than asking Python where no thread can be without it.
+bool has_gil() { return !threads_share || PyGILState_Check(); }
+
+SourceLocation here() {
+  if (!has_gil()) return {};  // the engine at work
+  forgotten.drop_all();
+  return innermost_frame();
 }
 
 std::string describe_location(SourceLocation where) {
@@ -72,8 +134,9 @@ std::string describe_location(SourceLocation where) {
 
 void forget_location(SourceLocation where) {
   if (!Py_IsInitialized()) return;
-  WithGil gil;
-  Py_DECREF(static_cast<PyObject*>(where.code));
+  auto* code = static_cast<PyObject*>(where.code);
+  if (has_gil()) Py_DECREF(code);
+  else forgotten.add(code);
 }
 
 }  // namespace

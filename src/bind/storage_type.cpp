@@ -79,7 +79,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     int64_t byte = to_int64(value);
     check_value(byte >= 0 && byte < 256, "UntypedStorage: a byte must be in [0, 255], got ", byte);
     bytes_of(self)[checked_index(self, index)] = static_cast<unsigned char>(byte);
-    storage_of(self)->version.fetch_add(1, std::memory_order_relaxed);
+    count_up(storage_of(self)->version, 1u);
     Py_RETURN_NONE;
   }));
   return done ? 0 : -1;

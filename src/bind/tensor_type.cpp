@@ -69,7 +69,7 @@ bool release_object(TensorImpl* impl) {
   PyObject* o = static_cast<PyObject*>(impl->python);
   impl->owns_python = false;
   if (Py_REFCNT(o) > 1) {
-    impl->refs.fetch_add(1, std::memory_order_relaxed);
+    count_up(impl->refs, 1);
     Py_DECREF(o);
     return true;
   }

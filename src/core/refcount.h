@@ -1,10 +1,32 @@
-// Intrusive atomic reference counts: Ref<T> owns one count of a T that has `refs` and `destroy()`.
+// Intrusive reference counts: Ref<T> owns one count of a T that has `refs` and `destroy()`.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <utility>
 
 namespace rl {
+
+// Whether several threads may touch counts at the same time. Under Python that is so only while one
+// of them has given up the GIL, and then bind/ says so before it does (WithoutGil). Else a plain
+// addition serves: a locked one costs 7 ns, and a small op that is recorded makes a dozen of them.
+extern bool threads_share;
+
+template <class N>
+inline N count_up(std::atomic<N>& counter, N by, std::memory_order order = std::memory_order_relaxed) {
+  if (threads_share) return counter.fetch_add(by, order);
+  N old = counter.load(std::memory_order_relaxed);
+  counter.store(old + by, std::memory_order_relaxed);
+  return old;
+}
+template <class P>
+inline bool replace_if_equal(std::atomic<P>& slot, P& expected, P desired) {
+  if (threads_share) return slot.compare_exchange_strong(expected, desired, std::memory_order_acquire);
+  P found = slot.load(std::memory_order_relaxed);
+  if (found == expected) slot.store(desired, std::memory_order_relaxed);
+  bool equal = found == expected;
+  expected = found;
+  return equal;
+}
 
 template <class T>
 class Ref {
@@ -49,10 +71,10 @@ class Ref {
 
  private:
   static void retain(T* p) {
-    if (p) p->refs.fetch_add(1, std::memory_order_relaxed);
+    if (p) count_up(p->refs, 1);
   }
   static void drop(T* p) {
-    if (p && p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) p->destroy();
+    if (p && count_up(p->refs, -1, std::memory_order_acq_rel) == 1) p->destroy();
   }
   T* p_ = nullptr;
 };

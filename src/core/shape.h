@@ -42,10 +42,16 @@ class Dims {
   Dims(std::initializer_list<int64_t> v) { assign(v.begin(), static_cast<int64_t>(v.size())); }
   Dims(IntSpan v) { assign(v.data(), v.size()); }
   Dims(const std::vector<int64_t>& v) { assign(v.data(), static_cast<int64_t>(v.size())); }
-  Dims(const Dims& other) { assign(other.data(), other.size_); }
+  Dims(const Dims& other) { *this = other; }
   Dims(Dims&& other) noexcept { steal(other); }
   Dims& operator=(const Dims& other) {
-    if (this != &other) assign(other.data(), other.size_);
+    if (this == &other) return *this;
+    if (heap_ || other.heap_) {
+      assign(other.data(), other.size_);
+    } else {  // all six entries: three moves, where a copy of the used ones is a call
+      std::memcpy(inline_, other.inline_, sizeof inline_);
+      size_ = other.size_;
+    }
     return *this;
   }
   Dims& operator=(Dims&& other) noexcept {
@@ -75,7 +81,14 @@ class Dims {
 
   void assign(const int64_t* from, int64_t n) {
     reserve(n);
-    if (n) std::memmove(data(), from, 8 * static_cast<size_t>(n));
+    int64_t* to = data();
+    if (n <= 2) {  // a call of memmove costs more
+      int64_t first = n > 0 ? from[0] : 0, second = n > 1 ? from[1] : 0;
+      to[0] = first;
+      to[1] = second;
+    } else {
+      std::memmove(to, from, 8 * static_cast<size_t>(n));
+    }
     size_ = static_cast<int32_t>(n);
   }
   void resize(int64_t n, int64_t fill = 0) {
@@ -111,7 +124,7 @@ class Dims {
     size_ = other.size_;
     capacity_ = other.capacity_;
     heap_ = other.heap_;
-    if (!heap_ && size_) std::memcpy(inline_, other.inline_, 8 * static_cast<size_t>(size_));
+    if (!heap_) std::memcpy(inline_, other.inline_, sizeof inline_);
     other.heap_ = nullptr;
     other.size_ = other.capacity_ = 0;
   }

@@ -6,6 +6,7 @@
 namespace rl {
 
 SourceTracer source_tracer;
+bool threads_share = true;
 
 namespace {
 Storage* fresh() {

@@ -41,9 +41,15 @@ Tensor drop_dims(const Tensor& out, const Reduced& sizes, bool keepdim) {
 template <class Kernel>
 Tensor reduce(const char* op, const Tensor& input, IntSpan dims, bool keepdim, DType dtype, Kernel&& kernel) {
   Reduced sizes = reduced_sizes(input, dims, op);
-  Tensor out = rl::empty(sizes.kept, options(input, dtype));
-  if (!out.is_meta()) kernel(input.view(), out.view());
-  return drop_dims(out, sizes, keepdim);
+  Tensor out = rl::empty(keepdim ? sizes.kept : sizes.dropped, options(input, dtype));
+  if (out.is_meta()) return out;
+  View to = out.view();
+  Dims strides = contiguous_strides(sizes.kept);
+  to.sizes = sizes.kept.data();
+  to.strides = strides.data();
+  to.ndim = sizes.kept.size();
+  kernel(input.view(), to);
+  return out;
 }
 
 Tensor converted(const Tensor& input, std::optional<DType> dtype) {

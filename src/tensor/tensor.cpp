@@ -222,6 +222,14 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
 bool view_strides(const Tensor& t, IntSpan sizes, Dims& out) {
   const Dims &old_sizes = t.sizes(), &old_strides = t.strides();
   out.resize(sizes.size());
+  if (t.is_contiguous() && t.numel() > 0) {
+    int64_t step = 1;
+    for (int64_t d = sizes.size() - 1; d >= 0; --d) {
+      out[d] = step;
+      step *= sizes[d];
+    }
+    return true;
+  }
   if (t.numel() == 0) {
     if (old_sizes == Dims(sizes)) out = old_strides;
     else out = contiguous_strides(sizes);

@@ -43,16 +43,17 @@ template <class T> void put(T* c, T value, T alpha, T beta) {
 }
 
 // `rows` rows by `width` vectors of c, from a row-major b whose rows are at least that wide.
-template <class T, int rows, int width>
+template <class T, int bytes, int rows, int width>
 void tile(const Problem<T>& p, const T* b, int64_t ldb, int64_t i, int64_t j) {
-  constexpr int lanes = Vector<T>::lanes;
-  vec<T> sums[rows][width] = {};
+  using V = vec<T, bytes>;
+  constexpr int lanes = Vector<T, bytes>::lanes;
+  V sums[rows][width] = {};
   const T* a = p.a + i * p.a_row;
   for (int64_t k = 0; k < p.k; ++k) {
     const T* b_row = b + k * ldb;
-    vec<T> right[width];
+    V right[width];
 #pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) right[w] = load(b_row + w * lanes);
+    for (int w = 0; w < width; ++w) right[w] = load<T, bytes>(b_row + w * lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       T left = a[r * p.a_row + k * p.a_col];
@@ -60,14 +61,15 @@ void tile(const Problem<T>& p, const T* b, int64_t ldb, int64_t i, int64_t j) {
       for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
     }
   }
+  bool whole = p.c_col == 1 && j + width * lanes <= p.n;
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
     T* c = p.c + (i + r) * p.c_row + j * p.c_col;
-    if (p.c_col == 1 && j + width * lanes <= p.n) {
+    if (whole) {
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
-        vec<T> sum = sums[r][w] * p.alpha;
-        if (p.beta != T(0)) sum += load(c + w * lanes) * p.beta;
+        V sum = sums[r][w] * p.alpha;
+        if (p.beta != T(0)) sum += load<T, bytes>(c + w * lanes) * p.beta;
         store(c + w * lanes, sum);
       }
     } else {
@@ -80,11 +82,11 @@ void tile(const Problem<T>& p, const T* b, int64_t ldb, int64_t i, int64_t j) {
   }
 }
 
-template <class T, int width, int rows = block_rows>
+template <class T, int width, int bytes = vector_bytes, int rows = block_rows>
 void column_block(const Problem<T>& p, const T* b, int64_t ldb, int64_t j, int64_t i = 0) {
-  for (; i + rows <= p.m; i += rows) tile<T, rows, width>(p, b, ldb, i, j);
+  for (; i + rows <= p.m; i += rows) tile<T, bytes, rows, width>(p, b, ldb, i, j);
   if constexpr (rows > 1)
-    if (i < p.m) column_block<T, width, rows / 2>(p, b, ldb, j, i);
+    if (i < p.m) column_block<T, width, bytes, rows / 2>(p, b, ldb, j, i);
 }
 
 // Columns [from, p.n) of b as rows padded with zeros to `width`.
@@ -110,6 +112,8 @@ template <class T> void by_tiles(const Problem<T>& p) {
   for (; j + 2 * lanes <= in_place; j += 2 * lanes) column_block<T, 2>(p, p.b + j, p.b_row, j);
   if (j < in_place) column_block<T, 1>(p, p.b + j, p.b_row, j);
   if (in_place == p.n) return;
+  if (p.b_col == 1 && p.n - in_place == lanes / 2)
+    return column_block<T, 1, vector_bytes / 2>(p, p.b + in_place, p.b_row, in_place);
 
   int64_t width = (p.n - in_place + lanes - 1) / lanes * lanes;
   int64_t bytes = p.k * width * static_cast<int64_t>(sizeof(T));

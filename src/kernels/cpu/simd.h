@@ -14,17 +14,17 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-template <class T> struct Vector {
-  typedef T type __attribute__((vector_size(vector_bytes)));
-  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+template <class T, int bytes = vector_bytes> struct Vector {
+  typedef T type __attribute__((vector_size(bytes)));
+  static constexpr int lanes = bytes / static_cast<int>(sizeof(T));
 };
-template <class T> using vec = typename Vector<T>::type;
+template <class T, int bytes = vector_bytes> using vec = typename Vector<T, bytes>::type;
 
-template <class T> vec<T> load(const T* p) {
-  vec<T> v;
+template <class T, int bytes = vector_bytes> vec<T, bytes> load(const T* p) {
+  vec<T, bytes> v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-template <class T> void store(T* p, vec<T> v) { std::memcpy(p, &v, sizeof v); }
+template <class T, class V> void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
 
 }  // namespace rl::kernels::RL_ISA
