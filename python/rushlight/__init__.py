@@ -31,9 +31,25 @@ _tensor.install()
 
 newaxis = None
 
+
+def as_torch():
+    """Make `import torch` give rushlight in this process, and return rushlight.
+
+    `import torch`, `import torch.nn.functional as F` and `from torch.utils.data import DataLoader` then give rushlight's own
+    modules, in processes that multiprocessing starts too. For notebooks and conftest files; a whole program runs by
+    `python -m rushlight program.py`. An installed torch stays as it is, but cannot be imported beside it.
+
+    Raises:
+        RuntimeError: another torch is imported already.
+    """
+    from rushlight._alias import activate
+
+    return activate()
+
+
 _SUBPACKAGES = (
     "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
-    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
+    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types", "utils",
     "version",
 )  # fmt: skip
 
