@@ -28,6 +28,7 @@ globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, m
 from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
 
 _tensor.install()
+_C._get_tracing_state = lambda: None  # libraries ask this: nothing is ever traced
 
 newaxis = None
 
@@ -49,7 +50,7 @@ def as_torch():
 
 _SUBPACKAGES = (
     "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "fft", "func",
-    "functional", "futures", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "functional", "futures", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
     "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version",
     "xpu",
 )  # fmt: skip

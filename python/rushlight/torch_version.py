@@ -11,7 +11,7 @@ class TorchVersion(str):
 
     Example:
         >>> version = TorchVersion("2.13.0+local")
-        >>> version >= "2.9", version > (2, 13), version < "3"
+        >>> version >= "2.9", version > (2, 14), version < "3"
         (True, False, True)
     """
 
