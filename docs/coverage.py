@@ -4,6 +4,7 @@ Needs an installed torch, whose modules say what there is to cover.
 """
 
 import importlib
+import re
 import sys
 import textwrap
 import types
@@ -40,14 +41,28 @@ MODULES = """
 REFUSALS = ("Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
 
 
+# Kernels of vendors' libraries and of quantisation, and forms made for compilers: nobody documents them.
+INTERNAL = re.compile(
+    r"(cudnn|fake_quantize|fbgemm|fused|miopen|mkldnn|native|quantize|quantized|q_per|sym)_.*|.*_copy"
+    r"|batch_norm_.+|u?int[1-7]|bits.*|(get|is|set)_autocast_(ipu|xla).*|per_(channel|tensor)_.*|q(u)?int.*"
+)
+
+# Of the classes in torch itself: the others belong to the TorchScript compiler.
+CLASSES = re.compile(
+    r"[A-Za-z]*(Tensor|Error|Function)|(?!QU?Int)[A-Za-z0-9]*Storage|Stream|Event|Sym(Bool|Float|Int)|Generator|Size|GradScaler"
+)
+
+
 def is_public(name, value, home):
     """Does the module offer this name as its own, not as something it imported?"""
-    if name.startswith("_") or isinstance(value, types.ModuleType):
+    if name.startswith("_") or isinstance(value, types.ModuleType) or INTERNAL.fullmatch(name):
         return False
     origin = getattr(value, "__module__", None) or home
-    if origin in ("torch._C", "torch") and home == "torch":
-        return name[0].islower() or name in torch.__all__  # not the classes of the TorchScript compiler
-    return origin in (home, "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "builtins")
+    if home == "torch":
+        if name[0].isupper():
+            return CLASSES.fullmatch(name) is not None
+        return name in torch.__all__ or hasattr(torch._C._VariableFunctions, name) or origin == "builtins"
+    return origin == home or origin.startswith((home + ".", "torch._C._nn", "torch._C._VariableFunctions", "builtins"))
 
 
 def public_names(name):
@@ -56,8 +71,7 @@ def public_names(name):
     listed = [n for n in getattr(module, "__all__", ()) if not n.startswith("_")]
     if name != "torch" and listed:
         return sorted(set(listed))
-    found = [n for n in dir(module) if is_public(n, getattr(module, n), name)]
-    return sorted({*found, *listed})
+    return [n for n in dir(module) if is_public(n, getattr(module, n), name)]
 
 
 def in_rushlight(name):
@@ -91,7 +105,7 @@ def paragraph(label, names):
 def page():
     rows, sections = [], []
     places = [(name, public_names(name), in_rushlight(name)) for name in MODULES]
-    methods = [n for n in dir(torch.Tensor) if not n.startswith("_")]
+    methods = [n for n in dir(torch.Tensor) if not n.startswith("_") and not INTERNAL.fullmatch(n)]
     places.insert(1, ("torch.Tensor", methods, rushlight.Tensor))
     totals = [0, 0, 0]
     for name, names, home in places:
