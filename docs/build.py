@@ -12,8 +12,12 @@ import rushlight
 def public_modules():
     yield rushlight
     for info in pkgutil.walk_packages(rushlight.__path__, "rushlight."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
+        if any(part.startswith("_") for part in info.name.split(".")):
+            continue
+        try:
             yield importlib.import_module(info.name)
+        except ModuleNotFoundError as error:  # an optional library
+            print(f"left out: {error}")
 
 
 def public_names(module):

@@ -31,13 +31,31 @@ globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, m
 from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
 
 _tensor.install()
+_C._get_tracing_state = lambda: None  # libraries ask this: nothing is ever traced
 
 newaxis = None
 
+
+def as_torch():
+    """Make `import torch` give rushlight in this process, and return rushlight.
+
+    `import torch`, `import torch.nn.functional as F` and `from torch.utils.data import DataLoader` then give rushlight's own
+    modules, in processes that multiprocessing starts too. For notebooks and conftest files; a whole program runs by
+    `python -m rushlight program.py`. An installed torch stays as it is, but cannot be imported beside it.
+
+    Raises:
+        RuntimeError: another torch is imported already.
+    """
+    from rushlight._alias import activate
+
+    return activate()
+
+
 _SUBPACKAGES = (
-    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
-    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
-    "version",
+    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "fft", "func",
+    "functional", "futures", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
+    "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version",
+    "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -54,10 +72,16 @@ _ELSEWHERE = {
     ),
     "serialization": ("save", "load"),
     "amp": ("autocast", "GradScaler"),
+    "amp.autocast_mode": (
+        "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",
+        "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
+        "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+        "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+    ),
     "func": ("vmap",),
     "_settings": (
         "are_deterministic_algorithms_enabled", "can_cast", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-        "get_num_interop_threads", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
+        "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
         "is_warn_always_enabled", "promote_types", "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
         "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
     ),
@@ -66,7 +90,7 @@ _ELSEWHERE = {
         "LongTensor", "ShortTensor",
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
-                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert"),
+                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "get_device_module"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 

@@ -53,3 +53,16 @@ def _assert(condition, message):
 def compile(model=None, **options):
     """Returns the model: there is nothing to compile. Takes torch.compile's options and works as a decorator."""
     return model if model is not None else lambda m: m
+
+
+def get_device_module(device=None):
+    """The module of a kind of device: rushlight.cpu, rushlight.cuda, ...
+
+    Args:
+        device: a device or its name; by default the accelerator, or the CPU without one.
+    """
+    kind = rushlight.device(device).type if device is not None else "cpu"
+    module = getattr(rushlight, kind, None)
+    if module is None:
+        raise RuntimeError(f"Invalid device_module of type {kind!r}: there is no module of that name")
+    return module

@@ -27,6 +27,7 @@ _FACTORIES = (
 
 _stack = []  # devices of `with device:` blocks, innermost last
 _default = None
+_default_mode = None
 
 
 class _DeviceMode:
@@ -63,14 +64,16 @@ def set_default_device(device):
     Args:
         device: a device, its name, or None.
     """
-    global _default
+    global _default, _default_mode
     if _stack:
         raise RuntimeError("set_default_device: not inside a `with device:` block")
-    if _default is not None:
-        _C._pop_torch_function_mode()
-    _default = None if device is None else rushlight.device(device)
-    if _default is not None:
-        _C._push_torch_function_mode(_DeviceMode(_default))
+    if _default_mode is not None:
+        rushlight.overrides._remove_mode(_default_mode)
+    _default = _default_mode = None
+    if device is not None:
+        _default = rushlight.device(device)
+        _default_mode = _DeviceMode(_default)
+        _C._push_torch_function_mode(_default_mode)
 
 
 def get_default_device():

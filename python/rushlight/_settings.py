@@ -99,8 +99,3 @@ def can_cast(from_, to):
     if from_.is_floating_point and not (to.is_floating_point or to.is_complex):
         return False
     return to is not rushlight.bool or from_ is rushlight.bool
-
-
-def is_autocast_enabled(device_type="cpu"):
-    """Is an enabled autocast region active?"""
-    return rushlight.amp.autocast_mode.is_autocast_enabled(device_type)

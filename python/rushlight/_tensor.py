@@ -118,11 +118,15 @@ class _Methods:
         if dtype is None:
             device = "" if self.device.type == "cpu" else f"{self.device.type}."
             return f"torch.{device}{_LEGACY_NAMES[_dtype_name(self.dtype)]}Tensor"
+        if isinstance(dtype, type):  # FloatTensor, or cuda.FloatTensor
+            dtype = f"{dtype.__module__}.{dtype.__qualname__}"
         if isinstance(dtype, str):
-            legacy = dtype.rpartition(".")[2].removesuffix("Tensor")
+            home, _, name = dtype.rpartition(".")
+            legacy = name.removesuffix("Tensor")
             if legacy not in _DTYPE_OF_LEGACY_NAME:
                 raise ValueError(f"invalid type: {dtype!r}")
-            dtype = getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy])
+            device = home.partition(".")[2] or "cpu"
+            return self.to(device, getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy]), non_blocking)
         return self.to(dtype, non_blocking=non_blocking)
 
     def is_nonzero(self):

@@ -410,3 +410,6 @@ def _product(sizes):
     for s in sizes:
         n *= s
     return n
+
+
+rushlight.overrides._make_overridable(globals(), __name__)

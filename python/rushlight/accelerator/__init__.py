@@ -1,21 +1,17 @@
 """The current accelerator: there is none in a build without CUDA."""
 
+from rushlight import _absent
 
-def is_available():
-    """Is there an accelerator?"""
-    return False
-
-
-def device_count():
-    """How many accelerators there are."""
-    return 0
-
-
-def current_accelerator(check_available=False):
-    """The device of the accelerator; None without one."""
-    return None
-
-
-def synchronize(device=None):
-    """Waits for the accelerator."""
-    raise RuntimeError("there is no accelerator to wait for")
+globals().update(_absent.answers({"is_available": False, "device_count": 0, "current_accelerator": None}))
+globals().update(
+    _absent.refusals(
+        "accelerator",
+        (
+            "current_device_idx", "current_device_index", "current_stream", "device_index", "empty_cache", "get_memory_info",
+            "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+            "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream",
+            "synchronize",
+        ),
+        RuntimeError,
+    )
+)  # fmt: skip

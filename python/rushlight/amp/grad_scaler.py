@@ -1,6 +1,6 @@
 """Scaling of losses, so that small gradients survive 16-bit floats."""
 
-import math
+import warnings
 
 import rushlight
 
@@ -22,7 +22,10 @@ class GradScaler:
         if enabled and backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
-        self._enabled = enabled and not (str(device).startswith("cuda") and not rushlight.cuda.is_available())
+        if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
+            warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
+            enabled = False
+        self._enabled = enabled
         self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
         self._growth_interval, self._good_steps = growth_interval, 0
         self._overflowed = {}  # optimizer id -> did its gradients overflow, once unscaled
@@ -47,7 +50,7 @@ class GradScaler:
                 for p in group["params"]:
                     if p.grad is not None:
                         p.grad.mul_(1 / self._scale)
-                        overflowed = overflowed or not math.isfinite(p.grad.sum().item())
+                        overflowed = overflowed or not p.grad.isfinite().all().item()
         self._overflowed[id(optimizer)] = overflowed
 
     def step(self, optimizer, *args, **kwargs):

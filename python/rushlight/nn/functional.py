@@ -380,7 +380,7 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-for _name in dir(_table):
-    if not _name.startswith("_"):
-        globals()[_name] = getattr(_table, _name)
-del _name
+globals().update(vars(_table))  # those with an underscore too: modes are given the functions of here
+
+# What calls one operation alone leaves it to that operation to be taken over.
+rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "softmax", "tanh"))

@@ -1,8 +1,11 @@
-"""The `utils` namespace: data loading, trees of containers, handles of hooks."""
+"""The `utils` namespace: data loading, checkpointing, TensorBoard, trees of containers, handles of hooks."""
 
 import importlib
 
-_SUBMODULES = ("_pytree", "data", "hooks")
+_SUBMODULES = (
+    "_pytree", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
+    "tensorboard",
+)  # fmt: skip
 
 
 def __getattr__(name):

@@ -1,0 +1,183 @@
+"""`import torch` gives rushlight: the same module objects, under both names.
+
+A finder before all others answers for `torch` and what lies below it with the modules of rushlight. An installed torch is
+not read, and not touched; it cannot be imported in the same process any more.
+"""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import opcode
+import sys
+
+import rushlight
+from rushlight.torch_version import TorchVersion
+
+_IMPLEMENTED = "2.13.0"  # the torch whose semantics rushlight follows
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+# Packages whose compiled parts are linked with torch's own libraries.
+_BUILT_ON_TORCH = {
+    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn", "functorch", "mamba_ssm", "pyg_lib", "pytorch3d",
+    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao", "torchaudio", "torchcodec",
+    "torchgen", "torchtext", "torchvision", "torchrl", "vllm", "xformers",
+}  # fmt: skip
+
+
+def activate():
+    """See `rushlight.as_torch`."""
+    present = sys.modules.get("torch")
+    if present is rushlight:
+        return rushlight
+    if present is not None:
+        raise RuntimeError(
+            f"as_torch: torch is imported already, from {getattr(present, '__file__', None)}; call as_torch before that"
+        )
+    sys.meta_path.insert(0, _Finder())
+    rushlight.__version__ = TorchVersion(f"{_IMPLEMENTED}+rushlight{rushlight.__version__}")
+    for name, module in list(sys.modules.items()):
+        if _is_ours(name) and name != "rushlight._C":
+            _name_what_is_missing(module)
+    importlib.import_module("torch")
+    if "multiprocessing.spawn" in sys.modules:
+        _activate_in_spawned_processes(sys.modules["multiprocessing.spawn"])
+    return rushlight
+
+
+def _is_ours(name):
+    return name == "rushlight" or name.startswith("rushlight.")
+
+
+class _Finder:
+    """Finds `torch` and its submodules in rushlight; lets those of rushlight speak of torch in their errors."""
+
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top == "torch":
+            found = _spec_of_twin(name)
+            if found is None and _is_imported():
+                raise ModuleNotFoundError(f"No module named {name!r}: {_advice()}", name=name)
+            return found
+        if top == "rushlight":
+            return _spec_with_sequel(name, path, _name_what_is_missing)
+        if name == "multiprocessing.spawn":
+            return _spec_with_sequel(name, path, _activate_in_spawned_processes)
+        if name in _BUILT_ON_TORCH and _is_imported():
+            raise ImportError(
+                f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, which is `torch` in this process",
+                name=name,
+            )
+        return None
+
+    def find_distributions(self, context=None):
+        if context is not None and context.name is not None and context.name.lower() == "torch":
+            yield _distribution()
+
+    def invalidate_caches(self):
+        """Nothing is cached."""
+
+
+def _is_imported():
+    """Does an import ask, and not importlib.util.find_spec, which wants None for what is not there?
+
+    Called from find_spec of the finder, whose callers in importlib are `_find_spec` and, for an import, this one.
+    """
+    return sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
+
+
+def _spec_of_twin(name):
+    twin = "rushlight" + name.removeprefix("torch")
+    found = importlib.util.find_spec(twin)
+    if found is None:
+        return None
+    is_package = found.submodule_search_locations is not None
+    return importlib.machinery.ModuleSpec(name, _TwinLoader(twin), origin=found.origin, is_package=is_package)
+
+
+class _TwinLoader:
+    """Gives a module of rushlight to the import of its twin in torch."""
+
+    def __init__(self, twin):
+        self.twin = twin
+
+    def create_module(self, spec):
+        module = importlib.import_module(self.twin)
+        self.spec_of_module = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = self.spec_of_module  # the import replaced it by that of the twin
+
+
+def _spec_with_sequel(name, path, sequel):
+    """The spec of a module after whose import `sequel(module)` runs."""
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+        return spec
+    run = spec.loader.exec_module
+
+    def exec_module(module):
+        run(module)
+        sequel(module)
+
+    spec.loader.exec_module = exec_module
+    return spec
+
+
+def _advice():
+    return "rushlight, which is `torch` here, does not have it; docs/coverage.md lists what it has"
+
+
+def _name_what_is_missing(module):
+    """Give the module a `__getattr__` whose errors say the name by which a program for torch knows it."""
+    torch_name = "torch" + module.__name__.removeprefix("rushlight")
+    own = vars(module).get("__getattr__")
+
+    def __getattr__(name):
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError as error:
+                if error.__traceback__.tb_next.tb_next is not None:  # it comes from further inside
+                    raise
+        frame = sys._getframe(1)
+        if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM and not name.startswith("__"):
+            # An AttributeError would be replaced by one that says rushlight, and nothing of why.
+            raise ImportError(f"cannot import name {name!r} from {torch_name!r}: {_advice()}", name=torch_name)
+        raise AttributeError(f"module {torch_name!r} has no attribute {name!r}: {_advice()}", name=name, obj=module)
+
+    module.__getattr__ = __getattr__
+
+
+def _distribution():
+    from importlib.metadata import Distribution  # with the next: 20 ms, which few programs need
+    from pathlib import Path
+
+    class Torch(Distribution):
+        """What importlib.metadata tells about `torch`."""
+
+        def read_text(self, filename):
+            known = {"METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {rushlight.__version__}\n"}
+            return known.get(filename)
+
+        def locate_file(self, path):
+            return Path(rushlight.__path__[0]).parent / path
+
+    return Torch()
+
+
+class _InChild:
+    """Unpickled at the start of a spawned process, before its main module is imported."""
+
+    def __reduce__(self):
+        return exec, (f"import sys\nsys.path[:] = {sys.path!r}\nimport rushlight\nrushlight.as_torch()",)
+
+
+def _activate_in_spawned_processes(spawn):
+    """Carry the alias into processes that multiprocessing starts by spawn or by forkserver."""
+    prepare = spawn.get_preparation_data
+
+    def get_preparation_data(name):
+        return {"rushlight": _InChild(), **prepare(name)}
+
+    spawn.get_preparation_data = get_preparation_data

@@ -1,0 +1,31 @@
+"""The graph compiler's own module, for programs that set its options: there is no compiler."""
+
+from types import SimpleNamespace
+
+from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
+
+# Programs assign to these.
+config = SimpleNamespace(
+    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, dynamic_shapes=True,
+    automatic_dynamic_shapes=True, assume_static_by_default=True, capture_scalar_outputs=False, optimize_ddp=True,
+)  # fmt: skip
+
+
+def optimize(backend=None, **options):
+    """Return what it decorates as it is."""
+    return lambda function: function
+
+
+def mark_dynamic(t, index, **options):
+    """Say that a size changes: nothing depends on it."""
+
+
+def mark_static(t, index=None):
+    """Say that a size stays: nothing depends on it."""
+
+
+def graph_break(msg=""):
+    """Split the graph here: there is none."""
+
+
+__all__ = ["allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "mark_static", "optimize", "reset"]

@@ -1,0 +1,15 @@
+"""Apple's GPUs: there are none here."""
+
+from rushlight import _absent
+
+globals().update(_absent.answers({"device_count": 0, "manual_seed": None, "seed": None}))
+globals().update(
+    _absent.refusals(
+        "MPS",
+        (
+            "Event", "compile_shader", "current_allocated_memory", "driver_allocated_memory", "empty_cache", "get_rng_state",
+            "recommended_max_memory", "set_per_process_memory_fraction", "set_rng_state", "synchronize",
+        ),
+        RuntimeError,
+    )
+)  # fmt: skip

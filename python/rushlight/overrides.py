@@ -1,0 +1,245 @@
+"""Taking over functions: `__torch_function__` of classes, and modes that see every function.
+
+A function of the library asks the innermost active mode, then each argument whose class defines
+`__torch_function__`, subclasses first, before it computes anything itself.
+"""
+
+import contextlib
+import functools
+import types
+import warnings
+
+import rushlight
+from rushlight import _C, Tensor
+
+has_torch_function_unary = _C._has_torch_function_unary
+has_torch_function = _C._has_torch_function
+
+
+def has_torch_function_variadic(*relevant_args):
+    """May one of the arguments, or a mode, take over?"""
+    return has_torch_function(relevant_args)
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """Ask the modes and `relevant_args` to compute public_api(*args, **kwargs).
+
+    Args:
+        public_api: the function that the caller called.
+        relevant_args: the arguments that may take over.
+
+    Raises:
+        TypeError: all of them return NotImplemented.
+    """
+    return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
+
+
+def wrap_torch_function(dispatcher):
+    """Let a function be taken over; `dispatcher`, with its signature, returns the arguments that may."""
+
+    def wrap(function):
+        @functools.wraps(function)
+        def checked(*args, **kwargs):
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(checked, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return wrap
+
+
+def _overridable(function, home):
+    """The function as users call it from the module `home`: any argument may take it over."""
+
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+        relevant = (*args, *kwargs.values()) if kwargs else args
+        if has_torch_function(relevant):
+            return _C._handle_torch_function(checked, relevant, args, kwargs)
+        return function(*args, **kwargs)
+
+    checked.__module__ = home  # where pickle finds it
+    return checked
+
+
+def _make_overridable(names, home, but=()):
+    """Let the public functions written in Python in a module's table of names be taken over."""
+    for name, value in list(names.items()):
+        is_public = not name.startswith("_") and name not in but
+        if is_public and isinstance(value, types.FunctionType):
+            names[name] = _overridable(value, home)
+
+
+def is_tensor_like(inp):
+    """Is it a tensor, or of a class that takes over functions?"""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+# ---- modes
+
+
+class TorchFunctionMode:
+    """A context in which `__torch_function__` of this object sees every function that is called.
+
+    What it calls itself goes to the mode outside of it, if there is one.
+
+    Example:
+        >>> class Count(TorchFunctionMode):
+        ...     calls = 0
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         self.calls += 1
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Count() as count:
+        ...     y = rushlight.ones(2) + 1
+        >>> count.calls
+        2
+    """
+
+    def __init__(self):
+        pass
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{type(self).__name__} has no __torch_function__")
+
+    def __enter__(self):
+        _C._push_torch_function_mode(self)
+        return self
+
+    def __exit__(self, *exception):
+        _C._pop_torch_function_mode()
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """The older way to write `cls(...)`."""
+        warnings.warn(
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=2,
+        )
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode_stack():
+    return [_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack())]
+
+
+def _get_current_function_mode():
+    """The innermost active mode; None outside of all."""
+    modes = _get_current_function_mode_stack()
+    return modes[-1] if modes else None
+
+
+def _remove_mode(mode):
+    """End a mode that need not be the innermost one."""
+    inner = []
+    while (last := _C._pop_torch_function_mode()) is not mode:
+        inner.append(last)
+    for m in reversed(inner):
+        _C._push_torch_function_mode(m)
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily():
+    mode = _C._pop_torch_function_mode()
+    try:
+        yield mode
+    finally:
+        _C._push_torch_function_mode(mode)
+
+
+# ---- which functions there are
+
+_NAMESPACES = ("", "nn.functional", "linalg", "fft", "special", "functional")
+_NOT_OVERRIDABLE = (
+    "as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "is_grad_enabled", "load", "manual_seed", "save", "seed",
+    "initial_seed", "get_rng_state", "set_rng_state", "set_default_dtype", "get_default_dtype", "set_default_device",
+    "get_default_device", "set_num_threads", "get_num_threads", "set_printoptions", "memory_stats", "empty_cache",
+    "is_tensor", "is_storage", "typename", "compile", "vmap", "as_torch", "reset_peak_memory_stats",
+    "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm", "tensor",
+    "zeros", "empty_strided", "tril_indices", "triu_indices", "scalar_tensor", "promote_types", "can_cast", "result_type",
+)  # fmt: skip
+
+
+def _module(namespace):
+    module = rushlight
+    for part in namespace.split(".") if namespace else ():
+        module = getattr(module, part)
+    return module
+
+
+def get_ignored_functions():
+    """The functions that arguments never take over, because they take no tensors: modes see some of them."""
+    return {getattr(rushlight, name) for name in _NOT_OVERRIDABLE if hasattr(rushlight, name)}
+
+
+def get_default_nowrap_functions():
+    """The functions whose results `Tensor.__torch_function__` leaves as they are."""
+    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+
+
+def _is_function(value):
+    return isinstance(value, (types.BuiltinFunctionType, types.FunctionType))
+
+
+def get_overridable_functions():
+    """The functions that can be taken over: module or class -> list of functions."""
+    ignored = get_ignored_functions()
+    found = {}
+    for namespace in _NAMESPACES:
+        module = _module(namespace)
+        values = (getattr(module, name) for name in dir(module) if not name.startswith("_"))
+        found[module] = [v for v in values if _is_function(v) and v not in ignored]
+    methods = found[Tensor] = []
+    for name in dir(Tensor):
+        value = getattr(Tensor, name)
+        if name in _OBJECT_NAMES:
+            continue
+        if isinstance(value, types.GetSetDescriptorType):
+            methods.append(value.__get__)
+        elif callable(value) and not isinstance(value, type):
+            methods.append(value)
+    return found
+
+
+_OBJECT_NAMES = {*dir(object), "__torch_function__", "__dict__", "__weakref__", "__array_priority__"}
+
+
+@functools.cache
+def _names():
+    """Function -> (name, is it a method or property of Tensor?)."""
+    names = {}
+    for home, functions in get_overridable_functions().items():
+        prefix = "torch.Tensor" if home is Tensor else "torch" + home.__name__.removeprefix("rushlight")
+        for function in functions:
+            label = getattr(function, "__name__", "")
+            if label == "__get__":
+                label = f"{function.__self__.__name__}.__get__"
+            names.setdefault(function, (f"{prefix}.{label}", home is Tensor))
+    return names
+
+
+def resolve_name(f):
+    """The full name of a function, such as "torch.Tensor.add"; None if it cannot be taken over."""
+    if isinstance(f, str):
+        return f
+    return _names().get(f, (None, False))[0]
+
+
+def is_tensor_method_or_property(func):
+    """Is it a method of Tensor, or what reads one of its attributes?"""
+    return _names().get(func, (None, False))[1] or getattr(func, "__name__", None) == "__get__"
+
+
+__all__ = [
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
+    "get_overridable_functions", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+]  # fmt: skip

@@ -1,0 +1,300 @@
+"""Checkpointing: save no intermediate results, and compute them anew in the backward pass.
+
+Training Deep Nets with Sublinear Memory Cost (Chen, Xu, Zhang and Guestrin, 2016).
+"""
+
+import contextlib
+import warnings
+
+import rushlight
+from rushlight import Tensor
+
+_settings = {"early_stop": True, "debug": None}
+
+
+class CheckpointError(RuntimeError):
+    """The recomputation differs from the first computation."""
+
+
+class _AllSavedAgain(Exception):
+    """Ends a recomputation that has gone far enough."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+
+def noop_context_fn():
+    """Two contexts that change nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _set(name, value):
+    before, _settings[name] = _settings[name], value
+    try:
+        yield
+    finally:
+        _settings[name] = before
+
+
+def set_checkpoint_early_stop(enable):
+    """A context: may a recomputation stop as soon as everything that was saved has been saved again?"""
+    return _set("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled):
+    """A context; accepted for compatibility: errors always say what differs."""
+    return _set("debug", enabled)
+
+
+class _Surroundings:
+    """The random numbers and autocast that the first computation met."""
+
+    def __init__(self, preserve_rng_state):
+        self.rng_state = rushlight.get_rng_state() if preserve_rng_state else None
+        self.autocast = {
+            "enabled": rushlight.is_autocast_enabled("cpu"),
+            "dtype": rushlight.get_autocast_dtype("cpu"),
+            "cache_enabled": rushlight.is_autocast_cache_enabled(),
+        }
+
+    @contextlib.contextmanager
+    def again(self):
+        with rushlight.random.fork_rng(enabled=self.rng_state is not None):
+            if self.rng_state is not None:
+                rushlight.set_rng_state(self.rng_state)
+            with rushlight.enable_grad(), rushlight.amp.autocast("cpu", **self.autocast):
+                yield
+
+
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=noop_context_fn,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    **kwargs,
+):
+    """function(*args, **kwargs), whose intermediate results are not saved but computed again.
+
+    Args:
+        function: what to compute; it must do the same when it is called again.
+        args, kwargs: its arguments.
+        use_reentrant: False: what the function saves is replaced by what a second call saves. True:
+            the older way, by a backward pass within the backward pass, which sees only the tensors
+            among `args` and does not work with `autograd.grad`.
+        preserve_rng_state: draw the same random numbers in both calls (default).
+        context_fn: returns two contexts, for the first call and for the second; not if reentrant.
+        determinism_check: "default" compares shapes, dtypes and devices of what both calls save;
+            "none" does not.
+        debug: accepted.
+        early_stop: stop the second call once it has saved what is needed.
+
+    Raises:
+        CheckpointError: in the backward pass, if the second call differs from the first.
+
+    Example:
+        >>> x = rushlight.ones(2, requires_grad=True)
+        >>> checkpoint(lambda x: (x * 3).exp(), x, use_reentrant=False).sum().backward()
+        >>> x.grad
+        tensor([60.2566, 60.2566])
+    """
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint: pass use_reentrant explicitly, False being recommended; without it, it is True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check}")
+    first_context, second_context = context_fn()
+    if not rushlight.is_grad_enabled():
+        with first_context:
+            return function(*args, **kwargs)
+    frame = _Frame(
+        function, args, kwargs, _Surroundings(preserve_rng_state), second_context, determinism_check == "default",
+        early_stop and _settings["early_stop"],
+    )  # fmt: skip
+    with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, _unpack), first_context:
+        return function(*args, **kwargs)
+
+
+class _Frame:
+    """One checkpointed call: how many tensors it saved, of what kind, and how to get them again."""
+
+    def __init__(self, function, args, kwargs, surroundings, context, check, early_stop):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.surroundings, self.context = surroundings, context
+        self.check, self.early_stop = check, early_stop
+        self.kinds = []  # of the saved tensors, in their order
+        self.again = {}  # the number of a saved tensor -> the tensor
+
+    def pack(self, tensor):
+        self.kinds.append((tuple(tensor.shape), tensor.dtype, tensor.device))
+        return self, len(self.kinds) - 1
+
+    def recompute(self):
+        count = 0
+
+        def pack(tensor):
+            nonlocal count
+            if count < len(self.kinds):
+                self.again[count] = tensor.detach()
+            count += 1
+            if self.early_stop and count == len(self.kinds):
+                raise _AllSavedAgain(self)
+            return tensor.detach()
+
+        hooks = rushlight.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+        try:
+            with self.surroundings.again(), hooks, self.context:
+                self.function(*self.args, **self.kwargs)
+        except _AllSavedAgain as stop:
+            if stop.frame is not self:
+                raise
+        self._compare(count)
+
+    def _compare(self, count):
+        if count != len(self.kinds):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.kinds)}\n"
+                f"Number of tensors saved during recomputation: {count}"
+            )
+        for i, (shape, dtype, device) in enumerate(self.kinds) if self.check else ():
+            kind = tuple(self.again[i].shape), self.again[i].dtype, self.again[i].device
+            if kind != (shape, dtype, device):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                    f"the forward pass.\ntensor at position {i}: saved {(list(shape), dtype, device)}, recomputed "
+                    f"{(list(kind[0]), *kind[1:])}"
+                )
+
+
+def _unpack(packed):
+    frame, number = packed
+    if number not in frame.again:
+        frame.recompute()
+    return frame.again.pop(number)
+
+
+class CheckpointFunction(rushlight.autograd.Function):
+    """The reentrant way: forward without a graph, and in backward a graph of its own."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.surroundings = _Surroundings(preserve_rng_state)
+        ctx.inputs = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with rushlight.no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = list(ctx.inputs)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor.detach().requires_grad_(tensor.requires_grad)
+        with ctx.surroundings.again():
+            outputs = ctx.run_function(*inputs)
+        if isinstance(outputs, Tensor):
+            outputs = (outputs,)
+        with_grad = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not with_grad:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        rushlight.autograd.backward([o for o, _ in with_grad], [g for _, g in with_grad])
+        return None, None, *(i.grad if isinstance(i, Tensor) else None for i in inputs)
+
+
+def detach_variable(inputs):
+    """The tensors of a tuple without their history."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(i.detach().requires_grad_(i.requires_grad) if isinstance(i, Tensor) else i for i in inputs)
+
+
+def check_backward_validity(inputs):
+    """Warn if no tensor requires a gradient."""
+    if not any(i.requires_grad for i in inputs if isinstance(i, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Run functions one after another, all but the last of `segments` equal parts checkpointed.
+
+    Args:
+        functions: a Sequential, or functions of one argument.
+        segments: into how many parts to divide them.
+        input: the argument of the first.
+        use_reentrant, preserve_rng_state: see checkpoint.
+
+    Example:
+        >>> model = rushlight.nn.Sequential(*(rushlight.nn.Linear(2, 2) for _ in range(4)))
+        >>> checkpoint_sequential(model, 2, rushlight.ones(1, 2), use_reentrant=False).shape
+        torch.Size([1, 2])
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint_sequential: pass use_reentrant explicitly, False being recommended; without it, it is True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if isinstance(functions, rushlight.nn.Sequential) else list(functions)
+
+    def run(part):
+        def forward(x):
+            for function in part:
+                x = function(x)
+            return x
+
+        return forward
+
+    size = max(len(functions) // segments, 1)
+    last = size * (min(segments, len(functions)) - 1)
+    for start in range(0, last, size):
+        input = checkpoint(
+            run(functions[start : start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
+        )
+    return run(functions[last:])(input)
+
+
+class DefaultDeviceType:
+    """The kind of device whose random numbers are preserved where the arguments name none."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        """Set it."""
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type():
+        """What was set."""
+        return DefaultDeviceType._type
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """Raises NotImplementedError: what to save is not decided by operation here."""
+    raise NotImplementedError("create_selective_checkpoint_contexts: checkpoint the parts that need not be saved instead")
+
+
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity", "checkpoint",
+    "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+]  # fmt: skip

@@ -1,0 +1,40 @@
+"""What to say in a report of a bug: python -m rushlight.utils.collect_env."""
+
+import platform
+import sys
+
+import rushlight
+
+
+def get_env_info():
+    """Facts about this installation and machine: name -> text."""
+    try:
+        import numpy
+
+        numpy_version = numpy.__version__
+    except ModuleNotFoundError:
+        numpy_version = "not installed"
+    return {
+        "rushlight": str(rushlight.__version__),
+        "Python": sys.version.replace("\n", " "),
+        "NumPy": numpy_version,
+        "platform": platform.platform(),
+        "libc": " ".join(platform.libc_ver()),
+        "instruction set": rushlight.backends.cpu.get_cpu_capability(),
+        "threads": str(rushlight.get_num_threads()),
+        "CUDA": "not in this build",
+    }
+
+
+def get_pretty_env_info():
+    """The same as text."""
+    return "\n".join(f"{name}: {value}" for name, value in get_env_info().items())
+
+
+def main():
+    """Print it."""
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()

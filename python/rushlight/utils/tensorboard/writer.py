@@ -1,0 +1,220 @@
+"""SummaryWriter: what a program logs, in files that TensorBoard shows."""
+
+import os
+import socket
+import time
+
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from rushlight.utils.tensorboard import summary
+
+
+class FileWriter:
+    """One file of events.
+
+    Args:
+        log_dir: its folder.
+        max_queue: how many events wait at most before they are written.
+        flush_secs: how often they are written.
+        filename_suffix: the end of the file's name.
+    """
+
+    def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
+        self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
+
+    def get_logdir(self):
+        """The folder."""
+        return self.event_writer.get_logdir()
+
+    def add_event(self, event, step=None, walltime=None):
+        """Write an event."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self.event_writer.add_event(event)
+
+    def add_summary(self, summary, global_step=None, walltime=None):
+        """Write a summary."""
+        self.add_event(Event(summary=summary), global_step, walltime)
+
+    def flush(self):
+        """Write what waits."""
+        self.event_writer.flush()
+
+    def close(self):
+        """Write what waits, and close the file."""
+        self.event_writer.close()
+
+    def reopen(self):
+        """Open a new file in the same folder."""
+        self.event_writer.reopen()
+
+
+class SummaryWriter:
+    """Logs numbers, distributions, images, sound and text for TensorBoard.
+
+    Args:
+        log_dir: the folder, by default runs/DATE_TIME_HOST and `comment`.
+        comment: see log_dir.
+        purge_step: TensorBoard forgets what an earlier run logged from this step on.
+        max_queue: how many events wait at most before they are written.
+        flush_secs: how often they are written.
+        filename_suffix: the end of the file's name.
+    """
+
+    def __init__(self, log_dir=None, comment="", purge_step=None, max_queue=10, flush_secs=120, filename_suffix=""):
+        if not log_dir:
+            moment = time.strftime("%b%d_%H-%M-%S")
+            log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
+        self.log_dir, self.purge_step = str(log_dir), purge_step
+        self.max_queue, self.flush_secs, self.filename_suffix = max_queue, flush_secs, filename_suffix
+        self.file_writer = self.all_writers = None
+        self._get_file_writer()
+
+    def _get_file_writer(self):
+        if self.file_writer is None:
+            self.file_writer = FileWriter(self.log_dir, self.max_queue, self.flush_secs, self.filename_suffix)
+            self.all_writers = {self.log_dir: self.file_writer}
+            if self.purge_step is not None:
+                self.file_writer.add_event(Event(file_version="brain.Event:2"), self.purge_step)
+                start = SessionLog(status=SessionLog.START)
+                self.file_writer.add_event(Event(session_log=start), self.purge_step)
+                self.purge_step = None
+        return self.file_writer
+
+    def get_logdir(self):
+        """The folder."""
+        return self.log_dir
+
+    def _add(self, message, step, walltime):
+        self._get_file_writer().add_summary(message, step, walltime)
+
+    def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
+        """Log one number."""
+        self._add(summary.scalar(tag, scalar_value), global_step, walltime)
+
+    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
+        """Log numbers for one chart, each in a file of its own."""
+        self._get_file_writer()
+        for tag, value in tag_scalar_dict.items():
+            folder = os.path.join(self.log_dir, f"{main_tag}/{tag}".replace("/", "_"))
+            if folder not in self.all_writers:
+                self.all_writers[folder] = FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
+            self.all_writers[folder].add_summary(summary.scalar(main_tag, value), global_step, walltime)
+
+    def add_tensor(self, tag, tensor, global_step=None, walltime=None):
+        """Log a tensor's numbers."""
+        self._add(summary._tensor_of_numbers(tag, summary.array(tensor), ""), global_step, walltime)
+
+    def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
+        """Log how values are distributed; `bins` as in numpy.histogram."""
+        self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
+
+    def add_histogram_raw(
+        self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
+    ):
+        """Log a distribution that is counted already."""
+        message = summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
+        self._add(message, global_step, walltime)
+
+    def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
+        """Log a picture: floats in [0, 1] or bytes."""
+        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+
+    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+        """Log pictures, side by side."""
+        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+
+    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+        """Log a matplotlib figure, or a list of them; `close` closes them."""
+        from matplotlib import pyplot
+
+        for one in figure if isinstance(figure, (list, tuple)) else [figure]:
+            self.add_image(tag, summary.figure_pixels(one), global_step, walltime, "HWC")
+            if close:
+                pyplot.close(one)
+
+    def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
+        """Log a sound of one channel, with values in [-1, 1]."""
+        self._add(summary.audio(tag, snd_tensor, sample_rate), global_step, walltime)
+
+    def add_text(self, tag, text_string, global_step=None, walltime=None):
+        """Log a text in Markdown."""
+        self._add(summary.text(tag, text_string), global_step, walltime)
+
+    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
+        """Log precision and recall of a classifier: labels 0 or 1, predictions in [0, 1]."""
+        self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_custom_scalars(self, layout):
+        """Arrange charts: {category: {chart: ["Multiline" or "Margin", tags]}}."""
+        self._add(summary.custom_scalars(layout), None, None)
+
+    def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
+        """Log hyperparameters and the metrics that they led to, as a run of its own below this one."""
+        if type(hparam_dict) is not dict or type(metric_dict) is not dict:
+            raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        messages = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+        with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as run:
+            for message in messages:
+                run._add(message, None, None)
+            for tag, value in metric_dict.items():
+                run.add_scalar(tag, value, global_step)
+
+    def add_embedding(
+        self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None
+    ):
+        """Log points (N, D) for the projector, with a label each; images of them are not supported."""
+        if label_img is not None:
+            raise NotImplementedError("add_embedding: label_img is not supported")
+        points = summary.array(mat)
+        step = 0 if global_step is None else int(global_step)
+        folder = f"{step:05d}/{tag}"
+        path = os.path.join(self.log_dir, folder)
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, "tensors.tsv"), "w") as file:
+            file.writelines("\t".join(map(str, row)) + "\n" for row in points.tolist())
+        if metadata is not None:
+            if len(metadata) != len(points):
+                raise ValueError(f"add_embedding: {len(metadata)} labels for {len(points)} points")
+            rows = [metadata_header, *metadata] if metadata_header else metadata
+            with open(os.path.join(path, "metadata.tsv"), "w") as file:
+                for row in rows:
+                    cells = row if isinstance(row, (list, tuple)) else [row]
+                    file.write("\t".join(map(str, cells)) + "\n")
+        with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "a") as file:
+            file.write(summary.embedding_config(folder, tag, step, points.shape, metadata is not None))
+
+    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
+        """Raises NotImplementedError: operations run as they are called, and no graph of a model is recorded."""
+        raise NotImplementedError("add_graph: there is no graph of the model to show; leave this call out")
+
+    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
+        """Raises NotImplementedError: log frames by add_images."""
+        raise NotImplementedError("add_video: not supported; log frames by add_images")
+
+    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
+        """Raises NotImplementedError."""
+        raise NotImplementedError("add_mesh: not supported")
+
+    def flush(self):
+        """Write what waits."""
+        for writer in (self.all_writers or {}).values():
+            writer.flush()
+
+    def close(self):
+        """Write what waits, and close the files; to log more opens new ones."""
+        for writer in (self.all_writers or {}).values():
+            writer.flush()
+            writer.close()
+        self.file_writer = self.all_writers = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+__all__ = ["FileWriter", "SummaryWriter"]

@@ -1,0 +1,312 @@
+"""`import torch` gives rushlight: by python -m rushlight, as_torch() and the pytest plugin."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = Path(rushlight.__file__).parent.parent
+
+
+def run(*arguments, cwd, status=0, text=None, modules=()):
+    """(standard output, standard error) of a fresh interpreter."""
+    path = os.pathsep.join(str(p) for p in (PACKAGES, *modules))
+    result = subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=cwd, env=dict(os.environ, PYTHONPATH=path),
+        capture_output=True, text=True, timeout=120, input=text,
+    )  # fmt: skip
+    assert result.returncode == status, result.stderr
+    return result.stdout, result.stderr
+
+
+def as_program(tmp_path, source, *arguments, **options):
+    (tmp_path / "program.py").write_text(source)
+    return run("-m", "rushlight", "program.py", *arguments, cwd=tmp_path, **options)
+
+
+def with_alias(tmp_path, source):
+    """Standard output of `source` after as_torch()."""
+    return run("-c", f"import rushlight\nrushlight.as_torch()\n{source}", cwd=tmp_path)[0]
+
+
+def test_modules_are_the_same_objects(tmp_path):
+    as_program(
+        tmp_path,
+        "import sys\n"
+        "import torch\n"
+        "import torch.nn as nn\n"
+        "import torch.nn.functional as F\n"
+        "import torch.nn.modules.conv\n"
+        "from torch import optim, Tensor\n"
+        "from torch.nn.parameter import Parameter\n"
+        "from torch.utils.data import DataLoader\n"
+        "from torch.utils.data.dataset import TensorDataset\n"
+        "import rushlight\n"
+        "import rushlight.utils.data, rushlight.nn.modules.conv\n"
+        "assert torch is rushlight and nn is rushlight.nn and F is rushlight.nn.functional\n"
+        "assert optim is rushlight.optim and Tensor is rushlight.Tensor\n"
+        "assert DataLoader is rushlight.utils.data.DataLoader and Parameter is nn.Parameter\n"
+        "assert torch.nn.modules.conv is rushlight.nn.modules.conv\n"
+        "assert sys.modules['torch.nn.modules.conv'] is sys.modules['rushlight.nn.modules.conv']\n"
+        "assert torch.nn.__spec__.name == 'rushlight.nn'\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "name"),
+    [
+        ("torch.no_such_op", "AttributeError", "module 'torch' has no attribute 'no_such_op'"),
+        ("torch.nn.NoLayer", "AttributeError", "module 'torch.nn' has no attribute 'NoLayer'"),
+        ("torch.optim.None_", "AttributeError", "module 'torch.optim' has no attribute 'None_'"),
+        ("from torch import nothing", "ImportError", "'nothing' from 'torch'"),
+        ("from torch.nn.functional import no", "ImportError", "'no' from 'torch.nn.functional'"),
+        ("import torch.no.thing", "ModuleNotFoundError", "No module named 'torch.no'"),
+        ("import torch._nothing", "ModuleNotFoundError", "No module named 'torch._nothing'"),
+    ],
+)
+def test_what_is_missing_is_named_as_in_torch(tmp_path, statement, error, name):
+    found = with_alias(
+        tmp_path,
+        "import torch\n"
+        f"try: {statement}\n"
+        "except Exception as error: print(type(error).__name__, error)\n",
+    )
+    assert found.startswith(error) and name in found
+    assert "docs/coverage.md" in found
+
+
+def test_questions_about_what_is_there(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import importlib.util, torch, torch.nn\n"
+        "print(hasattr(torch, 'nope'), hasattr(torch.nn, 'Nope'), getattr(torch, 'nope', 3))\n"
+        "print(importlib.util.find_spec('torch.nope'))\n"
+        "print(importlib.util.find_spec('torch.nn.functional') is not None)\n",
+    )
+    assert found.split() == ["False", "False", "3", "None", "True"]
+
+
+def test_versions(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import importlib.metadata as metadata, torch\n"
+        "assert metadata.version('torch') == torch.__version__ == str(torch.__version__)\n"
+        "assert torch.__version__ >= '1.13' and torch.__version__ > (2, 0)\n"
+        "assert tuple(map(int, torch.__version__.split('.')[:2])) == (2, 13)\n"
+        "assert metadata.metadata('torch')['Name'] == 'torch'\n"
+        "metadata.version('pytest'); assert metadata.requires('torch') is None\n"
+        "print(torch.__version__)\n",
+    )
+    assert found.startswith("2.13.0+rushlight")
+
+
+def test_libraries_linked_with_torch_are_refused(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "try: import torchvision\n"
+        "except ImportError as error: print(error)\n",
+    )
+    assert "torchvision is linked with PyTorch" in found
+
+
+def test_a_torch_that_is_imported_already_stays(tmp_path):
+    (tmp_path / "torch.py").write_text("mark = 1\n")
+    out, _ = run(
+        "-c",
+        "import torch, rushlight\n"
+        "try: rushlight.as_torch()\n"
+        "except RuntimeError as error: print(error)\n"
+        "assert torch.mark == 1\n",
+        cwd=tmp_path,
+    )
+    assert "is imported already, from" in out and "torch.py" in out
+
+
+def test_importing_rushlight_does_not_activate_the_alias(tmp_path):
+    (tmp_path / "torch.py").write_text("mark = 1\n")
+    run("-c", "import rushlight.nn, torch\nassert torch.mark == 1\n", cwd=tmp_path)
+
+
+# ---- the runner
+
+
+def test_arguments_name_and_path(tmp_path):
+    (tmp_path / "neighbour.py").write_text("value = 7\n")
+    out, _ = as_program(
+        tmp_path,
+        "import os, sys, neighbour\n"
+        "print(sys.argv, __name__, os.path.isabs(__file__), neighbour.value)\n"
+        "assert sys.modules['__main__'].__dict__ is globals()\n",
+        "--epochs", "3", "-m", "x",
+    )  # fmt: skip
+    assert out == "['program.py', '--epochs', '3', '-m', 'x'] __main__ True 7\n"
+
+
+def test_modules_packages_folders_code_and_standard_input(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    show = "import sys, torch\nprint(__name__, __package__, sys.argv[1:], torch.__name__)\n"
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(show)
+    (package / "part.py").write_text("from . import __main__ as unused\n" + show)
+    runner = ("-m", "rushlight")
+    assert "__main__ package ['a'] rushlight" in run(*runner, "-m", "package", "a", cwd=tmp_path)[0]
+    out, _ = run(*runner, "-m", "package.part", "b", cwd=tmp_path)
+    assert out.endswith("__main__ package ['b'] rushlight\n")
+    assert "__main__  ['c'] rushlight" in run(*runner, "package", "c", cwd=tmp_path)[0]
+    assert run(*runner, "-c", show, "d", cwd=tmp_path)[0] == "__main__ None ['d'] rushlight\n"
+    assert run(*runner, "-", "e", cwd=tmp_path, text=show)[0] == "__main__ None ['e'] rushlight\n"
+
+
+def test_the_traceback_begins_in_the_program(tmp_path):
+    _, error = as_program(
+        tmp_path,
+        "import torch\n"
+        "def step():\n"
+        "    return torch.zeros(2) + torch.zeros(3)\n"
+        "step()\n",
+        status=1,
+    )
+    lines = [line for line in error.splitlines() if not set(line) <= set(" ~^")]
+    path = tmp_path / "program.py"
+    assert lines[:5] == [
+        "Traceback (most recent call last):",
+        f'  File "{path}", line 4, in <module>',
+        "    step()",
+        f'  File "{path}", line 3, in step',
+        "    return torch.zeros(2) + torch.zeros(3)",
+    ]
+    assert lines[5].startswith("RuntimeError: add: ") and len(lines) == 6
+
+
+def test_a_syntax_error_looks_as_ever(tmp_path):
+    _, error = as_program(tmp_path, "x = (1,\ny = = 2\n", status=1)
+    assert error.startswith(f'  File "{tmp_path / "program.py"}", line ')
+    assert "SyntaxError" in error and "rushlight" not in error
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("raise SystemExit(5)", 5),
+        ("raise SystemExit('a message')", 1),
+        ("import sys; sys.exit()", 0),
+        ("import os; os._exit(9)", 9),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+    ],
+)
+def test_exit_status(tmp_path, source, status):
+    as_program(tmp_path, source, status=status)
+
+
+def test_wrong_uses_of_the_runner(tmp_path):
+    assert "can't open file" in run("-m", "rushlight", "no.py", cwd=tmp_path, status=2)[1]
+    assert "No module named" in run("-m", "rushlight", "-m", "nope", cwd=tmp_path, status=1)[1]
+    assert "usage" in run("-m", "rushlight", "-m", cwd=tmp_path, status=2)[1]
+    assert "unknown option" in run("-m", "rushlight", "-x", cwd=tmp_path, status=2)[1]
+    assert "usage" in run("-m", "rushlight", "--help", cwd=tmp_path)[0]
+
+
+def test_classes_of_the_program_are_pickled(tmp_path):
+    as_program(
+        tmp_path,
+        "import atexit, io, pickle, torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(2, 2)\n"
+        "net = Net()\n"
+        "def round_trip():\n"
+        "    again = pickle.loads(pickle.dumps(net))\n"
+        "    assert type(again) is Net and torch.equal(again.layer.weight, net.layer.weight)\n"
+        "round_trip()\n"
+        "atexit.register(round_trip)\n",
+    )
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_of_the_program_have_the_alias(tmp_path, method):
+    out, _ = as_program(
+        tmp_path,
+        "import multiprocessing, sys\n"
+        "import torch.multiprocessing\n"
+        "class Item:\n"
+        "    def __init__(self, value): self.value = value\n"
+        "def work(item, queue):\n"
+        "    import torch, torch.nn.functional as F\n"
+        "    assert torch.__name__ == 'rushlight'\n"
+        "    queue.put(F.relu(torch.tensor([-1.0, item.value])).tolist())\n"
+        "if __name__ == '__main__':\n"
+        f"    context = multiprocessing.get_context({method!r})\n"
+        "    queue = context.SimpleQueue()\n"
+        "    process = context.Process(target=work, args=(Item(2.0), queue))\n"
+        "    process.start(); print(queue.get()); process.join(); sys.exit(process.exitcode)\n",
+    )
+    assert out == "[0.0, 2.0]\n"
+
+
+# ---- pytest
+
+TESTS = (
+    "import torch\n"
+    "from torch.nn import functional as F\n"
+    "def test_it():\n"
+    "    assert torch.__name__ == 'rushlight'\n"
+    "    assert F.relu(torch.tensor(-1.0)).item() == 0\n"
+)
+
+
+def run_pytest(tmp_path, *options, **others):
+    plain = ("-p", "no:cacheprovider", "--rootdir", tmp_path)
+    return run("-m", "pytest", *plain, *options, tmp_path, cwd=tmp_path, **others)[0]
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "conftest.py").write_text("import torch\ntorch.manual_seed(0)\n")
+    (tmp_path / "test_it.py").write_text(TESTS)
+    return tmp_path
+
+
+def test_pytest_plugin(project):
+    out = run_pytest(project, "-p", "rushlight.pytest_plugin")
+    assert "1 passed" in out and "torch: rushlight" in out
+
+
+@pytest.fixture
+def installed(project):
+    """A folder that says of the plugin what an installed rushlight would say."""
+    metadata = project / "site" / "rushlight-0.dist-info"
+    metadata.mkdir(parents=True)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines = [f"{name} = {value}" for name, value in settings["pytest11"].items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: rushlight\nVersion: 0\n")
+    return project / "site"
+
+
+def test_pytest_option(project, installed):
+    assert "1 passed" in run_pytest(project, "--rushlight", modules=[installed])
+
+
+def test_pytest_without_the_option_is_left_alone(project, installed):
+    (project / "conftest.py").write_text("")
+    (project / "torch.py").write_text("mark = 1\n")
+    (project / "test_it.py").write_text(
+        "import sys, torch\n"
+        "def test_it():\n"
+        "    assert torch.mark == 1 and 'rushlight' not in sys.modules\n"
+        "    assert 'rushlight_pytest' in sys.modules\n"
+    )
+    assert "1 passed" in run_pytest(project, modules=[installed])

@@ -1,0 +1,150 @@
+"""Function modes, and what rushlight.overrides tells about functions."""
+
+import pytest
+
+import rushlight
+from rushlight import nn
+from rushlight.overrides import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    get_overridable_functions,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    is_tensor_method_or_property,
+    resolve_name,
+    wrap_torch_function,
+)
+
+F = nn.functional
+
+
+class Log(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class Wrapper:
+    """Not a tensor, but it takes over functions."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, len(args), kwargs
+
+
+def test_a_mode_sees_operations_methods_factories_and_functions_in_python():
+    x = rushlight.rand(1, 3, 8, 8)
+    with Log() as log:
+        rushlight.add(x, 1)
+        x.add(1)
+        x + 1
+        rushlight.zeros(2)
+        F.relu(x)
+        F.interpolate(x, scale_factor=2)
+        F.adaptive_avg_pool2d(x, 2)
+        rushlight.linalg.pinv(x[0, 0])
+        rushlight.einsum("ij->ji", x[0, 0])
+    assert log.names[:5] == ["add", "add", "add", "zeros", "relu"]
+    assert {"interpolate", "adaptive_avg_pool2d", "pinv", "einsum"} <= set(log.names)
+    assert "_interpolate" not in log.names, "a function is seen as a whole"
+
+
+def test_modes_nest_and_end_with_an_error():
+    x = rushlight.rand(2)
+    with Log() as outer, Log() as inner:
+        x.exp()
+    assert outer.names == inner.names == ["exp"]
+    with pytest.raises(ZeroDivisionError), Log():
+        raise ZeroDivisionError
+    assert rushlight.overrides._get_current_function_mode_stack() == []
+
+
+def test_a_mode_may_answer_itself_or_decline():
+    class Zero(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 0 if func is rushlight.exp else func(*args, **(kwargs or {}))
+
+    with Zero(), BaseTorchFunctionMode():
+        assert rushlight.exp(rushlight.ones(2)) == 0
+        assert rushlight.ones(2).sum().item() == 2
+    with pytest.raises(NotImplementedError, match="TorchFunctionMode has no"), TorchFunctionMode():
+        rushlight.ones(2)
+
+
+def test_inner_calls_go_to_the_mode_outside():
+    class Twice(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})) * 2
+
+    x = rushlight.ones(2)
+    with Log() as log, Twice():
+        y = x.exp()
+    assert log.names == ["exp", "mul"] and rushlight.allclose(y, x.exp() * 2)
+
+
+def test_modes_and_default_devices_end_in_any_order():
+    rushlight.set_default_device("meta")
+    with Log() as log:
+        rushlight.set_default_device(None)
+        assert rushlight.ones(2).device.type == "cpu"
+    assert log.names and rushlight.overrides._get_current_function_mode() is None
+
+
+def test_functions_in_python_may_be_taken_over():
+    assert F.interpolate(Wrapper(), scale_factor=2) == ("interpolate", 1, {"scale_factor": 2})
+    assert F.grid_sample(rushlight.ones(1), grid=Wrapper())[0] == "grid_sample"
+    assert rushlight.tensordot(Wrapper(), Wrapper()) == ("tensordot", 2, {})
+    assert rushlight.fft.rfft(Wrapper())[0] == "rfft"
+    assert rushlight.linalg.cond(Wrapper())[0] == "cond"
+
+
+def test_subclasses_keep_their_class_in_functions_in_python():
+    class Mine(rushlight.Tensor):
+        pass
+
+    x = rushlight.rand(1, 1, 4, 4).as_subclass(Mine)
+    for y in (F.interpolate(x, scale_factor=2), F.adaptive_avg_pool2d(x, 2), F.max_pool2d(x, 2)):
+        assert type(y) is Mine
+
+
+def test_functions_of_ones_own():
+    @wrap_torch_function(lambda a, b=None: (a, b))
+    def mine(a, b=None):
+        return "plain"
+
+    assert mine(1) == "plain" and mine(rushlight.ones(1)) == "plain"
+    assert mine(1, b=Wrapper()) == ("mine", 1, {"b": handle_argument(mine)})
+
+
+def handle_argument(function):
+    class Any:
+        def __eq__(self, other):
+            return isinstance(other, Wrapper)
+
+    return Any()
+
+
+def test_questions():
+    x, w = rushlight.ones(1), Wrapper()
+    assert has_torch_function((x, w)) and not has_torch_function((x, 1))
+    assert has_torch_function_unary(w) and has_torch_function_variadic(x, w)
+    assert is_tensor_like(x) and is_tensor_like(w) and not is_tensor_like(1)
+    assert handle_torch_function(rushlight.exp, (w,), w) == ("exp", 1, {})
+    assert resolve_name(rushlight.add) == "torch.add"
+    assert resolve_name(rushlight.Tensor.add) == "torch.Tensor.add"
+    assert resolve_name(F.interpolate) == "torch.nn.functional.interpolate"
+    assert resolve_name(rushlight.Tensor.grad.__get__) == "torch.Tensor.grad.__get__"
+    assert resolve_name(len) is None
+    assert is_tensor_method_or_property(rushlight.Tensor.add)
+    assert not is_tensor_method_or_property(rushlight.add)
+    functions = get_overridable_functions()
+    assert rushlight.Tensor.add in functions[rushlight.Tensor]
+    assert rushlight.conv2d in functions[rushlight] and F.conv2d in functions[F]
+    assert rushlight.zeros not in functions[rushlight]
