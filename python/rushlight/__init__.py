@@ -32,8 +32,8 @@ _tensor.install()
 newaxis = None
 
 _SUBPACKAGES = (
-    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
-    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
+    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "fx",
+    "hub", "jit", "linalg", "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
     "version",
 )  # fmt: skip
 
