@@ -35,7 +35,7 @@ def _fall(log_density, slope, curvature, weight):
         curvature: minus its second derivative at 0, at which Newton's search for the end starts.
         weight: a smooth function.
     """
-    end = (_NEGLIGIBLE / slope(0 * curvature)).minimum((2 * _NEGLIGIBLE / curvature).sqrt())
+    end = (_NEGLIGIBLE / slope(0 * curvature).abs()).minimum((2 * _NEGLIGIBLE / curvature).sqrt())
     for _ in range(8):
         end = end - (-log_density(end) - _NEGLIGIBLE) / slope(end)
     near = end.clamp(max=8.0)  # what is not yet a plain exponential is close to 0

@@ -5,6 +5,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.bernoulli import _range_of_values
 from rushlight.distributions.distribution import Distribution
+from rushlight.nn.functional import logsigmoid
 
 __all__ = ["Binomial"]
 
@@ -60,9 +61,7 @@ class Binomial(HasProbabilities):
             self._validate_sample(value)
         n, logits = self.total_count, self.logits
         log_orders = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        # n log(1 + e^logits), without overflow.
-        normalizer = n * logits.clamp(min=0) + n * (-logits.abs()).exp().log1p()
-        return value * logits + log_orders - normalizer
+        return value * logits + log_orders + n * logsigmoid(-logits)
 
     def entropy(self):
         count = int(self.total_count.max())

@@ -65,7 +65,7 @@ class Categorical(HasProbabilities):
 
     def sample(self, sample_shape=()):
         count = Size(sample_shape).numel()
-        probs = self.probs.detach().reshape(-1, self._num_events)
+        probs = self.probs.detach().reshape(-1, self._num_events).contiguous()
         drawn = probs.multinomial(count, True).T
         return drawn.reshape(self._extended_shape(sample_shape))
 

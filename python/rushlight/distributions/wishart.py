@@ -114,21 +114,24 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         return root @ root.mT
 
     def rsample(self, sample_shape=Size(), max_try_correction=None):
-        """Draw samples; in place of those that rounding made singular, the last that were not.
+        """Draw samples; those that rounding made singular are drawn again.
 
         Args:
             sample_shape: shape of the draws.
-            max_try_correction: how many further draws are made; by default 10 for a single matrix,
-                3 for a batch. All are made in any case: torch makes them, and its numbers depend on it.
+            max_try_correction: how often, at most; by default 10 for a single matrix, 3 for a batch.
         """
         if max_try_correction is None:
             max_try_correction = 3 if len(self._batch_shape) > 0 else 10
         sample = self._bartlett_sampling(sample_shape)
-        for _ in range(max_try_correction):
+        for attempt in range(max_try_correction):
+            singular = ~self.support.check(sample)[..., None, None]
+            if attempt > 0 and not singular.any():
+                return sample
+            # torch takes good first draws for singular ones: to keep its numbers, draw twice.
             again = self._bartlett_sampling(sample_shape)
-            sample = again.where(self.support.check(again)[..., None, None], sample)
+            sample = again if attempt == 0 else again.where(singular, sample)
         if not self.support.check(sample).all():
-            warnings.warn("Wishart: all draws of a sample are singular", stacklevel=2)
+            warnings.warn("Wishart: a sample is singular, all draws of it were", stacklevel=2)
         return sample
 
     def _log_gamma(self, half_df):
