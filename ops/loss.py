@@ -43,7 +43,8 @@ elementwise("kl_elements(input: Tensor, target: Tensor)", "xlogy(target, target)
             grad={"input": "neg(grad * target)", "target": "where(target == 0, 0, grad * (log(target) + 1 - input))"})
 elementwise("xlogy(input: Tensor | Number, other: Tensor | Number)", "xlogy(input, other)", result="float", dtypes=FLOATING,
             names=("torch.xlogy", "Tensor.xlogy", "special.xlogy"), inplace=True, doc="input * log(other), 0 where input is 0.",
-            grad={"input": "where(input == 0, 0, grad * log(other))", "other": "grad * input / other"}, ref="scipy.special.xlogy")
+            grad={"input": "where(input == 0, where(other <= 0, 0, grad * log(other)), grad * log(other))", "other": "grad * input / other"},
+            ref="scipy.special.xlogy")
 
 _REDUCE = "size_average: bool | None = None, reduce: bool | None = None, reduction: str = 'mean'"
 composite(f"mse_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)", names=("nn.functional.mse_loss",),

@@ -52,10 +52,10 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "fft", "func",
-    "functional", "futures", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
-    "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version",
-    "xpu",
+    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
+    "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx",
+    "optim", "overrides", "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types",
+    "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.

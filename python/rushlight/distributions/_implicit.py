@@ -1,0 +1,167 @@
+"""Gamma and Dirichlet numbers through which gradients reach their parameters.
+
+A number x with distribution function F(x; a) and density f moves with its parameter, at a constant
+F, by dx/da = -(dF/da) / f: implicit reparameterisation, Figurnov, Mohamed and Mnih (2018). Here dF/da
+is integrated from x away from the mode, where the density only falls: nothing cancels, and all digits
+of float64 are right. In log t (gamma) or log t / (1 - t) (beta) the densities are log-concave.
+"""
+
+import functools
+
+import rushlight
+from rushlight import where
+from rushlight.autograd import Function
+from rushlight.autograd.function import once_differentiable
+from rushlight.nn.functional import logsigmoid
+
+_NEGLIGIBLE = 37.0  # exp(-37) is below the rounding of float64
+
+
+@functools.cache
+def _legendre():
+    """The 32 places and weights of Gauss and Legendre's rule on [0, 1]: Golub and Welsch (1969)."""
+    k = rushlight.arange(1, 32, dtype=rushlight.float64, device="cpu")
+    beside = k / (4 * k * k - 1).sqrt()
+    places, vectors = rushlight.linalg.eigh(beside.diag(1) + beside.diag(-1))
+    return list(zip((0.5 + places / 2).tolist(), vectors[0].square().tolist()))
+
+
+def _fall(log_density, slope, curvature, weight):
+    """Integrals over v > 0 of exp(log_density(v)) and of exp(log_density(v)) weight(v).
+
+    Args:
+        log_density: function that is 0 at 0, falls and is concave.
+        slope: function, minus its derivative.
+        curvature: minus its second derivative at 0, at which Newton's search for the end starts.
+        weight: a smooth function.
+    """
+    end = (_NEGLIGIBLE / slope(0 * curvature).abs()).minimum((2 * _NEGLIGIBLE / curvature).sqrt())
+    for _ in range(8):
+        end = end - (-log_density(end) - _NEGLIGIBLE) / slope(end)
+    near = end.clamp(max=8.0)  # what is not yet a plain exponential is close to 0
+    total, weighted = rushlight.zeros_like(end), rushlight.zeros_like(end)
+    for start, length in ((0.0, near), (near, end - near)):
+        for place, mass in _legendre():
+            v = start + place * length
+            density = mass * length * log_density(v).exp()
+            total += density
+            weighted += density * weight(v)
+    return total, weighted
+
+
+def _gamma_from_zero(a, x):
+    """F(x; a) and dx/da for x < 1, of the series of F in x / (a + 1), x^2 / (a + 1) (a + 2) ..."""
+    term = total = rushlight.ones_like(a)
+    harmonic = weighted = rushlight.zeros_like(a)
+    for k in range(1, 20):
+        term = term * x / (a + k)
+        harmonic = harmonic + 1 / (a + k)
+        total = total + term
+        weighted = weighted + term * harmonic
+    lower = (a * x.log() - x - (a + 1).lgamma()).exp() * total
+    return lower, x / a * (weighted - total * (x.log() - (a + 1).digamma()))
+
+
+def _gamma_from_mode(a, x):
+    """F(x; a) and dx/da for x >= 1, of integrals from x away from the mode, with t = x exp(+-v)."""
+    side = where(x <= a, -1.0, 1.0).to(x)
+    outside, moment = _fall(
+        log_density=lambda v: side * a * v - x * (side * v).expm1(),
+        slope=lambda v: side * (x * (side * v).exp() - a),
+        curvature=x,
+        weight=lambda v: side * v + (x.log() - a.digamma()),
+    )
+    outside = outside * (a * x.log() - x - a.lgamma()).exp()
+    return where(side < 0, outside, 1 - outside), side * x * moment
+
+
+def _gamma_cdf_and_shift(a, x):
+    """F(x; a) of rate 1 and dx/da, in float64."""
+    a, x = rushlight.broadcast_tensors(a.double(), x.double())
+    cdf, shift = _gamma_from_zero(a, x.clamp(max=1.0))
+    cdf_far, shift_far = _gamma_from_mode(a, x.clamp(min=1.0, max=rushlight.finfo(x.dtype).max))
+    return where(x < 1, cdf, cdf_far), where(x < 1, shift, shift_far)
+
+
+def _dirichlet_shift(x, a, total):
+    """dx/da / (1 - x) for a number x of the beta distribution (a, total - a), in float64."""
+    x, a, total = x.double(), a.double(), total.double()
+    b = total - a
+    rest = 1 - x
+    middle = x.log() - rest.log()
+    log_x, log_rest = logsigmoid(middle), logsigmoid(-middle)
+    mean_log = a.digamma() - total.digamma()
+    side = where(x * total <= a, -1.0, 1.0).to(x)
+
+    def log_density(v):
+        place = middle + side * v
+        return a * (logsigmoid(place) - log_x) + b * (logsigmoid(-place) - log_rest)
+
+    _, moment = _fall(
+        log_density,
+        slope=lambda v: side * (total * (middle + side * v).sigmoid() - a),
+        curvature=total * x * rest,
+        weight=lambda v: logsigmoid(middle + side * v) - mean_log,
+    )
+    return side * x * moment
+
+
+class _StandardGamma(Function):
+    @staticmethod
+    def forward(ctx, concentration):
+        x = rushlight._standard_gamma(concentration)
+        ctx.save_for_backward(concentration, x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        concentration, x = ctx.saved_tensors
+        return grad * _gamma_cdf_and_shift(concentration, x)[1].to(grad.dtype)
+
+
+class _Dirichlet(Function):
+    @staticmethod
+    def forward(ctx, concentration):
+        gamma = rushlight._standard_gamma(concentration)
+        finfo = rushlight.finfo(gamma.dtype)
+        x = (gamma / gamma.sum(-1, True)).clamp(min=finfo.tiny, max=1 - finfo.eps / 2)
+        ctx.save_for_backward(concentration, x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        concentration, x = ctx.saved_tensors
+        shift = _dirichlet_shift(x, concentration, concentration.sum(-1, True).expand_as(x))
+        return shift.to(grad.dtype) * (grad - (x * grad).sum(-1, True))
+
+
+class _GammaCdf(Function):
+    @staticmethod
+    def forward(ctx, concentration, value):
+        cdf, shift = _gamma_cdf_and_shift(concentration, value)
+        ctx.save_for_backward(concentration, value, shift)
+        return cdf.to(rushlight.promote_types(concentration.dtype, value.dtype))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        a, x, shift = ctx.saved_tensors
+        slope = grad * ((a - 1).xlogy(x) - x - a.lgamma()).exp()
+        return (-slope * shift).to(grad.dtype).sum_to_size(a.shape), slope.sum_to_size(x.shape)
+
+
+def standard_gamma(concentration):
+    """Gamma numbers of rate 1."""
+    return _StandardGamma.apply(concentration)
+
+
+def dirichlet(concentration):
+    """Points of the simplex, Dirichlet distributed."""
+    return _Dirichlet.apply(concentration)
+
+
+def gamma_cdf(concentration, value):
+    """The regularised lower incomplete gamma function, differentiable in both arguments."""
+    return _GammaCdf.apply(concentration, value)

@@ -1,0 +1,76 @@
+"""The Bernoulli distribution."""
+
+import rushlight
+from rushlight import nan
+from rushlight.distributions import constraints
+from rushlight.distributions._probabilities import HasProbabilities
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.utils import _bernoulli_log_likelihood
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(HasProbabilities, ExponentialFamily):
+    """1 with probability p, else 0.
+
+    Args:
+        probs: p, or else
+        logits: log(p / (1 - p)).
+
+    Example:
+        >>> torch.distributions.Bernoulli(torch.tensor([0.25, 0.5])).variance
+        tensor([0.1875, 0.2500])
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        param = self._set_probabilities(probs, logits)
+        Distribution.__init__(self, param.shape, validate_args=validate_args)
+
+    @property
+    def mean(self):
+        return self.probs
+
+    @property
+    def mode(self):
+        mode = (self.probs >= 0.5).to(self.probs)
+        return mode.masked_fill(self.probs == 0.5, nan)
+
+    @property
+    def variance(self):
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()):
+        with rushlight.no_grad():
+            return self.probs.expand(self._extended_shape(sample_shape)).bernoulli()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return _bernoulli_log_likelihood(*rushlight.broadcast_tensors(self.logits, value))
+
+    def entropy(self):
+        return -_bernoulli_log_likelihood(self.logits, self.probs)
+
+    def enumerate_support(self, expand=True):
+        return _range_of_values(2, self, expand)
+
+    @property
+    def _natural_params(self):
+        return (self.logits,)
+
+    def _log_normalizer(self, x):
+        return x.exp().log1p()
+
+
+def _range_of_values(count, distribution, expand):
+    """0 ... count - 1 along a new first dim."""
+    param = distribution._param
+    values = rushlight.arange(count, dtype=param.dtype, device=param.device)
+    values = values.view((-1,) + (1,) * len(distribution.batch_shape))
+    return values.expand((-1,) + tuple(distribution.batch_shape)) if expand else values

@@ -1,0 +1,66 @@
+"""The absolute value of a Cauchy number."""
+
+import math
+
+import rushlight
+from rushlight import inf
+from rushlight.distributions import constraints
+from rushlight.distributions.cauchy import Cauchy
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import AbsTransform
+
+__all__ = ["HalfCauchy"]
+
+
+class HalfCauchy(TransformedDistribution):
+    """|x| for x of Cauchy(0, scale).
+
+    Args:
+        scale: the median.
+
+    Example:
+        >>> torch.distributions.HalfCauchy(2.0).cdf(torch.tensor(2.0))
+        tensor(0.5000)
+    """
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale, validate_args=None):
+        base = Cauchy(0, scale, validate_args=False)
+        super().__init__(base, AbsTransform(), validate_args=validate_args)
+
+    @property
+    def scale(self):
+        return self.base_dist.scale
+
+    @property
+    def mean(self):
+        return rushlight.full_like(self.scale, inf)
+
+    @property
+    def mode(self):
+        return rushlight.zeros_like(self.scale)
+
+    @property
+    def variance(self):
+        return self.base_dist.variance
+
+    def log_prob(self, value):
+        value = rushlight.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        if self._validate_args:
+            self._validate_sample(value)
+        log_prob = self.base_dist.log_prob(value) + math.log(2)
+        return log_prob.where(value >= 0, -inf)
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, value):
+        return self.base_dist.icdf((value + 1) / 2)
+
+    def entropy(self):
+        return self.base_dist.entropy() - math.log(2)

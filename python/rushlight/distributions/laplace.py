@@ -1,0 +1,66 @@
+"""The Laplace distribution."""
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+
+__all__ = ["Laplace"]
+
+
+class Laplace(Distribution):
+    """p(x) = exp(-|x - loc| / scale) / (2 scale).
+
+    Args:
+        loc: the mean.
+        scale: the mean of |x - loc|.
+
+    Example:
+        >>> torch.distributions.Laplace(0.0, 1.0).cdf(torch.tensor(0.0))
+        tensor(0.5000)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._start(validate_args, loc=loc, scale=scale)
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
+
+    @property
+    def variance(self):
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self):
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape=()):
+        eps = rushlight.finfo(self.loc.dtype).eps
+        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps - 1, 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        distance = value - self.loc
+        return 0.5 - 0.5 * distance.sign() * (-distance.abs() / self.scale).expm1()
+
+    def icdf(self, value):
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
+
+    def entropy(self):
+        return 1 + (2 * self.scale).log()

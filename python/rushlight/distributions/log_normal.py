@@ -1,0 +1,53 @@
+"""The log-normal distribution."""
+
+from rushlight.distributions import constraints
+from rushlight.distributions.normal import Normal
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import ExpTransform
+
+__all__ = ["LogNormal"]
+
+
+class LogNormal(TransformedDistribution):
+    """exp(x) for x of Normal(loc, scale).
+
+    Args:
+        loc: mean of the logarithm.
+        scale: standard deviation of the logarithm.
+
+    Example:
+        >>> torch.distributions.LogNormal(torch.tensor(0.0), 1.0).mean
+        tensor(1.6487)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self):
+        return self.base_dist.loc
+
+    @property
+    def scale(self):
+        return self.base_dist.scale
+
+    @property
+    def mean(self):
+        return (self.loc + self.scale.pow(2) / 2).exp()
+
+    @property
+    def mode(self):
+        return (self.loc - self.scale.square()).exp()
+
+    @property
+    def variance(self):
+        square = self.scale.pow(2)
+        return square.expm1() * (2 * self.loc + square).exp()
+
+    def entropy(self):
+        return self.base_dist.entropy() + self.loc

@@ -1,0 +1,39 @@
+"""The logistic normal distribution."""
+
+from rushlight.distributions import constraints
+from rushlight.distributions.normal import Normal
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Points of the simplex: the stick-breaking transform of n - 1 normal numbers.
+
+    Args:
+        loc: (..., n - 1) means.
+        scale: (..., n - 1) standard deviations.
+
+    Example:
+        >>> torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3)).event_shape
+        torch.Size([4])
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self):
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self):
+        return self.base_dist.base_dist.scale

@@ -1,0 +1,82 @@
+"""The normal distribution."""
+
+import math
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.utils import _standard_normal
+
+__all__ = ["Normal"]
+
+
+class Normal(ExponentialFamily):
+    """p(x) = exp(-z^2 / 2) / (scale sqrt(2 pi)), with z = (x - loc) / scale.
+
+    Args:
+        loc: the mean.
+        scale: the standard deviation.
+
+    Example:
+        >>> torch.distributions.Normal(0.0, 1.0).log_prob(torch.tensor([0.0, 1.0]))
+        tensor([-0.9189, -1.4189])
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._start(validate_args, loc=loc, scale=scale)
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
+
+    @property
+    def stddev(self):
+        return self.scale
+
+    @property
+    def variance(self):
+        return self.scale**2
+
+    def sample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        with rushlight.no_grad():
+            return rushlight.normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + noise * self.scale
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        variance = self.scale**2
+        half_log_2pi = math.log(math.sqrt(2 * math.pi))
+        return -((value - self.loc) ** 2) / (2 * variance) - self.scale.log() - half_log_2pi
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
+
+    def icdf(self, value):
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self):
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+    @property
+    def _natural_params(self):
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+
+    def _log_normalizer(self, x, y):
+        return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()

@@ -1,0 +1,94 @@
+"""The categorical distribution, its values written as one-hot vectors."""
+
+import rushlight
+from rushlight import Size
+from rushlight.distributions import constraints
+from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.nn.functional import one_hot
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OneHotCategorical(Distribution):
+    """A vector of K elements: 1 at the place that a `Categorical` draws, else 0.
+
+    Args:
+        probs: (..., K) nonnegative weights, normalised here, or else
+        logits: (..., K) logarithms of weights.
+
+    Example:
+        >>> torch.distributions.OneHotCategorical(torch.tensor([0.25, 0.75])).mode
+        tensor([0., 1.])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    @property
+    def probs(self):
+        return self._categorical.probs
+
+    @property
+    def logits(self):
+        return self._categorical.logits
+
+    @property
+    def _param(self):
+        return self._categorical._param
+
+    @property
+    def param_shape(self):
+        """Shape of the probabilities."""
+        return self._categorical.param_shape
+
+    def _new(self, *args, **kwargs):
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def mean(self):
+        return self.probs
+
+    @property
+    def mode(self):
+        return one_hot(self._categorical.mode, self.event_shape[0]).to(self.probs)
+
+    @property
+    def variance(self):
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=Size()):
+        place = self._categorical.sample(sample_shape)
+        return one_hot(place, self.event_shape[0]).to(self.probs)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self):
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand=True):
+        n = self.event_shape[0]
+        values = rushlight.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = values.view((n,) + (1,) * len(self.batch_shape) + (n,))
+        return values.expand((n,) + tuple(self.batch_shape) + (n,)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot vectors whose gradient is that of the probabilities.
+
+    Source: Bengio, Leonard and Courville (2013).
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape=Size()):
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,0 +1,839 @@
+"""Invertible maps with the logarithm of their volume change, for distributions of transformed values."""
+
+import functools
+import math
+import operator
+import weakref
+
+import rushlight
+from rushlight import Tensor
+from rushlight.distributions import constraints
+from rushlight.distributions.utils import (
+    _sum_rightmost,
+    broadcast_all,
+    lazy_property,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
+)
+from rushlight.nn.functional import logsigmoid, pad, softplus
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftplusTransform",
+    "TanhTransform", "SoftmaxTransform", "StackTransform", "StickBreakingTransform", "Transform", "identity_transform",
+]  # fmt: skip
+
+
+class Transform:
+    """A map y = f(x) from `domain` to `codomain`.
+
+    Args:
+        cache_size: 1 keeps the last pair (x, y), so that f.inv(f(x)) is x itself; 0 keeps none.
+
+    A subclass states `domain` and `codomain`, implements `_call` and `_inverse`, and, if it is
+    bijective, `log_abs_det_jacobian`. One that keeps arguments names them in `_arguments`, in the
+    order of its constructor, by which transforms are compared and copied.
+    """
+
+    bijective = False
+    _arguments = ()
+
+    def __init__(self, cache_size=0):
+        if cache_size not in (0, 1):
+            raise ValueError(f"{type(self).__name__}: cache_size must be 0 or 1, got {cache_size}")
+        self._cache_size = cache_size
+        self._inv = None
+        self._cached_x_y = None, None
+
+    def __getstate__(self):
+        return {**self.__dict__, "_inv": None}
+
+    @property
+    def event_dim(self):
+        """Number of dims that one event takes, on both sides."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return self.domain.event_dim
+        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+
+    @property
+    def inv(self):
+        """The inverse transform; its own inverse is this one."""
+        inverse = self._inv() if self._inv is not None else None
+        if inverse is None:
+            inverse = _InverseTransform(self)
+            self._inv = weakref.ref(inverse)  # weak: it holds this one
+        return inverse
+
+    @property
+    def sign(self):
+        """1 if the map of numbers increases, -1 if it decreases."""
+        raise NotImplementedError(f"{type(self).__name__} has no sign")
+
+    def with_cache(self, cache_size=1):
+        """Return this transform, with another size of cache."""
+        if self._cache_size == cache_size:
+            return self
+        if self._arguments or type(self).__init__ is Transform.__init__:
+            arguments = (getattr(self, name) for name in self._arguments)
+            return type(self)(*arguments, cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other):
+        if not isinstance(other, Transform) or type(self) is not type(other):
+            return False
+        if type(self).__init__ is not Transform.__init__ and not self._arguments:
+            return self is other
+        pairs = [(getattr(self, name), getattr(other, name)) for name in self._arguments]
+        return all(_same(a, b) for a, b in pairs)
+
+    __hash__ = None
+
+    def __call__(self, x):
+        """Return f(x)."""
+        if self._cache_size == 0:
+            return self._call(x)
+        if x is not self._cached_x_y[0]:
+            self._cached_x_y = x, self._call(x)
+        return self._cached_x_y[1]
+
+    def _inv_call(self, y):
+        if self._cache_size == 0:
+            return self._inverse(y)
+        if y is not self._cached_x_y[1]:
+            self._cached_x_y = self._inverse(y), y
+        return self._cached_x_y[0]
+
+    def _call(self, x):
+        raise NotImplementedError(f"{type(self).__name__} has no forward map")
+
+    def _inverse(self, y):
+        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+
+    def log_abs_det_jacobian(self, x, y):
+        """Return log |dy / dx|, given both sides."""
+        raise NotImplementedError(f"{type(self).__name__} is not bijective: it has no Jacobian")
+
+    def forward_shape(self, shape):
+        """Return the shape of f(x), given that of x."""
+        return rushlight.Size(shape)
+
+    def inverse_shape(self, shape):
+        """Return the shape of x, given that of f(x)."""
+        return rushlight.Size(shape)
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+def _same(a, b):
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        a, b = broadcast_all(a, b) if a is not b else (a, b)
+        return a is b or bool((a == b).all())
+    return a == b
+
+
+class _InverseTransform(Transform):
+    """A transform the other way round."""
+
+    def __init__(self, transform):
+        super().__init__(cache_size=transform._cache_size)
+        self._forward = transform
+
+    @constraints.dependent_property
+    def domain(self):
+        return self._forward.codomain
+
+    @constraints.dependent_property
+    def codomain(self):
+        return self._forward.domain
+
+    @property
+    def bijective(self):
+        return self._forward.bijective
+
+    @property
+    def sign(self):
+        return self._forward.sign
+
+    @property
+    def inv(self):
+        return self._forward
+
+    def with_cache(self, cache_size=1):
+        return self._forward.with_cache(cache_size).inv
+
+    def __eq__(self, other):
+        return isinstance(other, _InverseTransform) and self._forward == other._forward
+
+    __hash__ = None
+
+    def __call__(self, x):
+        return self._forward._inv_call(x)
+
+    def log_abs_det_jacobian(self, x, y):
+        return -self._forward.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape):
+        return self._forward.inverse_shape(shape)
+
+    def inverse_shape(self, shape):
+        return self._forward.forward_shape(shape)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._forward!r})"
+
+
+class ComposeTransform(Transform):
+    """Transforms one after the other; the first in the list is applied first."""
+
+    def __init__(self, parts, cache_size=0):
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    @constraints.dependent_property
+    def domain(self):
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            event_dim += part.domain.event_dim - part.codomain.event_dim
+            event_dim = max(event_dim, part.domain.event_dim)
+        return _with_event_dim(self.parts[0].domain, event_dim)
+
+    @constraints.dependent_property
+    def codomain(self):
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[0].domain.event_dim
+        for part in self.parts:
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+            event_dim = max(event_dim, part.codomain.event_dim)
+        return _with_event_dim(self.parts[-1].codomain, event_dim)
+
+    @property
+    def bijective(self):
+        return all(part.bijective for part in self.parts)
+
+    @property
+    def sign(self):
+        return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
+
+    @property
+    def inv(self):
+        inverse = self._inv() if self._inv is not None else None
+        if inverse is None:
+            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv = weakref.ref(inverse)
+            inverse._inv = weakref.ref(self)
+        return inverse
+
+    def with_cache(self, cache_size=1):
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+
+    def __eq__(self, other):
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = None
+
+    def __call__(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x, y):
+        if not self.parts:
+            return rushlight.zeros_like(x)
+        values = [x]
+        for part in self.parts[:-1]:
+            values.append(part(values[-1]))
+        values.append(y)
+
+        # Each part's logarithm has the batch of its events: sum what is inside of the whole's events.
+        total = 0
+        event_dim = self.domain.event_dim
+        for part, before, after in zip(self.parts, values, values[1:]):
+            term = part.log_abs_det_jacobian(before, after)
+            total = total + _sum_rightmost(term, event_dim - part.domain.event_dim)
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+        return total
+
+    def forward_shape(self, shape):
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape):
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self):
+        inner = ",\n    ".join(map(repr, self.parts))
+        return f"{type(self).__name__}(\n    {inner}\n)"
+
+
+def _with_event_dim(constraint, event_dim):
+    more = event_dim - constraint.event_dim
+    return constraints.independent(constraint, more) if more else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """Another transform whose rightmost batch dims count as part of the event."""
+
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
+    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @constraints.dependent_property
+    def domain(self):
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @constraints.dependent_property
+    def codomain(self):
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self):
+        return self.base_transform.bijective
+
+    @property
+    def sign(self):
+        return self.base_transform.sign
+
+    def _checked(self, value, constraint):
+        if value.dim() < constraint.event_dim:
+            raise ValueError(
+                f"IndependentTransform: expected at least {constraint.event_dim} dims, "
+                f"got shape {tuple(value.shape)}"
+            )
+        return value
+
+    def _call(self, x):
+        return self.base_transform(self._checked(x, self.domain))
+
+    def _inverse(self, y):
+        return self.base_transform.inv(self._checked(y, self.codomain))
+
+    def log_abs_det_jacobian(self, x, y):
+        base = self.base_transform.log_abs_det_jacobian(x, y)
+        return _sum_rightmost(base, self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape):
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape):
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self):
+        inner = f"{self.base_transform!r}, {self.reinterpreted_batch_ndims}"
+        return f"{type(self).__name__}({inner})"
+
+
+class ReshapeTransform(Transform):
+    """Another shape for the rightmost dims."""
+
+    bijective = True
+    _arguments = ("in_shape", "out_shape")
+
+    def __init__(self, in_shape, out_shape, cache_size=0):
+        self.in_shape, self.out_shape = rushlight.Size(in_shape), rushlight.Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError(
+                f"ReshapeTransform: in_shape {tuple(self.in_shape)} and out_shape "
+                f"{tuple(self.out_shape)} have different numbers of elements"
+            )
+        super().__init__(cache_size)
+
+    @constraints.dependent_property
+    def domain(self):
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @constraints.dependent_property
+    def codomain(self):
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def _call(self, x):
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y):
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x, y):
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    def forward_shape(self, shape):
+        return self._exchanged(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape):
+        return self._exchanged(shape, self.out_shape, self.in_shape)
+
+    def _exchanged(self, shape, old, new):
+        batch = len(shape) - len(old)
+        if batch < 0 or tuple(shape[batch:]) != tuple(old):
+            raise ValueError(
+                f"ReshapeTransform: the last dims of shape {tuple(shape)} are not {tuple(old)}"
+            )
+        return rushlight.Size(shape[:batch]) + new
+
+
+# ---- maps of each element ------------------------------------------------------------------------
+
+
+class ExpTransform(Transform):
+    """y = exp(x)."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = +1
+
+    def _call(self, x):
+        return x.exp()
+
+    def _inverse(self, y):
+        return y.log()
+
+    def log_abs_det_jacobian(self, x, y):
+        return x
+
+
+class PowerTransform(Transform):
+    """y = x^exponent."""
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+    _arguments = ("exponent",)
+
+    def __init__(self, exponent, cache_size=0):
+        super().__init__(cache_size)
+        (self.exponent,) = broadcast_all(exponent)
+
+    @lazy_property
+    def sign(self):
+        return self.exponent.sign()
+
+    def _call(self, x):
+        return x.pow(self.exponent)
+
+    def _inverse(self, y):
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x, y):
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape):
+        return rushlight.broadcast_shapes(shape, self.exponent.shape)
+
+    inverse_shape = forward_shape
+
+
+class SigmoidTransform(Transform):
+    """y = 1 / (1 + exp(-x)), kept away from 0 and 1."""
+
+    domain = constraints.real
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = +1
+
+    def _call(self, x):
+        finfo = rushlight.finfo(x.dtype)
+        return x.sigmoid().clamp(min=finfo.tiny, max=1.0 - finfo.eps)
+
+    def _inverse(self, y):
+        finfo = rushlight.finfo(y.dtype)
+        y = y.clamp(min=finfo.tiny, max=1.0 - finfo.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x, y):
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(Transform):
+    """y = log(1 + exp(x)), x itself where x > 20."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = +1
+
+    def _call(self, x):
+        return softplus(x)
+
+    def _inverse(self, y):
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x, y):
+        return -softplus(-x)
+
+
+class TanhTransform(Transform):
+    """y = tanh(x). Keep a cache where the inverse of values near -1 and 1 is asked for."""
+
+    domain = constraints.real
+    codomain = constraints.interval(-1.0, 1.0)
+    bijective = True
+    sign = +1
+
+    def _call(self, x):
+        return x.tanh()
+
+    def _inverse(self, y):
+        return y.atanh()
+
+    def log_abs_det_jacobian(self, x, y):
+        # 1 - tanh(x)^2 = (2 / (e^x + e^-x))^2, which keeps its digits where tanh rounds to 1.
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class AbsTransform(Transform):
+    """y = |x|; the inverse takes the positive side."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x):
+        return x.abs()
+
+    def _inverse(self, y):
+        return y
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x, of events of `event_dim` dims."""
+
+    bijective = True
+    _arguments = ("loc", "scale", "event_dim")
+
+    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self):
+        return self._event_dim
+
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self):
+        return _with_event_dim(constraints.real, self.event_dim)
+
+    codomain = domain
+
+    @property
+    def sign(self):
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return (self.scale > 0) - (self.scale < 0)
+
+    def _call(self, x):
+        return self.loc + self.scale * x
+
+    def _inverse(self, y):
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x, y):
+        if isinstance(self.scale, Tensor):
+            scale = self.scale.abs().log()
+        else:
+            scale = rushlight.full_like(x, math.log(abs(self.scale)))
+        return _sum_rightmost(scale.expand(x.shape), self.event_dim)
+
+    def forward_shape(self, shape):
+        shapes = [getattr(argument, "shape", ()) for argument in (self.loc, self.scale)]
+        return rushlight.broadcast_shapes(shape, *shapes)
+
+    inverse_shape = forward_shape
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = cdf(x) of a distribution of numbers: to the uniform distribution on [0, 1]."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = +1
+    _arguments = ("distribution",)
+
+    def __init__(self, distribution, cache_size=0):
+        super().__init__(cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self):
+        return self.distribution.support
+
+    def _call(self, x):
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y):
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        return self.distribution.log_prob(x)
+
+
+# ---- maps to vectors -----------------------------------------------------------------------------
+
+
+class SoftmaxTransform(Transform):
+    """y = exp(x) / sum(exp(x)): onto the simplex, not bijective; for optimisation."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x):
+        return x.softmax(-1)
+
+    def _inverse(self, y):
+        return y.log()
+
+    def forward_shape(self, shape):
+        return _at_least(1, shape, self)
+
+    inverse_shape = forward_shape
+
+
+class StickBreakingTransform(Transform):
+    """n - 1 numbers to n probabilities: each takes its sigmoid's share of what is left of a stick.
+
+    The logits are shifted so that zeros give equal probabilities.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _call(self, x):
+        z = (x - self._shift(x)).sigmoid()
+        left = (1 - z).cumprod(-1)
+        return pad(z, [0, 1], value=1) * pad(left, [1, 0], value=1)
+
+    def _inverse(self, y):
+        share = y[..., :-1]
+        left = 1 - share.cumsum(-1)
+        left = left.clamp(min=rushlight.finfo(y.dtype).tiny)
+        return share.log() - left.log() + self._shift(share)
+
+    def _shift(self, x):
+        """log of how many pieces come after each."""
+        size = x.shape[-1]
+        return rushlight.arange(size, 0, -1, dtype=x.dtype, device=x.device).log()
+
+    def log_abs_det_jacobian(self, x, y):
+        x = x - self._shift(x)
+        return (logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape):
+        return _at_least(1, shape, self)[:-1] + (shape[-1] + 1,)
+
+    def inverse_shape(self, shape):
+        return _at_least(1, shape, self)[:-1] + (shape[-1] - 1,)
+
+
+# ---- maps to matrices ----------------------------------------------------------------------------
+
+
+class LowerCholeskyTransform(Transform):
+    """A square matrix to its lower triangle, with the exponential of its diagonal."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x):
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y):
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(Transform):
+    """A square matrix to L L^T, with L as `LowerCholeskyTransform` makes it."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x):
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y):
+        return LowerCholeskyTransform().inv(rushlight.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
+
+    The numbers' tanh are partial correlations z; row i takes z_ij times the square root of what is
+    left of its squared length 1, and the rest stands on the diagonal.
+    Source: Lewandowski, Kurowicka and Joe (2009).
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x):
+        eps = rushlight.finfo(x.dtype).eps
+        z = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), diag=-1)
+        left = (1 - z**2).sqrt().cumprod(-1)
+        z = z + rushlight.eye(z.shape[-1], dtype=z.dtype, device=z.device)
+        return z * pad(left[..., :-1], [1, 0], value=1)
+
+    def _inverse(self, y):
+        left = pad(1 - (y * y).cumsum(-1)[..., :-1], [1, 0], value=1)
+        z = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return (z.log1p() - (-z).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x, y, intermediates=None):
+        # d tanh(x) for each number, and sqrt(left) for each element below the diagonal.
+        left = 1 - (y * y).cumsum(-1)
+        lengths = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
+        tanh = -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        return lengths + tanh
+
+    def forward_shape(self, shape):
+        count = _at_least(1, shape, self)[-1]
+        size = round((0.25 + 2 * count) ** 0.5 + 0.5)
+        if size * (size - 1) // 2 != count:
+            raise ValueError(f"CorrCholeskyTransform: {count} elements do not fill a triangle")
+        return rushlight.Size(shape[:-1]) + (size, size)
+
+    def inverse_shape(self, shape):
+        size = _at_least(2, shape, self)[-1]
+        if shape[-2] != size:
+            raise ValueError(f"CorrCholeskyTransform: shape {tuple(shape)} is not square")
+        return rushlight.Size(shape[:-2]) + (size * (size - 1) // 2,)
+
+
+def _at_least(dims, shape, transform):
+    if len(shape) < dims:
+        raise ValueError(
+            f"{type(transform).__name__}: expected at least {dims} dims, got shape {tuple(shape)}"
+        )
+    return rushlight.Size(shape)
+
+
+# ---- different maps for pieces of a tensor -------------------------------------------------------
+
+
+class CatTransform(Transform):
+    """A transform for each of consecutive pieces, of the given lengths, along a dim."""
+
+    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+        if not all(isinstance(t, Transform) for t in tseq):
+            raise TypeError(f"CatTransform: expected transforms, got {tseq!r}")
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise ValueError(
+                f"CatTransform: got {len(self.lengths)} lengths for {len(self.transforms)} transforms"
+            )
+        self.dim = dim
+
+    @property
+    def event_dim(self):
+        return max(t.event_dim for t in self.transforms)
+
+    @property
+    def length(self):
+        """Length of the whole along the dim."""
+        return sum(self.lengths)
+
+    def with_cache(self, cache_size=1):
+        if self._cache_size == cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _pieces(self, value):
+        if not -value.dim() <= self.dim < value.dim() or value.shape[self.dim] != self.length:
+            raise ValueError(
+                f"CatTransform: dim {self.dim} of shape {tuple(value.shape)} does not have "
+                f"length {self.length}"
+            )
+        return value.split(self.lengths, self.dim)
+
+    def _call(self, x):
+        return rushlight.cat([t(v) for t, v in zip(self.transforms, self._pieces(x))], self.dim)
+
+    def _inverse(self, y):
+        pieces = zip(self.transforms, self._pieces(y))
+        return rushlight.cat([t.inv(v) for t, v in pieces], self.dim)
+
+    def log_abs_det_jacobian(self, x, y):
+        terms = []
+        for t, a, b in zip(self.transforms, self._pieces(x), self._pieces(y)):
+            term = t.log_abs_det_jacobian(a, b)
+            terms.append(_sum_rightmost(term, self.event_dim - t.event_dim))
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        if dim < 0:
+            return rushlight.cat(terms, dim)
+        return sum(terms)  # the pieces lie within one event
+
+    @property
+    def bijective(self):
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self):
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @constraints.dependent_property
+    def codomain(self):
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(Transform):
+    """A transform for each slice along a dim."""
+
+    def __init__(self, tseq, dim=0, cache_size=0):
+        if not all(isinstance(t, Transform) for t in tseq):
+            raise TypeError(f"StackTransform: expected transforms, got {tseq!r}")
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.dim = dim
+
+    def with_cache(self, cache_size=1):
+        if self._cache_size == cache_size:
+            return self
+        return StackTransform(self.transforms, self.dim, cache_size)
+
+    def _slices(self, value):
+        if not -value.dim() <= self.dim < value.dim() or value.shape[self.dim] != len(
+            self.transforms
+        ):
+            raise ValueError(
+                f"StackTransform: dim {self.dim} of shape {tuple(value.shape)} does not have "
+                f"length {len(self.transforms)}"
+            )
+        return value.unbind(self.dim)
+
+    def _call(self, x):
+        return rushlight.stack([t(v) for t, v in zip(self.transforms, self._slices(x))], self.dim)
+
+    def _inverse(self, y):
+        slices = zip(self.transforms, self._slices(y))
+        return rushlight.stack([t.inv(v) for t, v in slices], self.dim)
+
+    def log_abs_det_jacobian(self, x, y):
+        triples = zip(self.transforms, self._slices(x), self._slices(y))
+        return rushlight.stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
+
+    @property
+    def bijective(self):
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self):
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @constraints.dependent_property
+    def codomain(self):
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)

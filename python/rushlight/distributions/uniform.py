@@ -1,0 +1,75 @@
+"""The uniform distribution."""
+
+import rushlight
+from rushlight import nan
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+
+__all__ = ["Uniform"]
+
+
+class Uniform(Distribution):
+    """p(x) = 1 / (high - low) for x in [low, high).
+
+    Args:
+        low: lower end.
+        high: upper end.
+
+    Example:
+        >>> torch.distributions.Uniform(1.0, 3.0).mean
+        tensor(2.)
+    """
+
+    has_rsample = True
+
+    def __init__(self, low, high, validate_args=None):
+        self._start(validate_args, low=low, high=high)
+
+    @property
+    def arg_constraints(self):
+        return {
+            "low": constraints.less_than(self.high),
+            "high": constraints.greater_than(self.low),
+        }
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self):
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self):
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self):
+        return nan * self.high
+
+    @property
+    def stddev(self):
+        return (self.high - self.low) / 12**0.5
+
+    @property
+    def variance(self):
+        return (self.high - self.low).pow(2) / 12
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        u = rushlight.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + u * (self.high - self.low)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (self.low <= value) & (self.high > value)
+        return inside.type_as(self.low).log() - (self.high - self.low).log()
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value):
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        return (self.high - self.low).log()

@@ -1,0 +1,81 @@
+"""The von Mises distribution of angles."""
+
+import math
+
+import rushlight
+from rushlight import Size, where
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import lazy_property
+
+__all__ = ["VonMises"]
+
+
+class VonMises(Distribution):
+    """p(x) = exp(concentration cos(x - loc)) / (2 pi I0(concentration)), for angles x.
+
+    Args:
+        loc: the mean angle.
+        concentration: 0 gives all angles alike; large ones, a normal distribution.
+
+    Samples lie in [-pi, pi).
+    Source of the sampling: Best and Fisher (1979), rejection from a wrapped Cauchy distribution.
+
+    Example:
+        >>> torch.distributions.VonMises(torch.tensor(0.0), torch.tensor(1.0)).log_prob(torch.tensor(1.0))
+        tensor(-1.5336)
+    """
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+    has_rsample = False
+
+    def __init__(self, loc, concentration, validate_args=None):
+        self._start(validate_args, loc=loc, concentration=concentration)
+
+    @property
+    def mean(self):
+        """The circular mean."""
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
+
+    @lazy_property
+    def variance(self):
+        """The circular variance, 1 - I1 / I0."""
+        k = self.concentration
+        return 1 - rushlight.special.i1e(k) / rushlight.special.i0e(k)
+
+    @lazy_property
+    def _proposal_r(self):
+        k = self.concentration.detach().double()
+        tau = 1 + (1 + 4 * k**2).sqrt()
+        rho = (tau - (2 * tau).sqrt()) / (2 * k)
+        r = (1 + rho**2) / (2 * rho)
+        return where(k < 1e-5, 1 / k + k, r)  # the series, where r has lost its digits
+
+    def sample(self, sample_shape=Size()):
+        shape = self._extended_shape(sample_shape)
+        with rushlight.no_grad():
+            loc, k, r = self.loc.double(), self.concentration.double(), self._proposal_r
+            x = loc.new_empty(shape)
+            done = rushlight.zeros(shape, dtype=rushlight.bool, device=loc.device)
+            while not done.all():
+                u1, u2, u3 = rushlight.rand((3,) + tuple(shape), dtype=x.dtype, device=x.device)
+                z = (math.pi * u1).cos()
+                f = (1 + r * z) / (r + z)
+                c = k * (r - f)
+                accept = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
+                x = where(accept, (u3 - 0.5).sign() * f.acos(), x)
+                done = done | accept
+            return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        # log I0 through exp(-k) I0(k): no overflow.
+        k = self.concentration
+        log_i0 = rushlight.special.i0e(k).log() + k
+        return k * (value - self.loc).cos() - math.log(2 * math.pi) - log_i0
