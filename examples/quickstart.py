@@ -12,27 +12,12 @@ from tqdm import tqdm
 
 import rushlight as rl
 from graph_picture import graph_picture
+from models.lenet import LeNet
 from pictures import plot_confusion, plot_curves, plot_misread
 from rushlight import nn
 from rushlight.utils.data import DataLoader, TensorDataset, random_split
 
 EPOCHS = 20
-
-
-class LeNet(nn.Module):
-    """LeNet-5 (LeCun et al., 1998) at the size of 8x8 images, with ReLU and dropout."""
-
-    def __init__(self):
-        super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        self.classifier = nn.Sequential(
-            nn.Flatten(), nn.Dropout(0.3), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
-
-    def forward(self, images):
-        return self.classifier(self.features(images))
 
 
 def load_data():

@@ -113,12 +113,14 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     if not training:
         return F.leaky_relu(input, (lower + upper) / 2, inplace)
     negative = (input <= 0).detach()
-    slopes = rushlight.ones_like(input.detach())
-    # One double per element that needs it, as a scalar loop would draw them.
-    count = int(negative.sum())
-    drawn = rushlight.empty(count, dtype=rushlight.float64).uniform_(lower, upper)
-    slopes[negative] = drawn.to(input.dtype)
-    return input.mul_(slopes) if inplace else input * slopes
+    # One double per element that needs it, as a scalar loop would draw them; the arithmetic is in
+    # float32 at least.
+    wide = rushlight.promote_types(input.dtype, rushlight.float32)
+    slopes = rushlight.ones_like(input.detach(), dtype=wide)
+    low, high = rushlight.tensor([lower, upper], dtype=wide).tolist()
+    drawn = rushlight.rand(int(negative.sum()), dtype=rushlight.float64) * (high - low) + low
+    slopes[negative] = drawn.to(wide)
+    return input.mul_(slopes) if inplace else (input * slopes).to(input.dtype)
 
 
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):

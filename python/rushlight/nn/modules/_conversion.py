@@ -43,6 +43,18 @@ class _Conversion:
         """Move all parameters and buffers to a CUDA device, in place."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device=None):
+        """Refused, as `ipu` and `mtia` are: there are no such devices."""
+        raise RuntimeError("Module.xpu: rushlight does not support xpu devices")
+
+    def ipu(self, device=None):
+        """Refused: see `xpu`."""
+        raise RuntimeError("Module.ipu: rushlight does not support ipu devices")
+
+    def mtia(self, device=None):
+        """Refused: see `xpu`."""
+        raise RuntimeError("Module.mtia: rushlight does not support mtia devices")
+
     def cpu(self):
         """Move all parameters and buffers to the CPU, in place."""
         return self._apply(lambda t: t.cpu())

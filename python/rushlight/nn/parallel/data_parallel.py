@@ -14,9 +14,7 @@ class DataParallel(Module):
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
         self.module = module
-        self.device_ids = device_ids or []
-        self.output_device = output_device
-        self.dim = dim
+        self.device_ids = []
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
