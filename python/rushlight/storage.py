@@ -48,6 +48,15 @@ class TypedStorage:
         """Return the elements as a list."""
         return self._elements.tolist()
 
+    def is_shared(self):
+        """Return whether the memory is shared with other processes."""
+        return self._untyped.is_shared()
+
+    def share_memory_(self):
+        """Move the elements to shared memory, in place. Returns self."""
+        self._untyped.share_memory_()
+        return self
+
     def clone(self):
         """Return a copy."""
         return TypedStorage(self._untyped.clone(), self.dtype)
