@@ -241,6 +241,32 @@ def test_what_is_received_twice_can_be_sent_on():
     assert tensor.tolist() == first.tolist() == [1] * 3
 
 
+def send_and_end(queue):
+    queue.put(rushlight.ones(3))
+
+
+def test_what_a_process_sent_last_arrives():
+    for context in (mp.get_context(method) for method in METHODS):
+        for queue in (context.Queue(), context.SimpleQueue()):
+            process = context.Process(target=send_and_end, args=(queue,))
+            process.start()
+            time.sleep(0.2)
+            assert queue.get().tolist() == [1] * 3
+            process.join()
+
+
+def test_a_sender_that_has_gone_is_an_error():
+    queue = mp.get_context("fork").SimpleQueue()
+    process = mp.get_context("fork").Process(target=send_and_end, args=(queue,))
+    process.start()
+    while queue.empty():
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    with pytest.raises(RuntimeError, match="ended before it was received"):
+        queue.get()
+
+
 def test_damaged_descriptors_are_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100)

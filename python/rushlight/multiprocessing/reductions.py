@@ -5,50 +5,16 @@ is left behind by a process that is killed, for the file has no name: the system
 last user. Importing this module makes Python's own queues and pipes send tensors so.
 """
 
-import multiprocessing
-import os
 import threading
-import time
-from multiprocessing import context, reduction, resource_sharer, util
 from multiprocessing.reduction import ForkingPickler
 
 import rushlight
 from rushlight import Tensor, UntypedStorage
+from rushlight.multiprocessing.descriptors import carrier
 from rushlight.nn.parameter import Parameter
 from rushlight.utils.hooks import warn_if_has_hooks
 
 __all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
-
-
-# How long a process that ends waits for what it has sent to be received.
-_LINGER_SECONDS = 5.0
-_lingering = None  # the process id of whoever is prepared for that
-
-
-def _carrier(descriptor):
-    """Something that can be pickled and gives the receiver a descriptor of the same file."""
-    process = context.get_spawning_popen()
-    # What a forkserver is handed directly is limited to 256 descriptors.
-    if process is not None and process.method != "forkserver":
-        return reduction.DupFd(descriptor)
-    _linger_at_exit()
-    return resource_sharer.DupFd(descriptor)
-
-
-def _linger_at_exit():
-    """A worker's last results would be lost with it: receivers fetch descriptors from the sender."""
-    global _lingering
-    if _lingering != os.getpid() and multiprocessing.parent_process() is not None:
-        _lingering = os.getpid()
-        util.Finalize(None, _linger, exitpriority=-10)  # after the threads of queues, at -5
-
-
-def _linger():
-    parent, deadline = os.getppid(), time.monotonic() + _LINGER_SECONDS
-    while resource_sharer._resource_sharer._cache and time.monotonic() < deadline:
-        if os.getppid() != parent:
-            return
-        time.sleep(0.005)
 
 
 def _move(storage):
@@ -73,11 +39,11 @@ def reduce_storage(storage):
         return storage.__reduce__()
     if not _move(storage) or storage._shared_descriptor() < 0:
         storage = _copy(storage)
-    return rebuild_storage, (_carrier(storage._shared_descriptor()), storage.nbytes())
+    return rebuild_storage, (carrier(storage._shared_descriptor()), storage.nbytes())
 
 
-def rebuild_storage(carrier, nbytes):
-    return UntypedStorage._from_descriptor(carrier.detach(), nbytes, True)
+def rebuild_storage(descriptor, nbytes):
+    return UntypedStorage._from_descriptor(descriptor.detach(), nbytes, True)
 
 
 def reduce_tensor(tensor):
