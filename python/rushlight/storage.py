@@ -6,6 +6,16 @@ from rushlight import UntypedStorage
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
+def empty_shared(size, dtype):
+    """A tensor in shared memory, its elements zero."""
+    size = rushlight.Size(size)
+    storage = UntypedStorage._new_shared(size.numel() * dtype.itemsize)
+    strides = [1]
+    for length in reversed(size[1:]):
+        strides.insert(0, strides[0] * max(1, length))
+    return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides[: len(size)])
+
+
 class TypedStorage:
     """The elements of a storage, all of one dtype, in the order they have in memory.
 

@@ -5,6 +5,7 @@ import copy
 import sys
 
 import rushlight
+from rushlight.utils.data.transfer import room_for
 
 _NOTHING_TO_COLLATE = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -107,7 +108,14 @@ def _collate_sequences(batch, collate_fn_map):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """Stack tensors."""
+    """Stack tensors, in a worker process right where the batch will travel."""
+    first = batch[0]
+    if all(type(t) is rushlight.Tensor and t.dtype == first.dtype for t in batch) and not any(
+        tensor.requires_grad for tensor in batch
+    ):
+        room = room_for(rushlight.Size([len(batch), *first.shape]), first.dtype)
+        if room is not None:
+            return rushlight.stack(batch, 0, out=room)
     return rushlight.stack(batch, 0)
 
 

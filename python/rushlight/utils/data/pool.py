@@ -44,7 +44,7 @@ class ProcessPool:
 
     def send(self, worker, message):
         try:
-            self._connections[worker].send_bytes(transfer.pack(message))
+            transfer.send(self._connections[worker], transfer.pack(message))
         except (BrokenPipeError, ConnectionResetError):
             self._report_death(worker)
 
@@ -56,7 +56,7 @@ class ProcessPool:
         for worker, connection in enumerate(self._connections):
             if connection in ready:
                 try:
-                    return worker, transfer.unpack(connection.recv_bytes())
+                    return worker, transfer.receive(connection)
                 except (EOFError, ConnectionResetError):
                     self._report_death(worker)
         for worker, sentinel in enumerate(sentinels):
@@ -79,7 +79,7 @@ class ProcessPool:
             return  # a copy in a forked child: the workers are not the child's
         for connection in self._connections:
             try:
-                connection.send_bytes(transfer.pack(None))
+                transfer.send(connection, transfer.pack(None))
             except (BrokenPipeError, ConnectionResetError):
                 pass  # that worker has gone already
         deadline = time.monotonic() + _GRACE_SECONDS
