@@ -6,14 +6,12 @@ from rushlight import UntypedStorage
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-def empty_shared(size, dtype):
-    """A tensor in shared memory, its elements zero."""
-    size = rushlight.Size(size)
-    storage = UntypedStorage._new_shared(size.numel() * dtype.itemsize)
-    strides = [1]
-    for length in reversed(size[1:]):
-        strides.insert(0, strides[0] * max(1, length))
-    return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides[: len(size)])
+def tensor_on(storage, dtype, size):
+    """A tensor of this size at the start of an UntypedStorage, whose bytes are its elements."""
+    strides = [1] * len(size)
+    for dim in reversed(range(len(size) - 1)):
+        strides[dim] = strides[dim + 1] * max(1, size[dim + 1])
+    return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
 
 
 class TypedStorage:

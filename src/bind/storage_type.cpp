@@ -165,6 +165,14 @@ PyObject* from_descriptor(PyObject*, PyObject* args) {
   return guarded([&] { return wrap_fresh(map_shared(descriptor, n, keep)); });
 }
 
+// UntypedStorage._lease(nbytes, flag)
+PyObject* lease(PyObject* self, PyObject* args) {
+  long long n, flag;
+  if (!PyArg_ParseTuple(args, "LL:_lease", &n, &flag)) return nullptr;
+  return guarded(
+      [&] { return wrap_fresh(lease_shared(Ref<Storage>::share(storage_of(self)), n, flag)); });
+}
+
 PyObject* clone(PyObject* self, PyObject*) {
   return guarded([&] {
     Storage* s = storage_of(self);
@@ -233,6 +241,7 @@ PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."}
                          {"is_shared", get_is_shared, METH_NOARGS, "Whether it is in shared memory."},
                          {"_try_share", try_share, METH_O, nullptr},
                          {"_shared_descriptor", get_descriptor, METH_NOARGS, nullptr},
+                         {"_lease", lease, METH_VARARGS, nullptr},
                          {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
                          {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
                          {"__deepcopy__", deep_copy, METH_O, nullptr},

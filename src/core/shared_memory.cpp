@@ -1,6 +1,7 @@
 #include "core/shared_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +65,19 @@ std::unique_ptr<SharedBlock> new_block(int64_t nbytes) {
   return block;
 }
 
+std::atomic<uint64_t> forks{0};
+
+struct Lease {
+  Ref<Storage> storage;
+  unsigned char* flag;
+  uint64_t forks_before;
+};
+
+void release_lease(void* context) {
+  std::unique_ptr<Lease> lease(static_cast<Lease*>(context));
+  if (lease->forks_before == forks.load()) __atomic_store_n(lease->flag, 0, __ATOMIC_RELEASE);
+}
+
 const Storage& root_of(const Storage& s) { return s.alias_of ? *s.alias_of : s; }
 
 }  // namespace
@@ -93,10 +107,26 @@ Ref<Storage> map_shared(int descriptor, int64_t nbytes, bool keep) {
   return Storage::borrow(data, nbytes, release_shared, block.release());
 }
 
-bool is_shared(const Storage& storage) { return root_of(storage).release == release_shared; }
+Ref<Storage> lease_shared(const Ref<Storage>& storage, int64_t nbytes, int64_t flag) {
+  static const int counting = pthread_atfork([] { ++forks; }, nullptr, nullptr);
+  check(counting == 0, "shared memory: forks cannot be followed");
+  check(storage->release == release_shared && flag > 0 && nbytes >= 0 &&
+            nbytes <= storage->nbytes - flag,
+        "shared memory: a lease of ", nbytes, " bytes does not fit into ", storage->nbytes);
+  auto* byte = static_cast<unsigned char*>(storage->data) + storage->nbytes - flag;
+  __atomic_store_n(byte, 1, __ATOMIC_RELEASE);
+  return Storage::borrow(storage->data, nbytes, release_lease,
+                         new Lease{storage, byte, forks.load()});
+}
+
+bool is_shared(const Storage& storage) {
+  auto release = root_of(storage).release;
+  return release == release_shared || release == release_lease;
+}
 
 int shared_descriptor(const Storage& storage) {
-  return is_shared(storage) ? static_cast<SharedBlock*>(root_of(storage).context)->descriptor : -1;
+  const Storage& root = root_of(storage);
+  return root.release == release_shared ? static_cast<SharedBlock*>(root.context)->descriptor : -1;
 }
 
 void move_to_shared(Storage& storage, bool in_use) {

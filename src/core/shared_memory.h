@@ -13,6 +13,11 @@ Ref<Storage> create_shared(int64_t nbytes);
 // on copies it, and the process has a descriptor more to spare.
 Ref<Storage> map_shared(int descriptor, int64_t nbytes, bool keep);
 
+// A storage on the first bytes of shared one, of which it sets a byte near the end (`flag` counts
+// back from there) and clears it when it dies: so the process that has the bytes too learns that
+// they are free. Not after a fork, for the child may look at them as long as it lives.
+Ref<Storage> lease_shared(const Ref<Storage>& storage, int64_t nbytes, int64_t flag);
+
 bool is_shared(const Storage& storage);
 int shared_descriptor(const Storage& storage);  // belongs to the storage; -1 if it has none
 

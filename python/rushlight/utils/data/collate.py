@@ -110,12 +110,19 @@ def _collate_sequences(batch, collate_fn_map):
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """Stack tensors, in a worker process right where the batch will travel."""
     first = batch[0]
-    if all(type(t) is rushlight.Tensor and t.dtype == first.dtype for t in batch) and not any(
-        tensor.requires_grad for tensor in batch
-    ):
+    plain = all(
+        type(tensor) is rushlight.Tensor
+        and tensor.dtype == first.dtype
+        and tensor.shape == first.shape
+        and not tensor.requires_grad
+        for tensor in batch
+    )
+    if plain and not first.is_meta:
         room = room_for(rushlight.Size([len(batch), *first.shape]), first.dtype)
         if room is not None:
-            return rushlight.stack(batch, 0, out=room)
+            for row, tensor in zip(room.unbind(), batch):
+                row.copy_(tensor)
+            return room
     return rushlight.stack(batch, 0)
 
 

@@ -26,6 +26,7 @@ class ProcessPool:
 
     def __init__(self, context, job):
         self._connections = []
+        self._receivers = []
         self._processes = []
         self._owner = os.getpid()
         try:
@@ -37,6 +38,7 @@ class ProcessPool:
                 process.start()
                 theirs.close()
                 self._connections.append(ours)
+                self._receivers.append(transfer.Receiver(ours))
                 self._processes.append(process)
         except BaseException:
             self.close()
@@ -56,7 +58,7 @@ class ProcessPool:
         for worker, connection in enumerate(self._connections):
             if connection in ready:
                 try:
-                    return worker, transfer.receive(connection)
+                    return worker, self._receivers[worker].receive()
                 except (EOFError, ConnectionResetError):
                     self._report_death(worker)
         for worker, sentinel in enumerate(sentinels):
@@ -89,7 +91,7 @@ class ProcessPool:
                 process.terminate()
         for connection in self._connections:
             connection.close()
-        self._connections, self._processes = [], []
+        self._connections, self._receivers, self._processes = [], [], []
 
 
 class ThreadPool:

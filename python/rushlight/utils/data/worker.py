@@ -167,11 +167,12 @@ def process_main(connection, index, job, parent):
 
 def _messages(connection, parent):
     """Yield messages in order, but see a request to stop before work that is still waiting."""
+    receiver = transfer.Receiver(connection)
     waiting = collections.deque()
     while True:
         while connection.poll(0 if waiting else _PARENT_CHECK_SECONDS):
             try:
-                message = transfer.receive(connection)
+                message = receiver.receive()
             except EOFError:
                 return
             if message is None:
