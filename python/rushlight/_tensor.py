@@ -4,7 +4,7 @@ import copy
 from collections import OrderedDict
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, UntypedStorage
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -181,12 +181,33 @@ class _Methods:
         return TypedStorage(self.untyped_storage(), self.dtype)
 
     def share_memory_(self):
-        """Do nothing: the CPU memory of a process is its own here."""
+        """Move the memory to where other processes can map it too, in place; views follow.
+
+        A process started afterwards, or sent the tensor, works on the same memory. Returns self.
+
+        Raises: RuntimeError if tensors other than this one and the base it is a view of look at
+            the memory, for these cannot follow.
+        """
+        self.untyped_storage().share_memory_()
         return self
 
 
+def _share_storage(self):
+    """Move the bytes to where other processes can map them too, in place. Returns self."""
+    import rushlight.multiprocessing.reductions
+
+    if not self._try_share(False):
+        raise RuntimeError(
+            "share_memory_: other tensors (views, .data, detach() or numpy() of it, or a graph"
+            " that saved it) look at this memory and cannot follow; call share_memory_() before"
+            " they are made, or on a clone()"
+        )
+    return self
+
+
 def install():
-    """Give `Tensor` the methods of this module."""
+    """Give `Tensor` and `UntypedStorage` the methods of this module."""
+    UntypedStorage.share_memory_ = _share_storage
     for name, member in vars(_Methods).items():
         if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
             function = getattr(member, "__func__", member)

@@ -6,6 +6,14 @@ from rushlight import UntypedStorage
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
+def tensor_on(storage, dtype, size):
+    """A tensor of this size at the start of an UntypedStorage, whose bytes are its elements."""
+    strides = [1] * len(size)
+    for dim in reversed(range(len(size) - 1)):
+        strides[dim] = strides[dim + 1] * max(1, size[dim + 1])
+    return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
+
+
 class TypedStorage:
     """The elements of a storage, all of one dtype, in the order they have in memory.
 
@@ -47,6 +55,15 @@ class TypedStorage:
     def tolist(self):
         """Return the elements as a list."""
         return self._elements.tolist()
+
+    def is_shared(self):
+        """Return whether the memory is shared with other processes."""
+        return self._untyped.is_shared()
+
+    def share_memory_(self):
+        """Move the elements to shared memory, in place. Returns self."""
+        self._untyped.share_memory_()
+        return self
 
     def clone(self):
         """Return a copy."""

@@ -1,10 +1,13 @@
 #include "bind/storage_type.h"
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/types.h"
+#include "core/shared_memory.h"
 #include "ops.h"
 
 namespace rl::bind {
@@ -13,6 +16,7 @@ namespace {
 
 struct PyStorage {
   PyObject_HEAD Storage* storage;  // owns a count
+  PyObject* tensor;                // weak reference to the tensor that was last asked for it
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -24,6 +28,7 @@ void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Storage* storage = storage_of(self);
   if (storage->python == self) storage->python = nullptr;
+  Py_XDECREF(reinterpret_cast<PyStorage*>(self)->tensor);
   Ref<Storage>::adopt(storage);
   type->tp_free(self);
   Py_DECREF(type);
@@ -32,6 +37,7 @@ void destroy(PyObject* self) {
 PyObject* wrap_fresh(Ref<Storage> storage) {
   auto* o = PyObject_New(PyStorage, storage_type);
   if (!o) throw PythonError{};
+  o->tensor = nullptr;
   o->storage = storage.release();
   o->storage->python = o;
   return reinterpret_cast<PyObject*>(o);
@@ -98,7 +104,74 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 PyObject* nbytes(PyObject* self, PyObject*) { return wrap(storage_of(self)->nbytes); }
 PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self)->data); }
 PyObject* resizable(PyObject* self, PyObject*) { return wrap(storage_of(self)->resizable); }
-PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+
+// ---- shared memory ---------------------------------------------------------------------------
+
+PyObject* get_is_shared(PyObject* self, PyObject*) { return wrap(is_shared(*storage_of(self))); }
+PyObject* get_descriptor(PyObject* self, PyObject*) {
+  return wrap(int64_t(shared_descriptor(*storage_of(self))));
+}
+
+int32_t count_of(const Storage* s) { return s->refs.load(std::memory_order_acquire); }
+
+// Moves the bytes of `storage`, and with them the tensors that are known to look at them: `t` and
+// the base it is a view of. Tensors keep the address of their first element, so if there are
+// others, which cannot be found, nothing moves: false.
+bool move_with(TensorImpl* t, Storage* storage, bool in_use) {
+  Storage* root = storage->alias_of ? storage->alias_of.get() : storage;
+  int32_t here = storage->python ? 1 : 0, at_root = root->python ? 1 : 0;
+  std::vector<TensorImpl*> users;
+  for (; t; t = t->base.get()) {
+    if (t->storage.get() == storage) ++here;
+    else if (t->storage.get() == root) ++at_root;
+    else continue;
+    users.push_back(t);
+  }
+  if (count_of(storage) != here) return false;
+  if (root != storage && count_of(root) != at_root + 1) return false;
+  move_to_shared(*root, in_use);
+  storage->data = root->data;
+  storage->read_only = false;
+  for (TensorImpl* user : users) user->refresh();
+  return true;
+}
+
+// UntypedStorage._try_share(in_use): are the bytes in shared memory now?
+PyObject* try_share(PyObject* self, PyObject* in_use) {
+  return guarded([&] {
+    Storage* s = storage_of(self);
+    check(!s->device.is_meta(), "share_memory_: a storage of the meta device has no bytes");
+    if (is_shared(*s)) return wrap(true);
+    PyObject* reference = reinterpret_cast<PyStorage*>(self)->tensor;
+    Object tensor = Object::share(reference ? PyWeakref_GetObject(reference) : Py_None);
+    TensorImpl* user = is_tensor(tensor.get()) ? tensor_of(tensor.get()).impl() : nullptr;
+    return wrap(move_with(user, s, in_use == Py_True));
+  });
+}
+
+PyObject* new_shared(PyObject*, PyObject* size) {
+  return guarded([&] {
+    int64_t n = to_int64(size);
+    check(n >= 0, "UntypedStorage._new_shared: negative size ", n);
+    return wrap_fresh(create_shared(n));
+  });
+}
+
+// UntypedStorage._from_descriptor(descriptor, nbytes, keep)
+PyObject* from_descriptor(PyObject*, PyObject* args) {
+  int descriptor, keep;
+  long long n;
+  if (!PyArg_ParseTuple(args, "iLp:_from_descriptor", &descriptor, &n, &keep)) return nullptr;
+  return guarded([&] { return wrap_fresh(map_shared(descriptor, n, keep)); });
+}
+
+// UntypedStorage._lease(nbytes, flag)
+PyObject* lease(PyObject* self, PyObject* args) {
+  long long n, flag;
+  if (!PyArg_ParseTuple(args, "LL:_lease", &n, &flag)) return nullptr;
+  return guarded(
+      [&] { return wrap_fresh(lease_shared(Ref<Storage>::share(storage_of(self)), n, flag)); });
+}
 
 PyObject* clone(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -165,7 +238,12 @@ PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."}
                          {"size", nbytes, METH_NOARGS, "The number of bytes."},
                          {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
                          {"resizable", resizable, METH_NOARGS, "Whether it owns its memory."},
-                         {"is_shared", is_shared, METH_NOARGS, nullptr},
+                         {"is_shared", get_is_shared, METH_NOARGS, "Whether it is in shared memory."},
+                         {"_try_share", try_share, METH_O, nullptr},
+                         {"_shared_descriptor", get_descriptor, METH_NOARGS, nullptr},
+                         {"_lease", lease, METH_VARARGS, nullptr},
+                         {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
+                         {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
                          {"__deepcopy__", deep_copy, METH_O, nullptr},
                          {"__reduce__", reduce, METH_NOARGS, nullptr},
                          {"clone", clone, METH_NOARGS, "A copy."},
@@ -192,9 +270,14 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
 
 }  // namespace
 
-PyObject* wrap_storage(const Ref<Storage>& storage) {
-  if (auto* known = static_cast<PyObject*>(storage->python)) return Object::share(known).release();
-  return wrap_fresh(storage);
+PyObject* storage_object(PyObject* tensor) {
+  const Ref<Storage>& s = tensor_of(tensor).storage();
+  auto* known = static_cast<PyObject*>(s->python);
+  Object storage = known ? Object::share(known) : Object(wrap_fresh(s));
+  Object reference = checked(PyWeakref_NewRef(tensor, nullptr));
+  PyObject*& slot = reinterpret_cast<PyStorage*>(storage.get())->tensor;
+  Object old(std::exchange(slot, reference.release()));
+  return storage.release();
 }
 
 void init_storage_type(PyObject* module) {

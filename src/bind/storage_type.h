@@ -4,7 +4,7 @@
 
 namespace rl::bind {
 
-PyObject* wrap_storage(const Ref<Storage>& storage);  // the same object while that lives
+PyObject* storage_object(PyObject* tensor);  // the same object while that lives
 void init_storage_type(PyObject* module);
 
 }  // namespace rl::bind

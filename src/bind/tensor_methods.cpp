@@ -11,6 +11,7 @@
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
+#include "core/shared_memory.h"
 #include "ops.h"
 
 namespace rl::bind {
@@ -104,7 +105,8 @@ constexpr Query is_view_query = {"_is_view",
 constexpr Query is_conj_query = {"is_conj", never};
 constexpr Query is_neg_query = {"is_neg", never};
 constexpr Query is_pinned_query = {"is_pinned", never};
-constexpr Query is_shared_query = {"is_shared", never};
+constexpr Query is_shared_query = {
+    "is_shared", [](PyObject*, const Tensor& t) { return wrap(is_shared(*t.storage())); }};
 constexpr Query is_coalesced_query = {"is_coalesced", never};
 constexpr Query resolve_conj_query = {"resolve_conj", itself};
 constexpr Query resolve_neg_query = {"resolve_neg", itself};
@@ -116,7 +118,7 @@ constexpr Query complex_query = {"__complex__", to_complex_number};
 constexpr Query detach_query = {"detach_", detach_in_place};
 constexpr Query retain_query = {"retain_grad", keep_grad};
 constexpr Query storage_query = {
-    "untyped_storage", [](PyObject*, const Tensor& t) { return wrap_storage(t.storage()); }};
+    "untyped_storage", [](PyObject* self, const Tensor&) { return storage_object(self); }};
 
 // ---- methods with arguments
 // ----------------------------------------------------------------------------

@@ -1,17 +1,26 @@
-"""Python's multiprocessing, and starting a function in several processes.
+"""Python's multiprocessing, whose queues and pipes share the memory of tensors, and `spawn`.
 
-Tensors that go through a queue or a pipe are copied.
+    import rushlight.multiprocessing as mp
+
+A tensor that is sent is first moved to shared memory, in place, and what the receiver gets is a
+tensor on the same memory. `Tensor.share_memory_()` and `Module.share_memory()` do this beforehand.
 """
 
+import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
-from multiprocessing import __all__ as _standard
-from multiprocessing import get_context
 
+from rushlight.multiprocessing.reductions import init_reductions
 from rushlight.multiprocessing.spawn import (
-    ProcessContext, ProcessException, ProcessExitedException, ProcessRaisedException, spawn, start_processes,
-)  # fmt: skip
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
 
-_STRATEGIES = {"file_system", "file_descriptor"}
+_STRATEGIES = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"
 
 
@@ -26,13 +35,29 @@ def get_sharing_strategy():
 
 
 def set_sharing_strategy(new_strategy):
-    """Accepted: tensors are copied between processes whatever the strategy."""
+    """Accept the name of a way to share memory; there is one here, by file descriptor.
+
+    Files with names, "file_system" in torch, would outlive processes that are killed.
+    """
     global _strategy
-    assert new_strategy in _STRATEGIES, f"unknown sharing strategy {new_strategy!r}"
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(
+            f"set_sharing_strategy: {new_strategy!r} is none of {sorted(_STRATEGIES)}"
+        )
     _strategy = new_strategy
 
 
 __all__ = [
-    *_standard, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException",
-    "get_all_sharing_strategies", "get_context", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
-]  # fmt: skip
+    *_multiprocessing.__all__,
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "init_reductions",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]

@@ -1,16 +1,39 @@
 """One function in several processes, and their errors in the parent."""
 
+import ctypes
 import multiprocessing
 import multiprocessing.connection
+import signal
+import sys
+import time
 import traceback
+import warnings
+
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
+
+# How long a process that was told to end may take before it is killed.
+_GRACE_SECONDS = 30.0
+_SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 
 
 class ProcessException(Exception):
-    """A process failed."""
+    """A process failed: `error_index` says which, `error_pid` its process id."""
 
     def __init__(self, msg, error_index, pid):
         super().__init__(msg)
         self.msg, self.error_index, self.pid = msg, error_index, pid
+        self.error_pid = pid
+
+    def __reduce__(self):
+        return type(self), (self.msg, self.error_index, self.pid)
 
 
 class ProcessRaisedException(ProcessException):
@@ -24,12 +47,20 @@ class ProcessExitedException(ProcessException):
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
 
+    def __reduce__(self):
+        state = (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+        return type(self), state
+
 
 def _run(function, rank, args, errors):
+    if sys.platform == "linux":  # not to outlive a parent that is killed
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
     try:
         function(rank, *args)
+    except KeyboardInterrupt:
+        pass  # the parent has it too, or has sent it
     except Exception:  # goes to the parent as text, whatever it is
-        errors.put(traceback.format_exc())
+        errors.send(traceback.format_exc())
         raise SystemExit(1) from None
 
 
@@ -37,43 +68,117 @@ class ProcessContext:
     """The started processes."""
 
     def __init__(self, processes, errors):
-        self.processes, self._errors = processes, errors
+        self.processes = processes
+        self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
+        self._errors = dict(enumerate(errors))  # where the text of an exception comes from
+        self._texts = {}
 
     def pids(self):
         """Their process ids."""
-        return [p.pid for p in self.processes]
+        return [process.pid for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Wait until one ends or the timeout passes: True once all have ended well; the first failure ends all and raises."""
-        running = [p for p in self.processes if p.is_alive()]
-        if running:
-            multiprocessing.connection.wait([p.sentinel for p in running], timeout)
-        failed = next((i for i, p in enumerate(self.processes) if p.exitcode not in (None, 0)), None)
+        """Wait until a process ends: True once all have ended well.
+
+        Args:
+            timeout: seconds to wait at most; None waits for ever.
+            grace_period: seconds that the others are left to end by themselves after a failure.
+
+        Raises: the first failure, as ProcessRaisedException or ProcessExitedException; the other
+            processes are ended first.
+        """
+        ready = self._wait(timeout)
+        failed = None
+        for sentinel in ready:
+            index = self.sentinels.pop(sentinel)
+            self.processes[index].join()
+            if failed is None and self.processes[index].exitcode != 0:
+                failed = index
         if failed is None:
-            return all(p.exitcode == 0 for p in self.processes)
-        for p in self.processes:
-            if p.is_alive():
-                p.terminate()
-            p.join(grace_period)
+            return not self.sentinels
+        self._end_all(grace_period)
+        self._fail(failed)
+
+    def _wait(self, timeout):
+        """The sentinels of those that have ended; meanwhile, takes in what processes report."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.sentinels:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = multiprocessing.connection.wait(
+                [*self.sentinels, *self._errors.values()], left
+            )
+            self._read_errors(ready)
+            ended = [sentinel for sentinel in ready if sentinel in self.sentinels]
+            if ended or (deadline is not None and time.monotonic() >= deadline):
+                return ended
+        return []
+
+    def _read_errors(self, ready):
+        for index, connection in list(self._errors.items()):
+            if connection in ready:
+                try:
+                    self._texts[index] = connection.recv()
+                except EOFError:
+                    connection.close()
+                    del self._errors[index]
+
+    def _end_all(self, grace_period):
+        deadline = time.monotonic() + (grace_period or 0.0)
+        for process in self.processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for process in self.processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.is_alive():
+                warnings.warn(
+                    f"process {process.pid} did not end when told to and is killed", stacklevel=4
+                )
+                process.kill()
+                process.join()
+        self.sentinels.clear()
+
+    def _fail(self, failed):
         process = self.processes[failed]
-        if not self._errors[failed].empty():
-            text = self._errors[failed].get()
-            raise ProcessRaisedException(f"\n\n-- Process {failed} terminated with the following error:\n{text}", failed, process.pid)
+        self._read_errors(multiprocessing.connection.wait(list(self._errors.values()), 0))
+        for connection in self._errors.values():
+            connection.close()
+        self._errors.clear()
+        if failed in self._texts:
+            raise ProcessRaisedException(
+                f"\n\n-- Process {failed} terminated with the following error:\n"
+                f"{self._texts[failed]}",
+                failed,
+                process.pid,
+            )
+        code = process.exitcode
+        name = signal.Signals(-code).name if code < 0 else None
+        how = f"signal {name}" if name else f"exit code {code}"
         raise ProcessExitedException(
-            f"process {failed} terminated with exit code {process.exitcode}", failed, process.pid, process.exitcode
+            f"process {failed} terminated with {how}", failed, process.pid, code, name
         )
 
 
+SpawnContext = ProcessContext
+
+
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Run fn(rank, *args) in nprocs processes."""
+    """Run fn(rank, *args) in nprocs processes; see `spawn`, which starts fresh ones.
+
+    Args:
+        start_method: "spawn", "fork" or "forkserver".
+    """
     context = multiprocessing.get_context(start_method)
     processes, errors = [], []
     for rank in range(nprocs):
-        queue = context.SimpleQueue()
-        process = context.Process(target=_run, args=(fn, rank, args, queue), daemon=daemon)
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_run, args=(fn, rank, args, sender), daemon=daemon)
         process.start()
+        sender.close()
         processes.append(process)
-        errors.append(queue)
+        errors.append(receiver)
     started = ProcessContext(processes, errors)
     if not join:
         return started
@@ -83,5 +188,22 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Run fn(rank, *args) in nprocs fresh processes; join waits for them and raises the first error."""
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+    """Run fn(rank, *args) in nprocs fresh processes.
+
+    Args:
+        fn: a function that can be imported from its module.
+        args: sent to every process; tensors in it are shared, not copied.
+        nprocs: how many.
+        join: wait for all of them; otherwise the ProcessContext is returned.
+        daemon: end them with this process.
+
+    Raises: ProcessRaisedException with the traceback of the first that failed by an exception,
+        ProcessExitedException if it was ended by a signal or an exit code.
+    """
+    if start_method != "spawn":
+        warnings.warn(
+            f"spawn always starts fresh processes; start_processes takes {start_method!r}",
+            FutureWarning,
+            stacklevel=2,
+        )
+    return start_processes(fn, args, nprocs, join, daemon, "spawn")

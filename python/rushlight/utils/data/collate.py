@@ -5,6 +5,7 @@ import copy
 import sys
 
 import rushlight
+from rushlight.utils.data.transfer import room_for
 
 _NOTHING_TO_COLLATE = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -107,7 +108,21 @@ def _collate_sequences(batch, collate_fn_map):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """Stack tensors."""
+    """Stack tensors, in a worker process right where the batch will travel."""
+    first = batch[0]
+    plain = all(
+        type(tensor) is rushlight.Tensor
+        and tensor.dtype == first.dtype
+        and tensor.shape == first.shape
+        and not tensor.requires_grad
+        for tensor in batch
+    )
+    if plain and not first.is_meta:
+        room = room_for(rushlight.Size([len(batch), *first.shape]), first.dtype)
+        if room is not None:
+            for row, tensor in zip(room.unbind(), batch):
+                row.copy_(tensor)
+            return room
     return rushlight.stack(batch, 0)
 
 

@@ -26,6 +26,7 @@ class ProcessPool:
 
     def __init__(self, context, job):
         self._connections = []
+        self._receivers = []
         self._processes = []
         self._owner = os.getpid()
         try:
@@ -37,6 +38,7 @@ class ProcessPool:
                 process.start()
                 theirs.close()
                 self._connections.append(ours)
+                self._receivers.append(transfer.Receiver(ours))
                 self._processes.append(process)
         except BaseException:
             self.close()
@@ -44,7 +46,7 @@ class ProcessPool:
 
     def send(self, worker, message):
         try:
-            self._connections[worker].send_bytes(transfer.pack(message))
+            transfer.send(self._connections[worker], transfer.pack(message))
         except (BrokenPipeError, ConnectionResetError):
             self._report_death(worker)
 
@@ -56,7 +58,7 @@ class ProcessPool:
         for worker, connection in enumerate(self._connections):
             if connection in ready:
                 try:
-                    return worker, transfer.unpack(connection.recv_bytes())
+                    return worker, self._receivers[worker].receive()
                 except (EOFError, ConnectionResetError):
                     self._report_death(worker)
         for worker, sentinel in enumerate(sentinels):
@@ -79,7 +81,7 @@ class ProcessPool:
             return  # a copy in a forked child: the workers are not the child's
         for connection in self._connections:
             try:
-                connection.send_bytes(transfer.pack(None))
+                transfer.send(connection, transfer.pack(None))
             except (BrokenPipeError, ConnectionResetError):
                 pass  # that worker has gone already
         deadline = time.monotonic() + _GRACE_SECONDS
@@ -89,7 +91,7 @@ class ProcessPool:
                 process.terminate()
         for connection in self._connections:
             connection.close()
-        self._connections, self._processes = [], []
+        self._connections, self._receivers, self._processes = [], [], []
 
 
 class ThreadPool:

@@ -130,7 +130,7 @@ class _Worker:
         return payload, self._reader.changes()
 
     def pack(self, reply):
-        """Return `reply` as bytes; a batch that cannot be sent becomes the failure to send it."""
+        """Return `reply` as a parcel; a batch that cannot be sent becomes the failure to send it."""
         try:
             return transfer.pack(reply)
         except Exception as error:  # the pickling of user objects can raise anything
@@ -151,6 +151,7 @@ def seed_everything(base_seed, index):
 
 def process_main(connection, index, job, parent):
     """Serve one loader over `connection` until told to stop or the parent is gone."""
+    transfer.become_worker()
     outgoing = queue.SimpleQueue()
     # Sending waits until the main process reads; meanwhile this worker can prepare more.
     threading.Thread(target=_send_all, args=(outgoing, connection), daemon=True).start()
@@ -166,11 +167,12 @@ def process_main(connection, index, job, parent):
 
 def _messages(connection, parent):
     """Yield messages in order, but see a request to stop before work that is still waiting."""
+    receiver = transfer.Receiver(connection)
     waiting = collections.deque()
     while True:
         while connection.poll(0 if waiting else _PARENT_CHECK_SECONDS):
             try:
-                message = transfer.unpack(connection.recv_bytes())
+                message = receiver.receive()
             except EOFError:
                 return
             if message is None:
@@ -185,7 +187,7 @@ def _messages(connection, parent):
 def _send_all(outgoing, connection):
     while True:
         try:
-            connection.send_bytes(outgoing.get())
+            transfer.send(connection, outgoing.get())
         except BrokenPipeError:
             return  # the main process has closed its end
 

@@ -1,0 +1,99 @@
+"""How tensors travel between processes: the receiver maps the memory of the sender.
+
+A storage is sent as the descriptor of an anonymous file, to which its bytes are moved first. Nothing
+is left behind by a process that is killed, for the file has no name: the system frees it with its
+last user. Importing this module makes Python's own queues and pipes send tensors so.
+"""
+
+import threading
+from multiprocessing.reduction import ForkingPickler
+
+import rushlight
+from rushlight import Tensor, UntypedStorage
+from rushlight.multiprocessing.descriptors import carrier
+from rushlight.nn.parameter import Parameter
+from rushlight.utils.hooks import warn_if_has_hooks
+
+__all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
+
+
+def _move(storage):
+    """Move a storage to shared memory in place, where all its tensors can follow."""
+    # Queues pickle in a thread of theirs, while another may be reading the old memory.
+    return storage._try_share(threading.current_thread() is not threading.main_thread())
+
+
+def _copy(storage):
+    copy = UntypedStorage._new_shared(storage.nbytes())
+    _bytes_of(copy).copy_(_bytes_of(storage))
+    return copy
+
+
+def _bytes_of(storage):
+    return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
+
+
+def reduce_storage(storage):
+    """The recipe by which another process maps the memory of `storage`."""
+    if storage.device.type == "meta":
+        return storage.__reduce__()
+    if not _move(storage) or storage._shared_descriptor() < 0:
+        storage = _copy(storage)
+    return rebuild_storage, (carrier(storage._shared_descriptor()), storage.nbytes())
+
+
+def rebuild_storage(descriptor, nbytes):
+    return UntypedStorage._from_descriptor(descriptor.detach(), nbytes, True)
+
+
+def reduce_tensor(tensor):
+    """The recipe by which another process makes a tensor on the same memory.
+
+    A tensor that other tensors look at in a way that is not known here (its own base is) cannot be
+    moved to shared memory; if it is not there yet, a copy of its elements is sent.
+
+    Raises: RuntimeError for a tensor that was computed with a gradient to follow: history does not
+        cross processes.
+    """
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "a tensor with history (requires_grad, not a leaf) cannot be sent to another process,"
+            " for autograd does not cross processes; send tensor.detach() if its values are meant"
+        )
+    warn_if_has_hooks(tensor)
+    if tensor.device.type == "meta":
+        args = (tensor.dtype, tuple(tensor.size()), tensor.stride(), tensor.requires_grad)
+        return rebuild_meta, (type(tensor), *args)
+    requires_grad = tensor.requires_grad
+    kind = type(tensor)
+    storage = tensor.untyped_storage()
+    if not _move(storage) or storage._shared_descriptor() < 0:
+        tensor = tensor.detach().clone()
+        storage = tensor.untyped_storage()
+        _move(storage)
+    window = (tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+    return rebuild_tensor, (kind, storage, tensor.dtype, *window, requires_grad)
+
+
+def rebuild_tensor(kind, storage, dtype, offset, size, stride, requires_grad):
+    tensor = rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
+    return _as_kind(kind, tensor, requires_grad)
+
+
+def rebuild_meta(kind, dtype, size, stride, requires_grad):
+    tensor = rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
+    return _as_kind(kind, tensor, requires_grad)
+
+
+def _as_kind(kind, tensor, requires_grad):
+    return Parameter(tensor, requires_grad) if kind is Parameter else tensor.requires_grad_(requires_grad)
+
+
+def init_reductions():
+    """Teach Python's multiprocessing to share the memory of tensors, parameters and storages."""
+    ForkingPickler.register(Tensor, reduce_tensor)
+    ForkingPickler.register(Parameter, reduce_tensor)
+    ForkingPickler.register(UntypedStorage, reduce_storage)
+
+
+init_reductions()
