@@ -32,7 +32,7 @@ _tensor.install()
 newaxis = None
 
 _SUBPACKAGES = (
-    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
+    "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg", "masked",
     "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
     "version",
 )  # fmt: skip
@@ -46,9 +46,13 @@ _ELSEWHERE = {
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
-        "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
+        "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
         "unique_consecutive", "unravel_index",
     ),
+    "_short_time_fourier": ("stft", "istft"),
+    "_gradient": ("gradient",),
+    "_low_rank": ("svd_lowrank", "pca_lowrank"),
+    "_histogramdd": ("histogramdd",),
     "serialization": ("save", "load"),
     "amp": ("autocast", "GradScaler"),
     "func": ("vmap",),
