@@ -79,5 +79,5 @@ elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(
             dtypes=FLOATING, names=("special.xlog1py",), doc="input * log1p(other), 0 where input is 0.",
             ref="scipy.special.xlog1py",
             grad={"input": "where(input == 0, 0, grad * log1p(other))", "other": "grad * input / (other + 1)"})
-composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out=True,
+composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out=True, inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.", ref="scipy.special.multigammaln")

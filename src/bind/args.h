@@ -91,6 +91,7 @@ class Arguments {
   // Typed readers; call them only where the overload says so. A number passed for a Tensor is
   // wrapped.
   Tensor tensor(int i) const;
+  void need_tensor(int i, int j) const;  // raises if both are numbers
   Tensor tensor_or_none(int i) const;  // undefined for None
   TensorList tensors(int i) const;
   std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None
