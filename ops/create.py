@@ -31,9 +31,13 @@ kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, doc="input wi
        grad={"input": "zeros_like(grad)", "value": "sum(grad)"})
 kernel("fill(input: Tensor, value: Scalar)", inplace=True, doc="input with every element replaced by value.",
        grad={"input": "zeros_like(grad)"})
-kernel("conj_physical(input: Tensor)", doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})
+kernel("conj_physical(input: Tensor)", inplace=True, out=True, doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})
 composite("conj(input: Tensor)",
           doc="Complex conjugate; real tensors are returned as they are.")
+
+for _lazy in ("conj", "neg"):
+    composite(f"resolve_{_lazy}(input: Tensor)", "input", names=(f"torch.resolve_{_lazy}",),
+              doc=f"The tensor itself: here {_lazy} is never left for later.")
 
 _CONVERT = "non_blocking: bool = False, copy: bool = False, *, memory_format: memory_format = None"
 composite(f"to(input: Tensor, dtype: dtype, {_CONVERT})", names=("Tensor.to",), doc="Converts dtype or device; itself if nothing changes.")
@@ -54,6 +58,10 @@ composite(f"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0,
           doc="base to the power of steps numbers evenly from start to end.")
 composite(f"empty_strided(size: list[int], stride: list[int], *, {_OPTIONS})", names=("torch.empty_strided",),
           doc="A tensor of the given sizes and strides, elements not set.")
+composite(f"new_empty_strided(input: Tensor, size: list[int], stride: list[int], *, {_OPTIONS})", names=("Tensor.new_empty_strided",),
+          doc="A tensor of input's dtype with the given sizes and strides, elements not set.", samples=("x(2, 3), (2, 2), (1, 2)",))
+composite(f"empty_permuted(size: list[int], physical_layout: list[int], *, {_OPTIONS})", names=("torch.empty_permuted",),
+          doc="A tensor with elements not set, its dims in memory in the order physical_layout.", samples=("(2, 3, 4), (0, 2, 1)",))
 composite("one_hot(input: Tensor, num_classes: int = -1)", names=("nn.functional.one_hot",),
           doc="A last dim of zeros with a one at each class number.")
 kernel("complex(real: Tensor, imag: Tensor)", names=("torch.complex",), out=True, doc="Complex numbers of real and imaginary parts.",

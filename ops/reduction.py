@@ -59,6 +59,9 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
               f"{_name}(input, dim, correction_of(unbiased), keepdim)", doc=f"{_doc} over the given dims.", out=True)
     composite(f"{_name}_mean(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS}) -> tuple[{_name}, mean]",
               names=(f"torch.{_name}_mean",), doc=f"{_doc} and mean over the given dims.")
+    composite(f"{_name}_mean__all_unbiased(input: Tensor, unbiased: bool) -> tuple[{_name}, mean]",
+              f"{_name}_mean(input, None, correction_of(unbiased), False)", names=(f"torch.{_name}_mean",),
+              doc=f"{_doc} and mean of all elements.")
     composite(f"{_name}_mean__unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, keepdim: bool = False)"
               f" -> tuple[{_name}, mean]", names=(f"torch.{_name}_mean",), doc=f"{_doc} and mean over the given dims.")
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool = False, *, "

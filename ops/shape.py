@@ -68,6 +68,8 @@ composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> l
           names=("Tensor.split",), doc="Pieces of the given sizes.")
 composite("tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
 composite("tensor_split__indices(input: Tensor, indices_or_sections: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
+composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> list[Tensor]",
+          doc="Pieces as equal as can be, or cut at the given places.", samples=("x(5, 2), fixed([1, 3], 'int64')", "x(2, 5), fixed(2, 'int64'), 1"))
 composite("hsplit(input: Tensor, indices_or_sections: int) -> list[Tensor]", "tensor_split(input, indices_or_sections, horizontal_dim(input))",
           doc="Pieces side by side.")
 composite("hsplit__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
@@ -90,8 +92,8 @@ composite("repeat_interleave__tensor(input: Tensor, repeats: Tensor, dim: int | 
 composite("diag(input: Tensor, diagonal: int = 0)", out=True, doc="The diagonal of a matrix, or a matrix with the given diagonal.")
 composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)", doc="Matrices with the last dim on a diagonal.")
 composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)", doc="A matrix with all elements on a diagonal.")
-composite("fliplr(input: Tensor)", "flip(input, [1])", doc="Reverses dim 1.")
-composite("flipud(input: Tensor)", "flip(input, [0])", doc="Reverses dim 0.")
+composite("fliplr(input: Tensor)", doc="Reverses dim 1.")
+composite("flipud(input: Tensor)", doc="Reverses dim 0.")
 composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", doc="Turns a plane by k right angles.")
 composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out=True, doc="Joins side by side.")
 composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out=True, doc="Joins on top of each other.")
@@ -101,3 +103,24 @@ composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)", 
 kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)", names=("torch.constant_pad_nd",),
        doc="Adds elements around (or, where negative, cuts them off): pad lists (before, after) from the last dim on.",
        grad={"input": "constant_pad_nd(grad, negated(pad), 0)"})
+
+# torch's names for the copies of what a view shows.
+for _view, _arguments, _samples in (
+        ("as_strided", "size: list[int], stride: list[int], storage_offset: int | None = None", ("x(2, 3), (2, 2), (3, 1)",)),
+        ("diagonal", "offset: int = 0, dim1: int = 0, dim2: int = 1", ()),
+        ("expand", "size: list[int], *, implicit: bool = False", ("x(3), (2, 3)",)),
+        ("narrow", "dim: int, start: int, length: int", ("x(2, 3), 1, 0, 2",)), ("permute", "dims: list[int]", ("x(2, 3), (1, 0)",)),
+        ("select", "dim: int, index: int", ("x(2, 3), 1, 0",)), ("squeeze", "", ("x(2, 1, 3)",)),
+        ("squeeze__dim", "dim: list[int, 1]", ("x(2, 1, 3), 1",)), ("t", "", ()), ("transpose", "dim0: int, dim1: int", ("x(2, 3), 0, 1",)),
+        ("unfold", "dimension: int, size: int, step: int", ("x(5), 0, 2, 1",)), ("unsqueeze", "dim: int", ("x(2, 3), 0",)),
+        ("view", "size: list[int]", ("x(2, 3), (3, 2)",))):
+    _name, _, _overload = _view.partition("__")
+    _names = [_a.split(":")[0] for _a in _arguments.replace("*, ", "").replace("[int, 1]", "").split(", ") if _a]
+    composite(f"{_name}_copy{_overload and '__' + _overload}(input: Tensor{_arguments and ', ' + _arguments})",
+              f"in_order({_name}({', '.join(['input', *_names])}))", names=(f"torch.{_name}_copy",), out=True,
+              doc=f"A copy of what {_name} shows.", samples=_samples)
+composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out=True, doc="A copy.")
+composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", "chunk(input, chunks, dim)",
+          doc="At most `chunks` pieces of equal size; the last may be smaller.")
+composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", "split(input, split_size, dim)",
+          doc="Pieces of split_size; the last may be smaller.")

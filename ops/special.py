@@ -2,9 +2,10 @@
 from ops.schema import FLOATING, composite, elementwise
 
 
-def _special(name, grad, doc, names=None, ref=None):
+def _special(name, grad, doc, names=None, ref=None, inplace=False):
     elementwise(f"{name}(input: Tensor)", f"{name}(input)", result="float", dtypes=FLOATING, doc=doc,
-                names=names or (f"special.{name}",), grad={"input": grad}, ref=ref or f"scipy.special.{name}")
+                names=names or (f"special.{name}",), grad={"input": grad}, inplace=inplace,
+                ref=ref or f"scipy.special.{name}")
 
 
 _special("entr", "grad * where(input > 0, neg(log(input)) - 1, where(input == 0, inf, nan))", "-input * log(input), 0 at 0.")
@@ -14,16 +15,63 @@ _special("ndtri", "2.5066282746310005024 * grad * exp(0.5 * out * out)", "The no
 _special("log_ndtr", "0.79788456080286535588 * grad / erfcx(-0.70710678118654752440 * input)",
          "Logarithm of the normal distribution function, exact in its lower tail.")
 _special("i0", "grad * i1(input)", "Modified Bessel function of the first kind, order 0.",
-         ("torch.i0", "Tensor.i0", "special.i0"))
+         ("torch.i0", "Tensor.i0", "special.i0", "special.modified_bessel_i0"), inplace=True)
 _special("i0e", "grad * (i1e(input) - sign(input) * out)", "exp(-|input|) i0(input).")
 _special("i1", "grad * where(input == 0, 0.5, i0(input) - out / input)",
-         "Modified Bessel function of the first kind, order 1.")
+         "Modified Bessel function of the first kind, order 1.", ("special.i1", "special.modified_bessel_i1"))
 _special("i1e", "grad * where(input == 0, 0.5, i0e(input) - out * (sign(input) + reciprocal(input)))",
          "exp(-|input|) i1(input).")
-for _name, _kind, _order in (("j0", "first", 0), ("j1", "first", 1), ("y0", "second", 0), ("y1", "second", 1)):
-    elementwise(f"bessel_{_name}(input: Tensor)", f"bessel_{_name}(input)", result="float", dtypes=FLOATING,
-                names=(f"special.bessel_{_name}",), doc=f"Bessel function of the {_kind} kind, order {_order}.",
-                grad="torch defines no gradient of the Bessel functions either", ref=f"scipy.special.{_name}")
+for _name, _kind, _order, _slope in (
+        ("j0", "first", 0, "neg(grad * bessel_j1(input))"),
+        ("j1", "first", 1, "grad * where(input == 0, 0.5, bessel_j0(input) - out / input)"),
+        ("y0", "second", 0, "neg(grad * bessel_y1(input))"), ("y1", "second", 1, "grad * (bessel_y0(input) - out / input)")):
+    _special(f"bessel_{_name}", _slope, f"Bessel function of the {_kind} kind, order {_order}.", ref=f"scipy.special.{_name}")
+for _order, _slope in ((0, "modified_bessel_k1(input)"), (1, "(modified_bessel_k0(input) + out / input)")):
+    _special(f"modified_bessel_k{_order}", f"neg(grad * {_slope})", ref=f"scipy.special.k{_order}",
+             doc=f"Modified Bessel function of the second kind, order {_order}.")
+for _order, _slope in ((0, "out - scaled_modified_bessel_k1(input)"), (1, "out - scaled_modified_bessel_k0(input) - out / input")):
+    _special(f"scaled_modified_bessel_k{_order}", f"grad * ({_slope})", f"exp(input) modified_bessel_k{_order}(input).",
+             ref=f"scipy.special.k{_order}e")
+_special("spherical_bessel_j0", "grad * where(input == 0, 0, (cos(input) - out) / input)", "sin(input) / input, 1 at 0.",
+         ref="functools.partial(scipy.special.spherical_jn, 0)")
+elementwise("airy_ai(input: Tensor)", "airy_ai(input)", result="float", dtypes=FLOATING, names=("special.airy_ai",),
+            doc="The Airy function Ai.", ref="(lambda x: scipy.special.airy(x)[0])",
+            grad="the derivative of airy_ai is no function of this library, nor of torch")
+
+# n is truncated; a negative degree gives 0, one beyond 2^24 may give NaN.
+for _name, _doc, _slope, _ref in (
+        ("chebyshev_polynomial_t", "Chebyshev polynomial of the first kind",
+         "grad * n * chebyshev_polynomial_u(input, n - 1)", "eval_chebyt(n, x)"),
+        ("chebyshev_polynomial_u", "Chebyshev polynomial of the second kind", None, "eval_chebyu(n, x)"),
+        ("chebyshev_polynomial_v", "Chebyshev polynomial of the third kind", None, "eval_chebyu(n, x) - scipy.special.eval_chebyu(n - 1, x)"),
+        ("chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind", None,
+         "eval_chebyu(n, x) + scipy.special.eval_chebyu(n - 1, x)"),
+        ("hermite_polynomial_h", "Hermite polynomial of physics", "2 * grad * n * hermite_polynomial_h(input, n - 1)", "eval_hermite(n, x)"),
+        ("hermite_polynomial_he", "Hermite polynomial of probability", "grad * n * hermite_polynomial_he(input, n - 1)",
+         "eval_hermitenorm(n, x)"),
+        ("laguerre_polynomial_l", "Laguerre polynomial", None, "eval_laguerre(n, x)"),
+        ("legendre_polynomial_p", "Legendre polynomial", None, "eval_legendre(n, x)"),
+        ("shifted_chebyshev_polynomial_t", "Chebyshev polynomial of the first kind, of 2 input - 1,",
+         "2 * grad * n * shifted_chebyshev_polynomial_u(input, n - 1)", "eval_sh_chebyt(n, x)"),
+        ("shifted_chebyshev_polynomial_u", "Chebyshev polynomial of the second kind, of 2 input - 1,", None, "eval_sh_chebyu(n, x)"),
+        ("shifted_chebyshev_polynomial_v", "Chebyshev polynomial of the third kind, of 2 input - 1,", None,
+         "eval_sh_chebyu(n, x) - scipy.special.eval_sh_chebyu(n - 1, x)"),
+        ("shifted_chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind, of 2 input - 1,", None,
+         "eval_sh_chebyu(n, x) + scipy.special.eval_sh_chebyu(n - 1, x)")):
+    elementwise(f"{_name}(input: Tensor | Number, n: Tensor | Number)", f"{_name}(input, n)", result="float", dtypes=FLOATING,
+                names=(f"special.{_name}",), doc=f"{_doc} of degree n.",
+                ref=f"(lambda x, n: scipy.special.{_ref})", samples=("x(2, 3), 3", "x(2, 3), fixed([0.0, 2.0, 7.0])", "0.5, fixed([4, 1], 'int64')"),
+                grad={"input": _slope} if _slope else "the derivative is no function of this library, nor of torch")
+
+for _name, _alias, _doc, _sign in (("igamma", "gammainc", "lower", ""), ("igammac", "gammaincc", "upper", "-")):
+    elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=FLOATING, inplace=True,
+                names=(f"torch.{_name}", f"Tensor.{_name}", f"special.{_alias}"), ref=f"scipy.special.{_alias}",
+                doc=f"Regularised {_doc} incomplete gamma function; input is the shape, other the bound.",
+                samples=("pos(2, 3), pos(2, 3)", "pos(2, 3), pos(3)"),
+                grad={"other": f"{_sign}grad * igamma_slope(input, other)"})
+elementwise("igamma_slope(input: Tensor, other: Tensor)", "igamma_slope(input, other)", dtypes=FLOATING, names=(),
+            doc="The derivative of igamma by other.",
+            grad={"other": "grad * out * ((input - 1) / other - 1)"})
 elementwise("zeta(input: Tensor | Number, other: Tensor | Number)", "zeta(input, other)", result="float", dtypes=FLOATING,
             names=("special.zeta",), doc="The Hurwitz zeta function.", ref="scipy.special.zeta",
             grad={"other": "neg(grad * input * zeta(input + 1, other))"})
@@ -32,5 +80,5 @@ elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(
             ref="scipy.special.xlog1py",
             grad={"input": "where(input == 0, where(other <= -1, 0, grad * log1p(other)), grad * log1p(other))",
                   "other": "grad * input / (other + 1)"})
-composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out=True,
+composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out=True, inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.", ref="scipy.special.multigammaln")

@@ -56,6 +56,8 @@ _function("digamma", "grad * polygamma(1, input)", "Derivative of lgamma.", FLOA
 elementwise("polygamma(n: int, input: Tensor)", "polygamma(n, input)", result="float", dtypes=FLOATING,
             names=("torch.polygamma", "special.polygamma"), doc="n-th derivative of digamma.",
             grad={"input": "grad * polygamma(n + 1, input)"})
+composite("polygamma__method(input: Tensor, n: int)", "polygamma(n, input)", names=("Tensor.polygamma",), inplace=True,
+          doc="n-th derivative of digamma.", samples=("pos(2, 3), 1",))
 _function("sinc", "sinc_backward(grad, input)", "sin(pi input) / (pi input), 1 at 0.", names=_both("sinc") + ("special.sinc",))
 
 for _name, _doc in (("floor", "Largest integer not above each element."), ("ceil", "Smallest integer not below each element."),
@@ -63,8 +65,10 @@ for _name, _doc in (("floor", "Largest integer not above each element."), ("ceil
     elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", dtypes=REAL, doc=_doc, grad={"input": "zeros_like(grad)"},
                 names=_both(_name) if _name != "trunc" else _both("trunc", "fix"), inplace=True, ref=f"numpy.{_name}")
 elementwise("round(input: Tensor)", "round(input)", dtypes=REAL, inplace=True, ref="numpy.round",
+            names=_both("round") + ("special.round",),
             doc="The nearest integer; halves go to the even one.", grad={"input": "zeros_like(grad)"})
 elementwise("round__decimals(input: Tensor, *, decimals: int)", "round_decimals(input, decimals)", dtypes=REAL,
+            names=_both("round") + ("special.round",),
             doc="Rounds to a number of decimals.", grad={"input": "zeros_like(grad)"}, inplace=True)
 elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING, doc="The fraction of each element.", inplace=True,
             grad={"input": "grad"})

@@ -53,9 +53,9 @@ def as_torch():
 
 _SUBPACKAGES = (
     "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
-    "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx",
-    "optim", "overrides", "random", "return_types", "serialization", "special", "storage", "testing", "torch_version", "types",
-    "utils", "version", "xpu",
+    "func", "functional", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "onnx", "optim", "overrides", "random", "return_types", "serialization", "special", "storage", "testing", "torch_version",
+    "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -67,9 +67,13 @@ _ELSEWHERE = {
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
-        "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
+        "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
         "unique_consecutive", "unravel_index",
     ),
+    "_short_time_fourier": ("stft", "istft"),
+    "_gradient": ("gradient",),
+    "_low_rank": ("svd_lowrank", "pca_lowrank"),
+    "_histogramdd": ("histogramdd",),
     "serialization": ("save", "load"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (

@@ -162,6 +162,18 @@ class _Methods:
         """Return the norm of the elements or along dims, as `torch.norm`."""
         return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
 
+    def lu(self, pivot=True, get_infos=False):
+        """Return the packed factorisation, as `torch.lu`."""
+        return rushlight.lu(self, pivot, get_infos)
+
+    def stft(self, n_fft, *args, **kwargs):
+        """Return the short-time Fourier transform, as `torch.stft`."""
+        return rushlight.stft(self, n_fft, *args, **kwargs)
+
+    def istft(self, n_fft, *args, **kwargs):
+        """Return the signal of a short-time Fourier transform, as `torch.istft`."""
+        return rushlight.istft(self, n_fft, *args, **kwargs)
+
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
         """Return the different elements, as `torch.unique`."""
         return rushlight.unique(self, sorted, return_inverse, return_counts, dim)

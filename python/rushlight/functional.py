@@ -173,7 +173,11 @@ def tensordot(a, b, dims=2, out=None):
     dims_a = [d % a.dim() for d in dims_a]
     dims_b = [d % b.dim() for d in dims_b]
     for i, j in zip(dims_a, dims_b):
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] == 1:  # it broadcasts
+            b = b.sum(j, keepdim=True)
+        elif b.shape[j] == 1:
+            a = a.sum(i, keepdim=True)
+        elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
                 f"and second has size {b.shape[j]} in dim {j}"
@@ -218,6 +222,15 @@ def chain_matmul(*matrices, out=None):
 
 def align_tensors(*tensors):
     raise NotImplementedError("named tensors are not supported; see docs/differences.md")
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """P L U = A in the older form: (LU, pivots), or (LU, pivots, info); see linalg.lu_factor_ex."""
+    found = rushlight.linalg.lu_factor_ex(A, pivot=pivot)
+    found = tuple(found) if get_infos else tuple(found)[:2]
+    if out is None:
+        return found
+    return tuple(target.copy_(part) for target, part in zip(out, found, strict=True))
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):

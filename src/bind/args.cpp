@@ -331,6 +331,12 @@ Tensor Arguments::tensor_or_number(int i) const {
   PyObject* o = slots_[i];
   return is_tensor(o) ? tensor_of(o) : wrap_number(to_scalar(o));
 }
+void Arguments::need_tensor(int i, int j) const {
+  if (is_tensor(slots_[i]) || is_tensor(slots_[j])) return;
+  fail(ErrorKind::Type, spec_->name, "(): '", overload_->parameters[i].name, "' or '",
+       overload_->parameters[j].name, "' must be Tensor, not ", type_name(slots_[i]), " and ",
+       type_name(slots_[j]));
+}
 const Tensor& Arguments::tensor_or_none(int i) const {
   static const Tensor none;
   return given(i) ? tensor(i) : none;

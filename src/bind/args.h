@@ -90,6 +90,7 @@ class Arguments {
   // Typed readers; call them only where the overload says so.
   const Tensor& tensor(int i) const { return tensor_of(slots_[i]); }
   Tensor tensor_or_number(int i) const;  // a number is wrapped
+  void need_tensor(int i, int j) const;  // raises if both are numbers
   const Tensor& tensor_or_none(int i) const;  // undefined for None
   TensorList tensors(int i) const;
   std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None

@@ -242,6 +242,32 @@ Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> 
   return finish(rl::empty_strided(size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})}), requires_grad, "empty_strided");
 }
 
+Tensor new_empty_strided(const Tensor& input, const Dims& size, const Dims& stride, std::optional<DType> dtype, LayoutArgument,
+                         std::optional<Device> device, bool requires_grad, bool) {
+  TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
+  return finish(rl::empty_strided(size, stride, options), requires_grad, "new_empty_strided");
+}
+
+Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+                      bool requires_grad, bool) {
+  int64_t dims = static_cast<int64_t>(size.size());
+  check(layout.size() == size.size(), "empty_permuted: Number of dimensions in size ", size,
+        " does not match the length of the physical_layout ", layout);
+  Dims in_memory, back(size.size());
+  Dims seen(size.size(), 0);
+  for (int64_t i = 0; i < dims; ++i) {
+    int64_t d = layout[i];
+    check(d >= 0 && d < dims, "empty_permuted: Dimension out of range (expected to be between 0 and ", dims - 1, ", but got ", d,
+          " at index ", i, ")");
+    check(!seen[d], "empty_permuted: Duplicate dim not allowed, but ", d, " stands twice in ", layout);
+    seen[d] = 1;
+    in_memory.push_back(size[d]);
+    back[d] = i;
+  }
+  Tensor t = create(in_memory, dtype.value_or(default_dtype()), device.value_or(Device{}), {}, "empty_permuted");
+  return finish(detach(permute(t, back)), requires_grad, "empty_permuted");
+}
+
 Tensor one_hot(const Tensor& input, int64_t num_classes) {
   check(input.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ", input.dtype());
   check(input.numel() > 0 || num_classes > 0, "one_hot: Can not infer total number of classes from empty tensor.");

@@ -94,6 +94,7 @@ Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_
                            const Tensor& weight, double eps, int64_t which);
 
 int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
+Tensor in_order(const Tensor& t);         // a copy in row-major order
 
 // Losses.
 Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);

@@ -111,6 +111,21 @@ Tensor linalg_lu_solve_kernel(const Tensor& lu, const Tensor& pivots, const Tens
   return out;
 }
 
+std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
+  check_square("linalg.ldl_factor", a);
+  Tensor ld = matrices_like(a), info = info_for(a);
+  Tensor pivots = rl::empty(with(batch_of(a), a.size(-1)), options(a, DType::Int32));
+  if (!a.is_meta()) kernels::ldl_factor(a.view(), ld.view(), pivots.view(), hermitian, info.view());
+  if (check_errors) check_info("linalg.ldl_factor", info, "D is singular: its diagonal element of this number is zero");
+  return {ld, pivots, info};
+}
+
+Tensor linalg_ldl_solve_kernel(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
+  Tensor out = matrices_like(b);
+  if (!out.is_meta()) kernels::ldl_solve(ld.view(), pivots.view(), b.view(), out.view(), hermitian);
+  return out;
+}
+
 std::array<Tensor, 4> linalg_solve_kernel(const Tensor& a, const Tensor& b, bool left) {
   auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
   return {linalg_lu_solve_kernel(lu, pivots, b, left, false), lu, pivots, info};

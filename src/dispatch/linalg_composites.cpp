@@ -114,6 +114,29 @@ Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const
   return matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true));
 }
 
+std::array<Tensor, 2> linalg_ldl_factor(const Tensor& a, bool hermitian) {
+  auto [ld, pivots, info] = linalg_ldl_factor_ex(a, hermitian, true);
+  return {ld, pivots};
+}
+
+Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tensor& b_given, bool hermitian) {
+  const char* op = "linalg.ldl_solve";
+  check_square(op, ld_given, "LD");
+  check_matrix(op, b_given, "B");
+  check_same_dtype(op, ld_given, b_given);
+  check_equation(op, ld_given, b_given, true);
+  check(is_integral(pivots.dtype()), op, ": Expected pivots to be integers. Got ", pivots.dtype());
+  Dims expected = batch_of(ld_given);
+  expected.push_back(ld_given.size(-1));
+  check(pivots.sizes() == expected, op, ": Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape ",
+        pivots.sizes());
+  Tensor ld = ld_given, b = b_given;
+  broadcast_batches(op, ld, b);
+  Dims sizes = batch_of(ld);
+  sizes.push_back(ld.size(-1));
+  return linalg_ldl_solve_kernel(ld, expand(to(pivots, DType::Int32), sizes), b, hermitian);
+}
+
 std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_given, bool left, bool check_errors) {
   const char* op = "linalg.solve";
   check_square(op, a_given);
@@ -171,7 +194,9 @@ Tensor reflect(const Tensor& a, const Tensor& tau, Tensor x, bool adjoint_order)
 Tensor linalg_householder_product(const Tensor& a, const Tensor& tau) {
   check_reflectors("linalg.householder_product", a, tau);
   if (!records(a, tau)) return householder_kernel(a, tau);
-  return reflect(a, tau, expand(identity_like(a, a.size(-2), a.size(-1)), a.sizes()), false);
+  Tensor identity = expand(identity_like(a, a.size(-2), a.size(-1)), a.sizes());
+  if (tau.size(-1) == 0) return identity + fill(a, Scalar(0));  // a constant, but part of the graph
+  return reflect(a, tau, identity, false);
 }
 
 Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transposed) {
@@ -225,7 +250,7 @@ Tensor matrix_power(const Tensor& a, int64_t n) {
   check(a.dim() >= 2, "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
   check(a.size(-1) == a.size(-2), "linalg.matrix_power: A must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
         " matrices");
-  if (n == 0) return clone(expand(identity_like(a, a.size(-1), a.size(-1)), a.sizes()));
+  if (n == 0) return identity_like(a, a.size(-1), a.size(-1)) + fill(a, Scalar(0));  // a constant, but part of the graph
   Tensor square = n < 0 ? linalg_inv(a) : a, result;
   for (uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n); rest; rest >>= 1) {
     if (rest & 1) result = result.defined() ? matmul(result, square) : square;

@@ -26,6 +26,11 @@ Tensor reciprocal_off_diagonal(const Tensor& x) {
   Tensor one = identity_like(x, x.size(-1));
   return reciprocal(x + one) - one;
 }
+// a times the reciprocals of differences: 0 where a is, though equal values have no vectors of their
+// own: functions of the values alone are differentiable there.
+Tensor over_differences(const Tensor& a, const Tensor& reciprocals) {
+  return where(eq(a, wrap_number(Scalar(0))), wrap_number(Scalar(0)), a * reciprocals);
+}
 // differences[i][j] = v_j - v_i
 Tensor differences(const Tensor& v) { return unsqueeze(v, -2) - unsqueeze(v, -1); }
 Tensor columns(const Tensor& a, int64_t from, int64_t to) { return slice(a, -1, from, to, 1); }
@@ -134,7 +139,7 @@ Tensor qr_backward(const Tensor& grad_q, const Tensor& grad_r, const Tensor& a, 
 
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values, const Tensor& v) {
   check(v.dim() == values.dim() + 1, "linalg.eigh: the eigenvectors were not computed, so there is no gradient");
-  Tensor turned = matmul(adjoint(v), grad_vectors) * to(reciprocal_off_diagonal(differences(values)), v);
+  Tensor turned = over_differences(matmul(adjoint(v), grad_vectors), to(reciprocal_off_diagonal(differences(values)), v));
   return matmul(v, matmul(turned + diag_embed(to(grad_values, v)), adjoint(v)));
 }
 
@@ -157,7 +162,7 @@ Tensor svd_backward(const Tensor& grad_u, const Tensor& grad_s, const Tensor& gr
   Tensor v = adjoint(vh), row = to(unsqueeze(s, -2), u), column = to(unsqueeze(s, -1), u);
   Tensor e = to(reciprocal_off_diagonal(differences(s * s)), u);
   Tensor from_u = skew(matmul(adjoint(u), g_u)), from_v = skew(matmul(vh, g_v));
-  Tensor inner = from_u * e * row + column * (from_v * e) + diag_embed(to(grad_s, u));
+  Tensor inner = over_differences(from_u, e) * row + column * over_differences(from_v, e) + diag_embed(to(grad_s, u));
   if (u.is_complex()) inner = inner + diag_embed(diag_of(from_u) / (to(s, u) * Scalar(2)));
   Tensor g = matmul(u, matmul(inner, vh));
   if (u.size(-2) > k) {

@@ -10,6 +10,7 @@ int64_t horizontal_dim(const Tensor& t) {
   check(t.dim() >= 1, "hsplit: requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions");
   return t.dim() == 1 ? 0 : 1;
 }
+Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }
 }  // namespace grad
 
 namespace ops {
@@ -74,6 +75,26 @@ TensorList tensor_split(const Tensor& input, const Dims& indices, int64_t dim) {
   }
   parts.push_back(slice(input, d, from, std::nullopt, 1));
   return parts;
+}
+
+TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) {
+  check(places.dtype() == DType::Int64, "tensor_split: expected tensor_indices_or_sections to have dtype of long, but got ", places.dtype());
+  check(places.dim() <= 1, "tensor_split: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
+        "shape ", places.sizes());
+  check(!places.is_meta(), "tensor_split: tensor_indices_or_sections on the meta device has no values");
+  Tensor in_order = contiguous(places);
+  const int64_t* at = in_order.data<int64_t>();
+  if (places.dim() == 0) return tensor_split(input, *at, dim);
+  return tensor_split(input, Dims(IntSpan(at, places.numel())), dim);
+}
+
+Tensor fliplr(const Tensor& input) {
+  check(input.dim() >= 2, "fliplr: Input must be >= 2-d, got shape ", input.sizes());
+  return flip(input, Dims{1});
+}
+Tensor flipud(const Tensor& input) {
+  check(input.dim() >= 1, "flipud: Input must be >= 1-d, got shape ", input.sizes());
+  return flip(input, Dims{0});
 }
 
 Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) {

@@ -4,5 +4,7 @@
 #include "math/complex.h"
 #include "math/exponential.h"
 #include "math/hyperbolic.h"
+#include "math/incomplete_gamma.h"
+#include "math/polynomials.h"
 #include "math/special.h"
 #include "math/trigonometric.h"

@@ -24,7 +24,7 @@ def vecdot(x, y, *, dim=-1, out=None):
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 to N - 1 of each element, in a row."""
     if x.dim() == 0:
-        raise RuntimeError("Input dim must be greater than or equal to 1.")
+        x = x.unsqueeze(0)
     count = x.shape[-1] if N is None else N
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")

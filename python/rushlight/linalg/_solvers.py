@@ -34,7 +34,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     return into(out, _native._pinv(A, as_tensor("atol", atol), as_tensor("rtol", rtol), hermitian))
 
 
-def lstsq(A, B, rcond=None, *, driver=None):
+def lstsq(A, B, rcond=None, *, driver=None, out=None):
     """X that makes the sum of squares of A X - B least.
 
     Args:
@@ -67,4 +67,5 @@ def lstsq(A, B, rcond=None, *, driver=None):
         residuals = (right - A @ solution).abs().square().sum(-2)
         if vector:
             residuals = residuals.squeeze(-1) if residuals.dim() > 1 else residuals
-    return _LstsqResult(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    found = (solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    return _LstsqResult(*(found if out is None else map(into, out, found)))

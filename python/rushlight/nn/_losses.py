@@ -5,7 +5,7 @@ import math
 import rushlight
 from rushlight import Tensor
 from rushlight.nn import functional as F
-from rushlight.nn._reduction import reduce_loss
+from rushlight.nn._reduction import check_reduction, reduce_loss
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
@@ -191,6 +191,7 @@ def multi_margin_loss(
     reduction="mean",
 ):
     """max(margin - x[y] + x[i], 0)^p / C over the classes i other than y."""
+    check_reduction(reduction)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2 but got {p}")
     if input.dim() not in (0, 1, 2) or (input.dim() == 2 and input.size(1) == 0):
@@ -206,7 +207,7 @@ def multi_margin_loss(
             f"shape {tuple(input.shape)}"
         )
     if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
-        raise RuntimeError(
+        raise ValueError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
     places = labels.unsqueeze(1)
@@ -224,6 +225,7 @@ def multi_margin_loss(
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """max(1 - (x[y_j] - x[i]), 0) / C over targets y_j and the classes i that are no target."""
+    check_reduction(reduction)
     if input.dim() > 2 or input.shape != target.shape:
         raise RuntimeError(
             f"multilabel_margin_loss: inconsistent target of shape {tuple(target.shape)} for "
@@ -262,6 +264,13 @@ def linear_cross_entropy(
     `linear_weight` is (C, in) or (C, d1, ..., in) for logits (N, C, d1, ...). `options` is how
     much memory may be used; it does not change the result.
     """
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if linear_weight.dim() > 2 and input.dim() < 2:
+        raise RuntimeError(
+            f"linear_cross_entropy: linear_weight of shape {tuple(linear_weight.shape)} requires batched input, got shape "
+            f"{tuple(input.shape)}"
+        )
     logits = F.linear(
         input,
         linear_weight.reshape(-1, linear_weight.size(-1)),

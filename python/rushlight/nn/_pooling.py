@@ -143,6 +143,8 @@ def _fractional_max_pool(
     if samples is None:
         shape = (images.size(0), images.size(1), dims)
         samples = rushlight.rand(shape, dtype=input.dtype, device=input.device)
+    elif samples.size(0) > images.size(0):
+        samples = samples[: images.size(0)]  # a sample for each image, or for more
     for n, k, o in zip(images.shape[2:], kernel, out):
         if o + k - 1 > n:
             raise RuntimeError(f"{name}: kernel {k} and output {o} do not fit input size {n}")
@@ -251,6 +253,8 @@ def _max_pool(dims):
 def _sizes(input, output_size, dims):
     """One size for all dims, or one for each; None keeps the input's."""
     sizes = _ntuple(dims)(output_size)
+    if input.dim() <= dims and isinstance(output_size, (tuple, list)):
+        raise ValueError(f"Input dimension should be at least {dims + 1}, got shape {tuple(input.shape)}")
     _check_spatial(input, dims, "adaptive pooling")
     return [n if s is None else s for s, n in zip(sizes, input.shape[-dims:])]
 

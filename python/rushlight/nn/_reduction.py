@@ -17,6 +17,12 @@ def legacy_get_string(size_average, reduce, reduction="mean"):
     return meant
 
 
+def check_reduction(reduction):
+    """Refuses what is no reduction, before anything is computed."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
 def reduce_loss(loss, reduction, size_average=None, reduce=None):
     """The mean, the sum or the elements themselves."""
     reduction = legacy_get_string(size_average, reduce, reduction)
@@ -24,6 +30,5 @@ def reduce_loss(loss, reduction, size_average=None, reduce=None):
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f"{reduction} is not a valid value for reduction")
+    check_reduction(reduction)
+    return loss

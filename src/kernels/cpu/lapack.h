@@ -31,6 +31,15 @@ template <class T> struct Lapack;
                      int ldb) {                                                                    \
       return scipy_LAPACKE_##p##getrs(LAPACK_COL_MAJOR, op, n, k, a, lda, pivots, b, ldb);         \
     }                                                                                              \
+    static int ldl_factor(bool conjugated, int n, T* a, int lda, int* pivots) {                    \
+      auto f = conjugated ? &scipy_LAPACKE_##p##hermitian##trf : &scipy_LAPACKE_##p##sytrf;        \
+      return f(LAPACK_COL_MAJOR, 'L', n, a, lda, pivots);                                          \
+    }                                                                                              \
+    static int ldl_solve(bool conjugated, int n, int k, const T* a, int lda, const int* pivots,    \
+                         T* b, int ldb) {                                                          \
+      auto f = conjugated ? &scipy_LAPACKE_##p##hermitian##trs : &scipy_LAPACKE_##p##sytrs;        \
+      return f(LAPACK_COL_MAJOR, 'L', n, k, a, lda, pivots, b, ldb);                               \
+    }                                                                                              \
     static int geqrf(int m, int n, T* a, int lda, T* tau) {                                        \
       return scipy_LAPACKE_##p##geqrf(LAPACK_COL_MAJOR, m, n, a, lda, tau);                        \
     }                                                                                              \

@@ -1,5 +1,6 @@
 // Cholesky, LU and triangular systems.
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "kernels/cpu/lapack.h"
@@ -76,6 +77,45 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
     Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
     if (through_conjugate) x.conjugate();
     x.store(matrix_of<T>(out, at), !left);
+  });
+}
+
+void ldl_factor(const View& a, const View& ld, const View& pivots, bool hermitian,
+                const View& info) {
+  for_each_matrix("ldl_factor", a, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(a, at), packed = matrix_of<T>(ld, at);
+    Columns<T> m(from.rows, from.columns);
+    Buffer<int> order(std::max<int64_t>(from.rows, 1));
+    m.load(from);
+    set_info(info, at, Lapack<T>::ldl_factor(hermitian, m.rows(), m.data(), m.ld(), order.data()));
+    for (int64_t i = 0; i < packed.rows; ++i)
+      for (int64_t j = 0; j < packed.columns; ++j) packed(i, j) = j <= i ? m(i, j) : T(0);
+    store_vector<int32_t>(order.data(), pivots, at);
+  });
+}
+
+void ldl_solve(const View& ld, const View& pivots, const View& b, const View& out, bool hermitian) {
+  for_each_matrix("ldl_solve", ld, [&](auto tag, int64_t at) {
+    using T = type_of<decltype(tag)>;
+    Matrix<T> from = matrix_of<T>(ld, at), right = matrix_of<T>(b, at);
+    Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
+    Buffer<int> order(std::max<int64_t>(from.rows, 1));
+    m.load(from);
+    x.load(right);
+    load_vector<int32_t>(pivots, at, order.data());
+    // LAPACK reads and writes where they say. A block of 2 is a pair of equal negative pivots.
+    int rows = m.rows();
+    for (int i = 0; i < rows; ++i) {
+      int pivot = order[i];
+      check(pivot != 0 && std::abs(pivot) <= rows, "linalg.ldl_solve: pivot ", pivot, " is none of a matrix of ", rows, " rows");
+      if (pivot > 0) continue;
+      check(i + 1 < rows && order[i + 1] == pivot,
+            "linalg.ldl_solve: the negative pivot ", pivot, " must stand twice in a row, for a block of 2");
+      ++i;
+    }
+    Lapack<T>::ldl_solve(hermitian, rows, x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
+    x.store(matrix_of<T>(out, at));
   });
 }
 

@@ -1,0 +1,209 @@
+"""Reductions and normalisations that leave out elements: where `mask` is False, as if they were not there.
+
+A mask is a bool tensor that broadcasts to the input's shape; None keeps all. Where a mask leaves nothing,
+the result is what the operation gives for nothing: 0 for a sum, -inf for a maximum, NaN for a mean.
+
+    >>> x, mask = rushlight.tensor([1.0, 2.0, 4.0]), rushlight.tensor([True, False, True])
+    >>> rushlight.masked.mean(x, mask=mask).item()
+    2.5
+"""
+
+import math
+
+import rushlight
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp",
+    "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+
+def _filled(name, input, mask, value):
+    """The input with `value` where the mask leaves elements out."""
+    if mask is None:
+        return input
+    if mask.dtype != rushlight.bool:
+        raise TypeError(f"masked.{name}: expected mask to be a bool tensor, got {mask.dtype}")
+    if mask.dim() > input.dim():
+        raise IndexError(
+            f"masked.{name}: a mask of shape {tuple(mask.shape)} does not broadcast to input of "
+            f"shape {tuple(input.shape)}"
+        )
+    return rushlight.where(mask.broadcast_to(input.shape), input, value)
+
+
+def _dims(input, dim):
+    if dim is None:
+        return tuple(range(input.dim()))
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def _extreme(dtype, largest):
+    """What is above or below all other numbers of the dtype."""
+    if dtype.is_floating_point:
+        return math.inf if largest else -math.inf
+    info = rushlight.iinfo(dtype)
+    return info.max if largest else info.min
+
+
+def _whole(input, dtype):
+    """The input in the dtype asked for; integers are summed and multiplied as int64."""
+    if dtype is None:
+        inexact = input.is_floating_point() or input.is_complex()
+        return input if inexact else input.to(rushlight.int64)
+    return input.to(dtype)
+
+
+def _inexact(input, dtype):
+    if dtype is not None:
+        return input.to(dtype)
+    inexact = input.is_floating_point() or input.is_complex()
+    return input if inexact else input.to(rushlight.get_default_dtype())
+
+
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Sum of the elements that the mask keeps."""
+    input = _whole(input, dtype)
+    dims = _dims(input, dim)
+    filled = _filled("sum", input, mask, 0)
+    return filled.sum(dims, bool(keepdim)) if dims else filled.clone()
+
+
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Product of the elements that the mask keeps."""
+    result = _filled("prod", _whole(input, dtype), mask, 1)
+    dims = sorted((d % max(result.dim(), 1) for d in _dims(input, dim)), reverse=True)
+    for d in dims:
+        result = result.prod(d, keepdim=bool(keepdim))
+    return result
+
+
+def cumsum(input, dim, *, dtype=None, mask=None):
+    """Cumulative sum along a dim; elements left out add nothing."""
+    return _filled("cumsum", _whole(input, dtype), mask, 0).cumsum(dim)
+
+
+def cumprod(input, dim, *, dtype=None, mask=None):
+    """Cumulative product along a dim; elements left out change nothing."""
+    return _filled("cumprod", _whole(input, dtype), mask, 1).cumprod(dim)
+
+
+def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Largest element that the mask keeps."""
+    input = input if dtype is None else input.to(dtype)
+    filled = _filled("amax", input, mask, _extreme(input.dtype, largest=False))
+    return filled.amax(_dims(input, dim), bool(keepdim))
+
+
+def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Smallest element that the mask keeps."""
+    input = input if dtype is None else input.to(dtype)
+    filled = _filled("amin", input, mask, _extreme(input.dtype, largest=True))
+    return filled.amin(_dims(input, dim), bool(keepdim))
+
+
+def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Place of the largest element that the mask keeps, in the input's dtype."""
+    input = input if dtype is None else input.to(dtype)
+    filled = _filled("argmax", input, mask, _extreme(input.dtype, largest=False))
+    return filled.argmax(dim, bool(keepdim)).to(input.dtype)
+
+
+def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Place of the smallest element that the mask keeps, in the input's dtype."""
+    input = input if dtype is None else input.to(dtype)
+    filled = _filled("argmin", input, mask, _extreme(input.dtype, largest=True))
+    return filled.argmin(dim, bool(keepdim)).to(input.dtype)
+
+
+def _count(input, dim, mask):
+    """How many elements each result is made of, all dims kept."""
+    ones = rushlight.ones(input.shape, dtype=rushlight.int64, device=input.device)
+    return sum(ones, dim, keepdim=True, mask=mask)
+
+
+def _without(result, input, dim, keepdim):
+    """The result without the dims that were kept, unless they are to be kept."""
+    dims = _dims(input, dim)
+    return result.squeeze(dims) if dims and input.dim() and not keepdim else result
+
+
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Mean of the elements that the mask keeps; NaN of none."""
+    input = _inexact(input, dtype)
+    result = sum(input, dim, keepdim=True, mask=mask) / _count(input, dim, mask)
+    return _without(result, input, dim, keepdim)
+
+
+def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+    """Lower median along a dim of the elements that the mask keeps; NaN of none."""
+    input = _inexact(input, dtype)
+    filled = _filled("median", input, mask, math.nan)
+    if input.dim() == 0:
+        return filled.clone()
+    found = filled.nanmedian if mask is not None else filled.median
+    return found(dim, bool(keepdim)).values
+
+
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """Variance of the elements that the mask keeps: divided by their number - correction."""
+    if unbiased is not None and correction is not None:
+        raise ValueError("masked.var: give only one of unbiased and correction")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    input = _inexact(input, dtype)
+    centre = mean(input, dim, keepdim=True, mask=mask)
+    squares = _filled("var", (input - centre).abs().square(), mask, 0)
+    count = (_count(input, dim, mask) - correction).clamp_min(0)
+    return _without(sum(squares, dim, keepdim=True) / count, input, dim, keepdim)
+
+
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """Standard deviation of the elements that the mask keeps; see `var`."""
+    return var(
+        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
+    ).sqrt()
+
+
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Vector norm of the elements that the mask keeps."""
+    input = _inexact(input, dtype)
+    filled = _filled("norm", input, mask, 0.0 if ord >= 0 else math.inf)
+    return rushlight.linalg.vector_norm(filled, ord, _dims(input, dim), bool(keepdim))
+
+
+def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+    """The elements that the mask keeps, divided by their norm (or eps); 0 for the others."""
+    input = _inexact(input, dtype)
+    size = norm(input, ord, dim, keepdim=True, mask=mask).clamp_min(eps)
+    return _filled("normalize", input, mask, 0) / size
+
+
+def softmax(input, dim, *, dtype=None, mask=None):
+    """Softmax along a dim over the elements that the mask keeps; 0 for the others."""
+    return _filled("softmax", _inexact(input, dtype), mask, -math.inf).softmax(dim)
+
+
+def log_softmax(input, dim, *, dtype=None, mask=None):
+    """Logarithm of `softmax`; -inf for the elements that the mask leaves out."""
+    return _filled("log_softmax", _inexact(input, dtype), mask, -math.inf).log_softmax(dim)
+
+
+def softmin(input, dim, *, dtype=None, mask=None):
+    """Softmax of -input over the elements that the mask keeps; 0 for the others."""
+    return softmax(-_inexact(input, dtype), dim, mask=mask)
+
+
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Logarithm of the sum of exponentials of the elements that the mask keeps."""
+    input = _inexact(input, dtype)
+    filled = _filled("logsumexp", input, mask, -math.inf)
+    dims = _dims(input, dim)
+    return filled.logsumexp(dims, bool(keepdim)) if dims else filled.clone()
+
+
+def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+    """log(exp(input) + exp(other)), where what a mask leaves out adds nothing."""
+    input, other = _inexact(input, dtype), _inexact(other, dtype)
+    filled = _filled("logaddexp", input, input_mask, -math.inf)
+    return rushlight.logaddexp(filled, _filled("logaddexp", other, other_mask, -math.inf))
