@@ -2,7 +2,7 @@
 
 import operator
 from collections import OrderedDict
-from collections.abc import Container as ContainerABC
+from collections.abc import Iterable
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
@@ -201,7 +201,7 @@ class ModuleList(_ModuleSequence):
 
     def extend(self, modules):
         """Add modules at the end."""
-        if not isinstance(modules, ContainerABC):
+        if not isinstance(modules, Iterable):
             raise TypeError(
                 f"extend: expected an iterable of modules but got {type(modules).__name__}"
             )
@@ -346,7 +346,7 @@ class ParameterList(Module):
 
     def extend(self, values):
         """Add values at the end."""
-        if isinstance(values, Tensor) or not isinstance(values, ContainerABC):
+        if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError(
                 f"extend: expected an iterable of parameters but got {type(values).__name__}"
             )
