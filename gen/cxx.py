@@ -128,7 +128,12 @@ def _results(op, signatures):
     for i, g in enumerate(op.gradients):
         at = str(i - lists) if offset == "0" else f"{offset} + {i - lists}"
         composed = g.formula.tensor(signatures)
-        if g.parameter.is_tensor_list:
+        if g.part is not None:
+            if g.part == 0:
+                count = sum(other.formula is g.formula for other in op.gradients)
+                lines += [f"if (wants_any({at}, {count})) {{", f"  auto parts = {composed};",
+                          f"  for (size_t part = 0; part < {count}; ++part) r[{at} + part] = std::move(parts[part]);", "}"]
+        elif g.parameter.is_tensor_list:
             lines.append(f"if (wants_any({at}, {g.parameter.name}_count)) "
                          f"put_all(r, {at}, {composed});")
             offset = f"{g.parameter.name}_count" if offset == "0" else f"{offset} + {g.parameter.name}_count"

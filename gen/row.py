@@ -12,6 +12,7 @@ class Gradient:
     """How the gradient of one differentiable input is computed."""
     parameter: object
     formula: Formula
+    part: int = None        # which element of the formula's result, where several inputs share one
     loop: str = None        # name of its fused loop, where it has one
     operands: list = field(default_factory=list)   # tensors of the fused loop, in order
     numbers: list = field(default_factory=list)
@@ -90,18 +91,22 @@ class Op:
             if returns_tensor and takes and not silent:
                 raise TableError(self.row, "grad", "needs formulas, or a sentence that says why there is no gradient")
         else:
-            for name, text in grad.items():
-                parameter = self.signature.parameter(name)
-                if parameter is None or not (parameter.is_tensor or parameter.is_tensor_list):
-                    raise TableError(self.row, "grad", f"'{name}' is no tensor argument")
-                g = Gradient(parameter, Formula(self.row, f"grad of {name}", text, self._formula_names()))
-                self._fuse(g)
-                self.gradients.append(g)
+            for key, text in grad.items():
+                formula, names = Formula(self.row, f"grad of {key}", text, self._formula_names()), key.split(", ")
+                for part, name in enumerate(names):
+                    parameter = self.signature.parameter(name)
+                    if parameter is None or not (parameter.is_tensor or parameter.is_tensor_list):
+                        raise TableError(self.row, "grad", f"'{name}' is no tensor argument")
+                    if parameter.is_tensor_list and len(names) > 1:
+                        raise TableError(self.row, "grad", f"'{name}', a list, cannot share a formula")
+                    g = Gradient(parameter, formula, part if len(names) > 1 else None)
+                    self._fuse(g)
+                    self.gradients.append(g)
 
     def _fuse(self, g):
         """A formula of more than one operation gets a loop of its own for the plain backward."""
         f = g.formula
-        if self.row.kind != "elementwise" or f.operations < 2 or f.meta or f.wants:
+        if self.row.kind != "elementwise" or f.operations < 2 or f.meta or f.wants or g.part is not None:
             return
         g.operands = ["grad"] + sorted(n for n in f.used if f.names[n] == "tensor" and n != "grad")
         g.numbers = sorted(n for n in f.used if f.names[n] == "value")

@@ -28,7 +28,8 @@ class Row:
     kernel: str = None         # elementwise: the formula of one element
     result: str = "common"     # elementwise: common, float (integers become floats), bool, real
     dtypes: frozenset = ALL    # elementwise: the types the formula is compiled for
-    grad: object = None        # {input: formula}, or a sentence that says why there is none
+    grad: object = None        # {input: formula}, or a sentence that says why there is none; "a, b": one formula
+                               # that returns an array, undefined where wants(a) or wants(b) is false
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
     inplace: bool = False      # also `name_`

@@ -45,6 +45,9 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, words, bias=False)
         self.output.weight = self.tokens.weight
+        for parameter in self.parameters():  # as GPT-2 does: larger scores would saturate the softmax
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
 
     def forward(self, tokens):
         places = rl.arange(tokens.shape[1], device=tokens.device)

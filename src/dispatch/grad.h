@@ -86,6 +86,9 @@ Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
 // Normalisation; `which` is 0 for the input, 1 for the weight, 2 for the bias.
 Tensor batch_norm_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
                            bool training, double eps, int64_t which);
+// Of query, key and value of the attention kernel.
+std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                                          const Tensor& mask, const Tensor& output, const Tensor& log_sum, bool is_causal, double scale);
 Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& mean, const Tensor& rstd,
                            const Tensor& weight, double eps, int64_t which);
 Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& rstd, const Tensor& weight,

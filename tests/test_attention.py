@@ -1,0 +1,72 @@
+"""Attention in blocks: shapes that span several blocks of queries and of keys, masks, shared heads."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+from rushlight.nn.functional import scaled_dot_product_attention
+
+pytestmark = pytest.mark.kernels
+
+# samples, heads of the query, heads of key and value, queries, keys, width, width of values
+SHAPES = [(2, 4, 4, 7, 5, 8, 8), (1, 2, 1, 130, 70, 16, 24), (1, 2, 2, 65, 1100, 20, 8), (1, 1, 1, 1, 1, 1, 1)]
+MASKS = ["none", "causal", "bool", "float"]
+
+
+def reference(q, k, v, mask, causal):
+    k, v = (np.repeat(t, q.shape[1] // t.shape[1], axis=1) for t in (k, v))
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        scores[..., ~np.tri(*scores.shape[-2:], dtype=bool)] = -np.inf
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total) @ v
+
+
+def operands(shape, mask, strided):
+    samples, heads, shared, queries, keys, width, value_width = shape
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(s) for s in ((samples, heads, queries, width), (samples, shared, keys, width),
+                                                  (samples, shared, keys, value_width))]
+    tensors = [rl.from_numpy(a) for a in arrays]
+    if strided:  # heads beside each other, every second element
+        tensors = [t.transpose(1, 2).repeat_interleave(2, -1)[..., ::2].transpose(1, 2) for t in tensors]
+    allowed = None
+    if mask == "bool":
+        allowed = random.random((samples, 1, queries, keys)) > 0.3
+        allowed[:, :, -1] = False  # the last query attends to nothing
+    if mask == "float":
+        allowed = random.standard_normal((heads, queries, keys))
+    return arrays, [t.requires_grad_() for t in tensors], allowed
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_attention(shape, mask, strided):
+    arrays, tensors, allowed = operands(shape, mask, strided)
+    given = None if allowed is None else rl.from_numpy(allowed)
+
+    def attend():
+        return scaled_dot_product_attention(*tensors, attn_mask=given, is_causal=mask == "causal", enable_gqa=True)
+
+    out = attend()
+    np.testing.assert_allclose(out.detach().numpy(), reference(*arrays, allowed, mask == "causal"), rtol=1e-10, atol=1e-12)
+    weights = rl.cos(rl.arange(out.numel(), dtype=rl.float64)).view(out.shape)
+    by_blocks = rl.autograd.grad(out, tensors, weights)
+    by_ops = rl.autograd.grad(attend(), tensors, weights, create_graph=True)
+    for blocks, ops in zip(by_blocks, by_ops, strict=True):
+        rl.testing.assert_close(blocks, ops.detach(), rtol=1e-9, atol=1e-11)
+
+
+def test_the_matrix_of_weights_never_exists():
+    q = rl.randn(1, 1, 4096, 8)
+    rl.reset_peak_memory_stats()
+    before = rl.memory_stats()["peak"]
+    scaled_dot_product_attention(q, q, q, is_causal=True)
+    assert rl.memory_stats()["peak"] - before < 4096 * 4096
