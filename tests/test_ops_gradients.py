@@ -7,7 +7,7 @@ from table import COMPLEX, PUBLIC, ROWS, case, cases, is_random, listed, texts_o
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-NO_GRADIENT = {"resize_"}  # refuses tensors in a graph
+NO_GRADIENT = {"resize_", "resize_as_"}  # refuses tensors in a graph
 FIRST_ALONE = {"linalg_lstsq_kernel"}  # rank and singular values come without a gradient
 # The gradient of a random row is zero by definition, whatever it draws; dropout's is not.
 DIFFERENTIABLE = [
