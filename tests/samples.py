@@ -56,6 +56,7 @@ SAMPLES = _once([
     ("asin acos atanh erfinv", ("unit(2, 3)",)),
     ("acosh", ("above_one(2, 3)",)),
     ("entr", ("pos(2, 3)",)),
+    ("zeta", ("above_one(2, 3), pos(2, 3)", "above_one(2, 3), pos(3)", "2, pos(2, 3)", "above_one(2, 3), 2")),
     ("xlog1py", ("x(2, 3), pos(2, 3)", "x(2, 3), pos(3)", "x(2, 3), number", "2, pos(2, 3)")),
     ("mvlgamma", ("above_one(2, 3), 1", "above_one(2, 3), 3")),
     ("pow_scalar", ("pos(2, 3), 2.5", "x(2, 3), 2", "x(2, 3), 0", "pos(2, 3), -1")),
@@ -159,7 +160,7 @@ SAMPLES = _once([
     ("masked_scatter", ("x(2, 3), mask(2, 3), x(6)",)),
     ("take", ("x(2, 3), index(2, 4)",)),
     ("put", ("x(2, 3), fixed([0, 4], 'int64'), x(2)", "x(2, 3), index(2, 4), x(4), accumulate=True")),
-    ("take_along_dim", ("x(3, 2), index(3, 4, 2), 0", "x(3, 2), index(3, 4)")),
+    ("take_along_dim", ("x(3, 2), index(3, 4, 2), 0", "x(3, 2), index(6, 4), dim=None")),
     ("index_copy", ("x(3, 2), 0, fixed([2, 0], 'int64'), x(2, 2)",)),
     ("index_fill_tensor", ("x(3, 2), 0, index(3, 2), x()",)),
     ("scatter_reduce", tuple(f"distinct(3, 2), 0, index(3, 4, 2), distinct(4, 2), '{how}'{more}" for how, more in (
@@ -175,7 +176,7 @@ SAMPLES = _once([
     ("float_power", ("pos(2, 3), x(2, 3)", "pos(2, 3), 2")),
     ("ldexp", ("x(2, 3), fixed([1, 2, -1], 'int64')",)),
     ("frexp", ("pos(2, 3)",)),
-    ("polar", ("real(2, 3), real(2, 3)",)),
+    ("polar", ("pos(2, 3), x(2, 3)",)),
     ("nan_to_num", ("x(2, 3)", "fixed([inf, 1.0]), posinf=2.0")),
     # ---- calculus
     ("trapezoid_points", ("x(2, 4), distinct(4)", "x(2, 4), distinct(2, 4), dim=0")),

@@ -410,3 +410,8 @@ def _product(sizes):
     for s in sizes:
         n *= s
     return n
+
+
+def detach_(input):
+    """Take a tensor out of the graph, in place."""
+    return input.detach_()

@@ -12,7 +12,6 @@ struct AutogradMeta : MetaBase {
   std::shared_ptr<RetainGrad> retained;     // retain_grad of a non-leaf
   std::vector<std::shared_ptr<TensorHook>> hooks;             // of a leaf
   std::vector<std::shared_ptr<TensorHook>> after_accumulate;  // register_post_accumulate_grad_hook
-  void* python_hooks = nullptr;  // owned dict of the Python hooks of this tensor
   ~AutogradMeta() override;
 };
 
@@ -32,7 +31,7 @@ class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor leaf);
   void apply(Gradients& grads, Gradients& results) override;
-  std::string name() const override { return "AccumulateGrad"; }
+  std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulator() const override { return true; }
 
   Tensor variable;
