@@ -206,6 +206,10 @@ SAMPLES = _once([
     ("interpolate_kernel", tuple(f"x(1, 2, {rest}" for rest in (
         "3), (5,), 'nearest', False, False, ()", "3), (5,), 'linear', True, False, ()", "3, 4), (2, 5), 'bilinear', False, True, ()",
         "3, 4), (5, 3), 'bicubic', False, False, (1.7, 0.8)", "2, 3, 2), (3, 2, 2), 'trilinear', False, False, ()"))),
+    ("grid_sample_kernel", tuple(f"x(2, 2, {rest}" for rest in (
+        "3, 4), unit(2, 2, 3, 2), (0, 0), 'bilinear', 'zeros', False", "3, 4), x(2, 2, 3, 2), (0, 0), 'bilinear', 'reflection', True",
+        "3, 4), x(2, 2, 3, 2), (0, 0), 'bicubic', 'border', False", "3, 4), x(2, 2, 3, 2), (0, 0), 'nearest', 'zeros', False",
+        "4, 3), unit(2, 2, 3, 2), (1, 0), 'bicubic', 'zeros', True", "2, 3, 2), unit(2, 2, 1, 2, 3), (0, 0, 0), 'bilinear', 'border', False"))),
     ("fft_c2c", ("cx(2, 3), (1,), False, 0.5", "cx(2, 3), (0, 1), True, 1.0")),
     ("embedding_renorm_", ("x(4, 3), index(4, 2), 0.5, 2.0",)),
     ("prelu", ("x(2, 3), pos(3)", "x(2, 3), pos(1)")),

@@ -72,6 +72,8 @@ Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_outpu
 Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx);
 Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx,
                         IntSpan sizes);
+Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid, const Dims& orders, const std::string& mode,
+                     const std::string& padding_mode, bool align_corners);
 Dims spatial_of(const Dims& sizes);  // of (N, C, *)
 
 // Convolutions over `dims` spatial dims; unbatched inputs pass too.
