@@ -1,4 +1,6 @@
 """The C++ functions of the table: declarations, forward with recording, in-place variants, graph nodes."""
+import ast
+
 from gen.formula import META, META_EXPRESSION, Formula
 from gen.loops import loops_of
 from gen.signature import cxx_variable
@@ -50,7 +52,7 @@ def write_ops(table, ops, signatures):
         if text:
             lines += [text, ""]
         if op.row.inplace:
-            lines += [_inplace(op), ""]
+            lines += [_inplace(op, signatures), ""]
     return "\n".join(lines + ["}  // namespace rl::ops", ""])
 
 
@@ -73,6 +75,9 @@ def _node(op, signatures):
     lines = [f"struct {op.node} final : Node {{",
              f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{op.name}", outputs) {{}}']
     lines += [f"  {f}" for f in fields]
+    if op.row.node:
+        lines.append(f'  std::string name() const override {{ return "{op.row.node}"; }}')
+    lines += _read_saved(op)
     lines.append("  void apply(Gradients& g, Gradients& r) override {")
     if release:
         lines.append("    check_unreleased();")
@@ -83,6 +88,19 @@ def _node(op, signatures):
     if release:
         lines += ["  void release_saved() override {", *(f"    {line}" for line in release), "    released = true;", "  }"]
     return "\n".join(lines + ["};"])
+
+
+def _read_saved(op):
+    """What Python sees as grad_fn._saved_self and so on."""
+    shown = {"input": "self", "out": "result"}
+    lines = []
+    for p in op.saved_inputs:
+        lines.append(f'    reader.{"tensors" if p.is_tensor_list else "tensor"}("{shown.get(p.name, p.name)}", saved_{p.name});')
+    for o in op.saved_outputs:
+        kind = "tensors" if op.signature.returns == "list[Tensor]" else "tensor"
+        lines.append(f'    reader.{kind}("{shown.get(o, o)}", saved_{o});')
+    lines += [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
+    return ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
 
 
 def _is_single(op, name):
@@ -180,6 +198,10 @@ def _compute(op, out="Tensor()"):
     return f"elementwise(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, {out}, {operands})"
 
 
+def _guard(op):
+    return [f"  {op.row.guard};"] if op.row.guard else []
+
+
 def _numbers(op):
     if op.row.kind != "elementwise" or not op.number_parameters:
         return []
@@ -217,14 +239,17 @@ def _needed_for(op, name):
     return "if (" + " || ".join(f"node->wants({i})" for i in users) + ") "
 
 
-def _save_inputs(op, clone=()):
+def _save_inputs(op, changed=None):
+    """`changed`: the parameter that the op is about to change in place."""
     lines = []
     for p in op.saved_inputs:
         v, needed = cxx_variable(p.name), _needed_for(op, p.name)
         if p.is_tensor_list:
             lines.append(f"{needed}save_all(node->saved_{p.name}, {v});")
-        elif p.name in clone:
+        elif p.name == changed:
             lines.append(f"{needed}node->saved_{p.name}.save(clone_before_change({v}));")
+        elif changed:
+            lines.append(f"{needed}node->saved_{p.name}.save(beside_change({v}, {cxx_variable(changed)}));")
         else:
             guard = f"if ({v}.defined()) " if p.optional else ""
             lines.append(f"{needed}{guard}node->saved_{p.name}.save({v});")
@@ -267,7 +292,7 @@ def _forward(op, signatures):
     head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
     if row.kind == "composite":
         return f"{head}\n  return {_body(op, signatures)};\n}}" if row.body else None
-    lines = [head, *_numbers(op)]
+    lines = [head, *_guard(op), *_numbers(op)]
     compute = _wrap_view(op, _compute(op))
     if op.gradients:
         lines.append(f"  if (!{_records(op)}) return {compute};")
@@ -301,14 +326,14 @@ def _body(op, signatures):
     return Formula(op.row, "body", op.row.body, names, saves=False).tensor(signatures)
 
 
-def _inplace(op):
+def _inplace(op, signatures):
     s, row = op.signature, op.row
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
     if row.kind == "composite":
-        lines += [f'  replace({self_name}, {op.cxx_name}({s.cxx_arguments()}), "{op.name}_");', f"  return {self_name};", "}"]
-        return "\n".join(lines)
-    lines += _numbers(op)
+        return "\n".join(lines + _composite_inplace(op, signatures) + [f"  return {self_name};", "}"])
+    lines += _guard(op) + _numbers(op)
+    tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
     others = ", ".join(cxx_variable(g.parameter.name) for g in op.gradients
                        if g.parameter.name != s.parameters[0].name)
     recorded = f", records({others})" if others else ""
@@ -317,7 +342,7 @@ def _inplace(op):
         lines.append(f"  Ref<{op.node}> node;")
         lines.append(f"  if ({_records(op)}) {{")
         lines.append(f"    node = make_ref<{op.node}>();")
-        lines += [f"    {line}" for line in _link(op) + _save_inputs(op, clone={s.parameters[0].name})]
+        lines += [f"    {line}" for line in _link(op) + _save_inputs(op, changed=s.parameters[0].name)]
         lines.append("  }")
     if row.kind == "elementwise":
         lines.append(f"  {_compute(op, self_name)};")
@@ -329,4 +354,21 @@ def _inplace(op):
         lines.append(f"    rebase_history({self_name}, node);")
         lines += [f"    {line.replace('result', self_name)}" for line in _save_outputs(op)]
         lines.append("  }")
+    elif op.no_gradient:
+        lines.append(f'  if (records({tensors})) refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");')
+    else:
+        lines.append(f'  if (records({self_name})) stop_gradient({self_name}, "{op.name}_");')
     return "\n".join(lines + [f"  return {self_name};", "}"])
+
+
+def _composite_inplace(op, signatures):
+    """One call of another op is that op in place; what is more works on a copy, if backward may need the old values."""
+    s, first = op.signature, op.signature.parameters[0].name
+    self_name = cxx_variable(first)
+    call = ast.parse(op.row.body, mode="eval").body if op.row.body else None
+    if isinstance(call, ast.Call) and ast.unparse(call.args[0]) == first and any(
+            called.row.inplace for called in signatures.get(call.func.id, ())):
+        return [f"  {_body(op, signatures).replace(f'ops::{call.func.id}(', f'ops::{call.func.id}_(', 1)};"]
+    arguments = ", ".join(["before", *(cxx_variable(p.name) for p in s.parameters[1:])])
+    return [f"  const Tensor before = records({self_name}) ? clone_before_change({self_name}) : {self_name};",
+            f'  replace({self_name}, {op.cxx_name}({arguments}), "{op.name}_");']

@@ -13,12 +13,12 @@ elementwise("elu(input: Tensor, alpha: Scalar = 1, scale: Scalar = 1, input_scal
             "where(input <= 0, alpha * scale * expm1(input * input_scale), input * scale)", dtypes=FLOATING, names=(), inplace=True,
             doc="scale * (input above 0, alpha * (exp(input_scale * input) - 1) below).",
             grad={"input": "where(input <= 0, grad * input_scale * alpha * scale * exp(input * input_scale), grad * scale)"})
-elementwise("gelu_erf(input: Tensor)", "0.5 * input * erfc(input * -0.70710678118654752440)", dtypes=FLOATING, names=(), doc="Exact gelu.",
+elementwise("gelu_erf(input: Tensor)", "0.5 * input * erfc(input * -0.70710678118654752440)", dtypes=FLOATING, node="GeluBackward0", names=(), doc="Exact gelu.",
             grad={"input": "grad * (0.5 * erfc(input * -0.70710678118654752440) + "
                            "input * 0.39894228040143267794 * exp(-0.5 * input * input))"})
 elementwise("gelu_tanh(input: Tensor)",
             "0.5 * input * (1 + tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input)))", dtypes=FLOATING,
-            names=(), doc="gelu by tanh.", grad={"input": 
+            node="GeluBackward0", names=(), doc="gelu by tanh.", grad={"input": 
                 "grad * (0.5 * (1 + tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input))) + "
                 "0.5 * input * (1 - square(tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input)))) * "
                 "0.79788456080286535588 * (1 + 0.134145 * input * input))"})
@@ -47,7 +47,7 @@ elementwise("hardshrink(input: Tensor, lambd: Scalar = 0.5)", "where((input >= -
             dtypes=FLOATING, names=("torch.hardshrink", "Tensor.hardshrink", "nn.functional.hardshrink"),
             doc="input where its absolute value is above lambd, else 0.",
             grad={"input": "where((input >= -lambd) & (input <= lambd), 0, grad)"})
-elementwise("logsigmoid(input: Tensor)", "log_sigmoid(input)", dtypes=FLOATING, names=("nn.functional.logsigmoid",),
+elementwise("logsigmoid(input: Tensor)", "log_sigmoid(input)", dtypes=FLOATING, node="LogSigmoidBackward0", names=("nn.functional.logsigmoid",),
             doc="log(sigmoid(input)).", grad={"input": "grad * sigmoid(neg(input))"})
 elementwise("prelu_kernel(input: Tensor, weight: Tensor)", "where(input > 0, input, weight * input)", dtypes=FLOATING, names=(),
             doc="input above 0, weight * input below.",

@@ -1,33 +1,35 @@
 """Arithmetic, comparison and logic of elements."""
 from ops.schema import ALL, BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
 
-elementwise("add(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other",
+elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other",
             doc="input + alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, conj(alpha))"}, inplace=True, ref="numpy.add")
-elementwise("sub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "input - alpha * other", dtypes=NUMERIC,
+elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input - alpha * other", dtypes=NUMERIC, guard="check_subtraction(input, other)",
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True, ref="numpy.subtract")
-elementwise("mul(input: Tensor, other: Tensor | Number)", "input * other",
+elementwise("mul(input: Tensor | Number, other: Tensor | Number)", "input * other",
             names=("torch.mul", "Tensor.mul", "torch.multiply", "Tensor.multiply"),
             doc="input * other, element by element.",
             grad={"input": "grad * conj(other)", "other": "grad * conj(input)"}, inplace=True, ref="numpy.multiply")
-elementwise("div(input: Tensor, other: Tensor | Number)", "input / other", result="float", dtypes=FLOATING | COMPLEX,
+elementwise("div(input: Tensor | Number, other: Tensor | Number)", "input / other", result="float", dtypes=FLOATING | COMPLEX,
             names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide", "torch.true_divide", "Tensor.true_divide"),
             doc="input / other, element by element; integers become floats.",
             grad={"input": "grad / conj(other)", "other": "neg(grad * conj(input / other / other))"},
             inplace=True, ref="numpy.divide")
-elementwise("neg(input: Tensor)", "-input", dtypes=NUMERIC,
+elementwise("neg(input: Tensor)", "-input", dtypes=NUMERIC, guard="check_negation(input)",
             names=("torch.neg", "Tensor.neg", "torch.negative", "Tensor.negative"),
             doc="-input, element by element.", grad={"input": "neg(grad)"}, inplace=True, ref="numpy.negative")
 elementwise("abs(input: Tensor)", "abs(input)", result="real", dtypes=NUMERIC,
             names=("torch.abs", "Tensor.abs", "torch.absolute", "Tensor.absolute"),
             doc="Absolute value of each element.", grad={"input": "grad * sgn(input)"}, inplace=True, ref="numpy.abs")
-elementwise("sgn(input: Tensor)", "sgn(input)", dtypes=ALL - BOOL,
+elementwise("sgn(input: Tensor)", "sgn(input)",
             doc="Sign of each element; z / |z| for complex numbers.",
             grad={"input": "sgn_backward(grad, input, out)"}, inplace=True)
-elementwise("square(input: Tensor)", "input * input", dtypes=NUMERIC, doc="Square of each element.",
-            grad={"input": "grad * conj(2 * input)"}, inplace=True, ref="numpy.square")
+elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, node="PowBackward0", doc="Square of each element.", names=(), inplace=True,
+            grad={"input": "grad * conj(2 * input)"})
+composite("square(input: Tensor)", "square_elements(counted(input))", inplace=True, out=True, ref="numpy.square",
+          doc="Square of each element; truth values count as numbers.")
 
 for _name, _sign, _alias in (("eq", "==", "eq"), ("ne", "!=", "not_equal"), ("lt", "<", "less"), ("le", "<=", "less_equal"),
                              ("gt", ">", "greater"), ("ge", ">=", "greater_equal")):
@@ -46,7 +48,7 @@ for _name, _sign, _doc in (("logical_and", "&", "Are both elements nonzero?"), (
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"(input != 0) {_sign} (other != 0)", result="bool", inplace=True,
                 doc=_doc)
 
-elementwise("floor_divide(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, inplace=True,
+elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, inplace=True,
             doc="Quotient rounded down.", grad="floor_divide is constant almost everywhere; torch defines no gradient either")
 elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)", dtypes=REAL, names=(),
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
@@ -87,10 +89,10 @@ for _name, _sign, _doc in (("fmax", ">=", "larger"), ("fmin", "<=", "smaller")):
                 grad={"input": f"where((input {_sign} other) | isnan(other), grad, 0)",
                       "other": f"where((input {_sign} other) | isnan(other), 0, grad)"})
 
-elementwise("clamp_min(input: Tensor, min: Tensor | Number)", "maximum(input, min)", dtypes=REAL, inplace=True,
+elementwise("clamp_min(input: Tensor, min: Tensor | Number)", "maximum(input, min)", dtypes=REAL | BOOL, inplace=True,
             doc="Elements below min become min.",
             grad={"input": "where(input >= min, grad, 0)", "min": "where(input < min, grad, 0)"})
-elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, max)", dtypes=REAL, inplace=True,
+elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, max)", dtypes=REAL | BOOL, inplace=True,
             doc="Elements above max become max.",
             grad={"input": "where(input <= max, grad, 0)", "max": "where(input > max, grad, 0)"})
 elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Number)", "minimum(maximum(input, min), max)",
@@ -103,9 +105,11 @@ elementwise("hypot(input: Tensor, other: Tensor)", "hypot(input, other)", dtypes
 elementwise("copysign(input: Tensor, other: Tensor | Number)", "copysign(input, other)", result="float", dtypes=FLOATING, inplace=True,
             ref="numpy.copysign", doc="The size of input with the sign of other.",
             grad={"input": "where(input == 0, 0, grad * (out / input))", "other": "zeros_like(grad)"})
-elementwise("nextafter(input: Tensor, other: Tensor)", "nextafter(input, other)", dtypes=FLOATING, inplace=True, ref="numpy.nextafter",
-            doc="The next number after input in the direction of other.",
-            grad={"input": "where(input == other, 0, grad)", "other": "zeros_like(grad)"})
+elementwise("nextafter_elements(input: Tensor, other: Tensor)", "nextafter(input, other)", dtypes=FLOATING, names=(),
+            doc="nextafter of float32 and float64.", grad="nextafter has it")
+kernel("nextafter(input: Tensor, other: Tensor)", inplace=True, out=True, ref="numpy.nextafter",
+       doc="The next number after input in the direction of other.",
+       grad={"input": "where(input == other, 0, grad)", "other": "zeros_like(grad)"})
 elementwise("heaviside(input: Tensor, values: Tensor)", "heaviside(input, values)", dtypes=REAL | BOOL, inplace=True, ref="numpy.heaviside",
             doc="0 below 0, 1 above, values at 0.", grad="a step has no gradient")
 for _name, _doc in (("gcd", "Greatest common divisor."), ("lcm", "Least common multiple.")):
@@ -115,7 +119,7 @@ for _name, _power in (("logaddexp", "exp"), ("logaddexp2", "exp2")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", ref=f"numpy.{_name}",
                 dtypes=FLOATING | COMPLEX if _power == "exp" else FLOATING, doc=f"log of {_power}(input) + {_power}(other), in that base.",
                 grad={"input": f"grad / conj(1 + {_power}(other - input))", "other": f"grad / conj(1 + {_power}(input - other))"})
-composite("ldexp(input: Tensor, other: Tensor)", "input * pow(2.0, other)", inplace=True, out=True, ref="numpy.ldexp",
+composite("ldexp(input: Tensor, other: Tensor)", inplace=True, out=True, ref="numpy.ldexp",
           doc="input times 2 to the power of other.")
 composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", inplace=True, out=True, ref="numpy.float_power",
           doc="input to the power of exponent, in float64 or complex128.")

@@ -21,13 +21,13 @@ composite(f"arange(end: Scalar, *, {_OPTIONS})", names=("torch.arange",), out=Tr
 composite(f"arange__start(start: Scalar, end: Scalar, step: Scalar = 1, *, {_OPTIONS})", names=("torch.arange",), out=True,
           doc="start, start + step, ... below end.")
 kernel("clone(input: Tensor, *, memory_format: memory_format = None)", doc="A copy.", grad={"input": "grad"})
-kernel("to_dtype(input: Tensor, dtype: dtype)", names=(), doc="A copy of another dtype.",
+kernel("to_dtype(input: Tensor, dtype: dtype)", names=(), node="ToCopyBackward0", doc="A copy of another dtype.",
        grad={"input": "grad"})
 composite("copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False)", names=("Tensor.copy_",),
           doc="Overwrites input with src, broadcast and converted.")
 composite("resize_(input: Tensor, size: list[int], *, memory_format: memory_format = None)", names=("Tensor.resize_",),
           doc="Changes the shape in place; the storage grows where it must.")
-kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, doc="input with every element replaced by a 0-d value.",
+kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, node="FillBackward1", doc="input with every element replaced by a 0-d value.",
        grad={"input": "zeros_like(grad)", "value": "sum(grad)"})
 kernel("fill(input: Tensor, value: Scalar)", inplace=True, doc="input with every element replaced by value.",
        grad={"input": "zeros_like(grad)"})

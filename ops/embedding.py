@@ -19,8 +19,11 @@ kernel("embedding_bag_kernel(weight: Tensor, indices: Tensor, offsets: Tensor, m
        doc="Sum, mean or largest elements of each bag of rows, and the rows that the largest came from.",
        grad={"weight": "embedding_bag_gradient(grad, indices, offsets, mode, weights, padding_idx, scale_grad_by_freq, places, sizes(weight))",
              "weights": "embedding_bag_weights_gradient(grad, weight, indices, offsets, padding_idx)"})
-_WHY = "bags of embeddings are differentiable once"
 kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: Tensor | None, padding_idx: int, "
-       "scale_grad_by_freq: bool, places: Tensor, size: list[int])", names=(), doc="Spreads each bag's gradient over its rows.", grad=_WHY)
+       "scale_grad_by_freq: bool, places: Tensor, size: list[int])", names=(), doc="Spreads each bag's gradient over its rows.",
+       grad={"grad_output": "embedding_bag_second(grad, indices, offsets, mode, weights, padding_idx, scale_grad_by_freq, places)",
+             "weights": "embedding_bag_second_weights(grad, grad_output, indices, offsets, padding_idx, scale_grad_by_freq)"})
 kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, padding_idx: int)", names=(),
-       doc="Products of each bag's gradient and its rows.", grad=_WHY)
+       doc="Products of each bag's gradient and its rows.",
+       grad={"grad_output": "bag_sum(weight, indices, offsets, grad, padding_idx)",
+             "weight": "bag_sum_gradient(grad_output, indices, offsets, grad, padding_idx, sizes(weight))"})

@@ -23,4 +23,4 @@ kernel("scatter(input: Tensor, dim: int, index: Tensor, src: Tensor)", out=True,
        doc="input with src written at index along a dim.",
        grad={"input": "scatter(grad, dim, index, 0)", "src": "gather(grad, dim, index)"})
 kernel("scatter__value(input: Tensor, dim: int, index: Tensor, value: Scalar)", out=True, inplace=True,
-       doc="input with a number written at index along a dim.", grad={"input": "scatter(grad, dim, index, 0)"})
+       node="ScatterBackward1", doc="input with a number written at index along a dim.", grad={"input": "scatter(grad, dim, index, 0)"})

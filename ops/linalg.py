@@ -20,7 +20,7 @@ composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", out=T
           doc="Solves A x = input for A given by its Cholesky factor.")
 composite("cholesky_inverse(input: Tensor, upper: bool = False)", out=True, doc="Inverse of the matrix with the given Cholesky factor.")
 
-kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool)", names=(),
+kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool)", node="LinalgSolveTriangularBackward0", names=(),
        doc="Triangular solve of batches of one shape.",
        grad={"A": "triangular_backward_matrix(grad, A, out, upper, left, unitriangular)",
              "B": "linalg_triangular_kernel(adjoint(A), grad, not upper, left, unitriangular)"})
@@ -39,7 +39,7 @@ kernel("lu_permutation_matrix(pivots: Tensor, like: Tensor)", names=(), doc="P o
 composite("lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[P, L, U]",
           names=("torch.lu_unpack",), out=True, doc="P, L and U of a packed factorisation.")
 composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", names=("linalg.lu",), out=True, doc="P L U = A.")
-kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool)", names=(),
+kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool)", node="LinalgLuSolveBackward0", names=(),
        doc="Solves by a packed factorisation; batches of one shape.",
        grad={"B": "linalg_lu_solve_kernel(LU, pivots, grad, left, not adjoint)"})
 composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False)",
@@ -63,7 +63,7 @@ composite("linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian:
           samples=("fixed([[2.0, 0, 0], [0.5, 3, 0], [-1, 0.2, 1.5]]), fixed([1, 3, 3], 'int32'), x(3, 2)",
                    "fixed([[2.0, 0], [0.5, 3]]), fixed([1, 2], 'int32'), x(2, 1), hermitian=True"))
 
-kernel("linalg_solve_kernel(A: Tensor, B: Tensor, left: bool) -> tuple[result, LU, pivots, info]", names=(),
+kernel("linalg_solve_kernel(A: Tensor, B: Tensor, left: bool) -> tuple[result, LU, pivots, info]", node="LinalgSolveExBackward0", names=(),
        doc="Solves A X = B (or X A = B); batches of one shape.",
        grad={"A": "solve_backward_matrix(grad, A, result, left)",
              "B": "solve_adjoint(grad, A, left)"})
@@ -72,7 +72,7 @@ composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_err
 composite("linalg_solve(A: Tensor, B: Tensor, *, left: bool = True)", "linalg_solve_ex(A, B, left, True)[0]",
           names=("linalg.solve",), out=True, doc="Solves A X = B (or X A = B).", ref="numpy.linalg.solve")
 
-kernel("linalg_det_kernel(A: Tensor) -> tuple[result, LU]", names=(), doc="Determinants, and the factorisation they come from.",
+kernel("linalg_det_kernel(A: Tensor) -> tuple[result, LU]", node="LinalgDetBackward0", names=(), doc="Determinants, and the factorisation they come from.",
        grad={"A": "det_backward(grad, A, result, LU)"})
 composite("linalg_det(A: Tensor)", "linalg_det_kernel(A)[0]", names=("linalg.det",), out=True, doc="Determinants.", ref="numpy.linalg.det")
 composite("det(input: Tensor)", "linalg_det_kernel(input)[0]", doc="Determinants.")
@@ -98,14 +98,14 @@ kernel("ormqr_kernel(A: Tensor, tau: Tensor, other: Tensor, left: bool, transpos
 composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False)", out=True,
           doc="A product of Householder reflectors times a matrix.")
 
-kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigenvalues, eigenvectors]", names=(),
+kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigenvalues, eigenvectors]", node="LinalgEighBackward0", names=(),
        doc="Eigenvalues of Hermitian matrices, ascending, and on request their vectors.",
        grad={"A": "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"})
 composite("linalg_eigh(A: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]", names=("linalg.eigh",), out=True,
           doc="Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.", ref="numpy.linalg.eigh")
 composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", names=("linalg.eigvalsh",), out=True, ref="numpy.linalg.eigvalsh",
           doc="Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.")
-kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenvectors]", names=(),
+kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenvectors]", node="LinalgEigBackward0", names=(),
        doc="Eigenvalues of square matrices, and on request their vectors.",
        grad={"A": "eig_backward(grad_eigenvalues, grad_eigenvectors, A, eigenvalues, eigenvectors)"})
 composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_eig_kernel(A, True)", names=("linalg.eig",), out=True,
@@ -113,7 +113,7 @@ composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_e
 composite("linalg_eigvals(A: Tensor)", names=("linalg.eigvals",), out=True, ref="numpy.linalg.eigvals",
           doc="Eigenvalues of square matrices, complex.")
 
-kernel("linalg_svd_kernel(A: Tensor, full_matrices: bool, vectors: bool, driver: str | None) -> tuple[U, S, Vh]", names=(),
+kernel("linalg_svd_kernel(A: Tensor, full_matrices: bool, vectors: bool, driver: str | None) -> tuple[U, S, Vh]", node="LinalgSvdBackward0", names=(),
        doc="Singular values, descending, and on request their vectors.",
        grad={"A": "svd_backward(grad_U, grad_S, grad_Vh, U, S, Vh)"})
 composite("linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[U, S, Vh]",

@@ -3,6 +3,7 @@ from ops.schema import FLOATING, composite, elementwise, kernel
 
 for _name, _doc in (("softmax", "exp(input) / sum(exp(input)) along a dim."), ("log_softmax", "log(softmax(input)) along a dim.")):
     kernel(f"{_name}_kernel(input: Tensor, dim: int)", names=(f"torch._{_name}",), doc=_doc,
+           node={"softmax": "SoftmaxBackward0", "log_softmax": "LogSoftmaxBackward0"}[_name],
            grad={"input": f"{_name}_gradient(grad, out, dim)"})
     composite(f"{_name}(input: Tensor, dim: int, dtype: dtype = None)", out=True, doc=_doc,
               names=(f"torch.{_name}", f"Tensor.{_name}", f"special.{_name}"))
@@ -64,7 +65,7 @@ composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = 
           doc="Kullback-Leibler divergence of target from exp(input).")
 
 kernel("nll_loss_kernel(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) "
-       "-> tuple[loss, total_weight]", names=(), doc="Weighted negative of the target's log probability, (N, C, ...).",
+       "-> tuple[loss, total_weight]", node="NllLossBackward0", names=(), doc="Weighted negative of the target's log probability, (N, C, ...).",
        grad={"input": "nll_loss_gradient(grad, target, weight, ignore_index, reduction, total_weight, meta_of(input))"})
 kernel("nll_loss_gradient_kernel(grad_output: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, "
        "total_weight: Tensor, size: list[int])", names=(), doc="Gradient of nll_loss_kernel.",

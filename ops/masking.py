@@ -11,11 +11,11 @@ composite("where__condition(condition: Tensor) -> list[Tensor]", "nonzero_tuple(
 composite("where_method(input: Tensor, condition: Tensor, other: Tensor | Number)", "where(condition, input, other)",
           names=("Tensor.where",), doc="Where condition holds input, else other.")
 
-kernel("masked_fill__tensor(input: Tensor, mask: Tensor, value: Tensor)", inplace=True, doc="input with value where mask holds.",
+kernel("masked_fill__tensor(input: Tensor, mask: Tensor, value: Tensor)", inplace=True, node="MaskedFillBackward1", doc="input with value where mask holds.",
        grad={"input": "masked_fill(grad, mask, 0)", "value": "sum(where(mask, grad, 0))"})
 kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace=True,
        doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"})
-kernel("masked_pick(input: Tensor, mask: Tensor)", names=(), doc="masked_select of a mask in input's shape.",
+kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(), doc="masked_select of a mask in input's shape.",
        grad={"input": "masked_scatter(zeros_of(grad, sizes(input)), mask, grad)"})
 composite("masked_select(input: Tensor, mask: Tensor)", out=True, doc="The elements where mask holds, as a vector.")
 kernel("masked_scatter(input: Tensor, mask: Tensor, source: Tensor)", inplace=True,

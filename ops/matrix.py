@@ -21,7 +21,7 @@ for _name, _product, _doc in (("addmm", "mm(mat1, mat2)", "mat1: Tensor, mat2: T
                               ("addmv", "mv(mat, vec)", "mat: Tensor, vec: Tensor"),
                               ("addr", "outer(vec1, vec2)", "vec1: Tensor, vec2: Tensor"),
                               ("baddbmm", "bmm(batch1, batch2)", "batch1: Tensor, batch2: Tensor"),
-                              ("addbmm", "sum(bmm(batch1, batch2), [0], False, None)", "batch1: Tensor, batch2: Tensor")):
+                              ("addbmm", "sum(bmm(batch1, batch2), [0], False, dtype(input))", "batch1: Tensor, batch2: Tensor")):
     composite(f"{_name}(input: Tensor, {_doc}, *, beta: Scalar = 1, alpha: Scalar = 1)",
               f"added_product(input, {_product}, beta, alpha)", inplace=True, out=True,
               doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")

@@ -3,7 +3,7 @@ from ops.schema import composite, kernel
 
 _STATE = "running_mean: Tensor | None, running_var: Tensor | None"
 kernel(f"batch_norm_kernel(input: Tensor, weight: Tensor | None, bias: Tensor | None, {_STATE}, training: bool, momentum: float, "
-       "eps: float) -> tuple[output, mean, invstd]", names=(), doc="Batch normalisation over dim 1, with what its gradient needs.",
+       "eps: float) -> tuple[output, mean, invstd]", node="NativeBatchNormBackward0", names=(), doc="Batch normalisation over dim 1, with what its gradient needs.",
        grad={"input": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 0)",
              "weight": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 1)",
              "bias": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 2)"})
@@ -11,7 +11,7 @@ composite(f"batch_norm(input: Tensor, {_STATE}, weight: Tensor | None = None, bi
           "momentum: float = 0.1, eps: float = 1e-05)", names=("nn.functional.batch_norm",),
           doc="Normalises each channel (dim 1) over all other dims.")
 kernel("layer_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, bias: Tensor | None, eps: float) "
-       "-> tuple[output, mean, rstd]", names=(), doc="Layer normalisation, with what its gradient needs.",
+       "-> tuple[output, mean, rstd]", node="NativeLayerNormBackward0", names=(), doc="Layer normalisation, with what its gradient needs.",
        grad={"input": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 0)",
              "weight": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 1)",
              "bias": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 2)"})
@@ -24,7 +24,7 @@ kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, e
 composite("rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None)",
           names=("nn.functional.rms_norm", "torch.rms_norm"), doc="Divides by the root of the mean square over the last dims.")
 kernel("group_norm_kernel(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) "
-       "-> tuple[output, mean, rstd]", names=(), doc="Group normalisation, with what its gradient needs.",
+       "-> tuple[output, mean, rstd]", node="NativeGroupNormBackward0", names=(), doc="Group normalisation, with what its gradient needs.",
        grad={"input": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 0)",
              "weight": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 1)",
              "bias": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 2)"})

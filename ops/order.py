@@ -19,7 +19,7 @@ kernel("mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[value
 for _name, _doc in (("median", "The lower median; NaN if there is a NaN"), ("nanmedian", "The lower median of what is not NaN")):
     kernel(f"{_name}(input: Tensor)", doc=f"{_doc}.", grad={"input": "median_backward(grad, input, out)"})
     kernel(f"{_name}__dim(input: Tensor, dim: int, keepdim: bool = False) -> tuple[values, indices]", out=True,
-           doc=f"{_doc}, along a dim, and its place.", grad={"input": _REDUCED})
+           node=f"{_name.capitalize()}Backward1", doc=f"{_doc}, along a dim, and its place.", grad={"input": _REDUCED})
 
 _QUANTILE = "dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear'"
 for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"), ("nanquantile", "The q-th quantiles of what is not NaN")):

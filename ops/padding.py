@@ -5,9 +5,9 @@ composite("pad(input: Tensor, pad: list[int], mode: str = 'constant', value: flo
           doc="Adds elements around: pad lists (before, after) from the last dim on; mode constant, reflect, replicate or circular.")
 
 _BLOCKS = "kernel_size: list[int, 2], dilation: list[int, 2], padding: list[int, 2], stride: list[int, 2]"
-kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", names=(), doc="Blocks of (N, C, H, W) as columns.",
+kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", node="Im2ColBackward0", names=(), doc="Blocks of (N, C, H, W) as columns.",
        grad={"input": "fold_kernel(grad, spatial_of(sizes(input)), kernel_size, dilation, padding, stride)"})
-kernel(f"fold_kernel(input: Tensor, output_size: list[int], {_BLOCKS})", names=(), doc="Sums columns back into blocks of (N, C, H, W).",
+kernel(f"fold_kernel(input: Tensor, output_size: list[int], {_BLOCKS})", node="Col2ImBackward0", names=(), doc="Sums columns back into blocks of (N, C, H, W).",
        grad={"input": "unfold_kernel(grad, kernel_size, dilation, padding, stride)"})
 _BLOCKS = "dilation: list[int, 2] = 1, padding: list[int, 2] = 0, stride: list[int, 2] = 1"
 composite(f"functional_unfold(input: Tensor, kernel_size: list[int, 2], {_BLOCKS})", names=("nn.functional.unfold",),

@@ -6,27 +6,27 @@ _SPREAD = "expand_reduced(grad, dims_or_all(dim), keepdim, sizes(input))"
 kernel("sum(input: Tensor, *, dtype: dtype = None)", doc="Sum of all elements; integers add up in int64.",
        grad={"input": "expand(grad, sizes(input))"}, ref="numpy.sum")
 kernel("sum__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       doc="Sum over the given dims.", grad={"input": _SPREAD})
+       node="SumBackward1", doc="Sum over the given dims.", grad={"input": _SPREAD})
 kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
        grad={"input": f"where(isnan(input), 0, {_SPREAD})"})
 kernel("mean(input: Tensor, *, dtype: dtype = None)", out=True, doc="Mean of all elements.", ref="numpy.mean",
        grad={"input": "expand(grad, sizes(input)) / numel(input)"})
 kernel("mean__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       doc="Mean over the given dims.", grad={"input": f"{_SPREAD} / count_reduced(sizes(input), dims_or_all(dim))"})
+       node="MeanBackward1", doc="Mean over the given dims.", grad={"input": f"{_SPREAD} / count_reduced(sizes(input), dims_or_all(dim))"})
 composite("nanmean(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
           doc="Mean over the given dims, without NaNs.")
 kernel("prod(input: Tensor, *, dtype: dtype = None)", doc="Product of all elements.", ref="numpy.prod",
-       grad={"input": "prod_backward(grad, input, out)"})
+       grad={"input": "prod_backward(grad, input)"})
 kernel("prod__dim(input: Tensor, dim: int, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       doc="Product over a dim.", grad={"input": "prod_dim_backward(grad, input, dim, keepdim)"})
+       node="ProdBackward1", doc="Product over a dim.", grad={"input": "prod_dim_backward(grad, input, dim, keepdim)"})
 
 for _name, _doc in (("amax", "Largest"), ("amin", "Smallest")):
     kernel(f"{_name}(input: Tensor, dim: list[int, 1] = (), keepdim: bool = False)", out=True, ref=f"numpy.{_name}",
            doc=f"{_doc} element over the given dims (all when none is given).",
            grad={"input": "extreme_backward(grad, input, out, dim, keepdim)"})
 for _name, _doc in (("max", "Largest"), ("min", "Smallest")):
-    kernel(f"{_name}(input: Tensor)", doc=f"{_doc} of all elements.", ref=f"numpy.{_name}", out=True,
+    kernel(f"{_name}(input: Tensor)", doc=f"{_doc} of all elements.", ref=f"numpy.{_name}", out=True, node=f"{_name.capitalize()}Backward1",
            grad={"input": "extreme_backward(grad, input, out, [], False)"})
     kernel(f"{_name}__dim(input: Tensor, dim: int, keepdim: bool = False) -> tuple[values, indices]", out=True,
            doc=f"{_doc} element along a dim, and its place.",
@@ -65,7 +65,7 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     composite(f"{_name}_mean__unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, keepdim: bool = False)"
               f" -> tuple[{_name}, mean]", names=(f"torch.{_name}_mean",), doc=f"{_doc} and mean over the given dims.")
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool = False, *, "
-       "dtype: dtype = None)", names=("linalg.vector_norm",), out=True, doc="(sum |x|^ord)^(1/ord) over the given dims.",
+       "dtype: dtype = None)", node="LinalgVectorNormBackward0", names=("linalg.vector_norm",), out=True, doc="(sum |x|^ord)^(1/ord) over the given dims.",
        grad={"input": "norm_backward(grad, input, out, ord, dims_or_all(dim), keepdim)"})
 kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out=True,
        names=("torch.logsumexp", "Tensor.logsumexp", "special.logsumexp"), doc="log(sum(exp(input))) over the given dims, without overflow.",
@@ -74,7 +74,7 @@ kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out
 kernel("cumsum(input: Tensor, dim: int, *, dtype: dtype = None)", out=True, inplace=True, doc="Running sum along a dim.",
        grad={"input": "flip(cumsum(flip(grad, dims_of(dim)), dim, None), dims_of(dim))"}, ref="numpy.cumsum")
 kernel("cumprod(input: Tensor, dim: int, *, dtype: dtype = None)", out=True, inplace=True, doc="Running product along a dim.",
-       grad={"input": "cumprod_backward(grad, input, out, dim)"}, ref="numpy.cumprod")
+       grad={"input": "cumprod_backward(grad, input, dim)"}, ref="numpy.cumprod")
 for _name, _doc in (("cummax", "largest"), ("cummin", "smallest")):
     kernel(f"{_name}(input: Tensor, dim: int) -> tuple[values, indices]", out=True,
            doc=f"The {_doc} element so far along a dim, and its place.",

@@ -14,7 +14,7 @@ kernel("index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor)", inp
        doc="input with source written to the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)", "source": "index_copy_source(grad, dim, index, sizes(source))"})
 kernel("index_fill__tensor(input: Tensor, dim: int, index: Tensor, value: Tensor)", inplace=True,
-       doc="input with value in the slices that index names.",
+       node="IndexFillBackward1", doc="input with value in the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)", "value": "index_fill_value(grad, dim, index)"})
 kernel("index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar)", inplace=True,
        doc="input with value in the slices that index names.", grad={"input": "index_fill(grad, dim, index, 0)"})

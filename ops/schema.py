@@ -27,12 +27,14 @@ class Row:
     names: tuple = None        # Python names; default ("torch.X", "Tensor.X")
     kernel: str = None         # elementwise: the formula of one element
     result: str = "common"     # elementwise: common, float (integers become floats), bool, real
+    guard: str = None          # elementwise: a call that refuses arguments before all else
     dtypes: frozenset = ALL    # elementwise: the types the formula is compiled for
     grad: object = None        # {input: formula}, or a sentence that says why there is none; "a, b": one formula
                                # that returns an array, undefined where wants(a) or wants(b) is false
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
     inplace: bool = False      # also `name_`
+    node: str = None           # the graph node's name; default: that of the op and "Backward0"
     out: bool = False          # the function also takes out=
     replay: bool = False       # view: sizes and strides do not tell how it was made
     samples: tuple = ()

@@ -13,7 +13,7 @@ view("expand(input: Tensor, size: list[int], *, implicit: bool = False)", names=
 view("view(input: Tensor, size: list[int])", names=("Tensor.view",),
      doc="The same elements under another shape; the strides must allow it.", grad={"input": "reshape(grad, sizes(input))"})
 view("squeeze(input: Tensor)", doc="Drops the dims of size 1.", grad={"input": "reshape(grad, sizes(input))"})
-view("squeeze__dim(input: Tensor, dim: list[int, 1])", doc="Drops the given dims where their size is 1.",
+view("squeeze__dim(input: Tensor, dim: list[int, 1])", node="SqueezeBackward1", doc="Drops the given dims where their size is 1.",
      grad={"input": "reshape(grad, sizes(input))"})
 view("unsqueeze(input: Tensor, dim: int)", doc="Inserts a dim of size 1.", grad={"input": "reshape(grad, sizes(input))"})
 view("select(input: Tensor, dim: int, index: int)", doc="Slice `index` of `dim`, which is dropped.",

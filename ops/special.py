@@ -1,9 +1,13 @@
 """Special functions."""
+import re
+
 from ops.schema import FLOATING, composite, elementwise
 
 
 def _special(name, grad, doc, names=None, ref=None, inplace=False):
+    camel = re.sub("(?<![a-z])[a-z]", lambda letter: letter[0].upper(), name).replace("_", "")
     elementwise(f"{name}(input: Tensor)", f"{name}(input)", result="float", dtypes=FLOATING, doc=doc,
+                node=None if names else f"Special{camel}Backward0",
                 names=names or (f"special.{name}",), grad={"input": grad}, inplace=inplace,
                 ref=ref or f"scipy.special.{name}")
 
@@ -73,7 +77,7 @@ elementwise("igamma_slope(input: Tensor, other: Tensor)", "igamma_slope(input, o
             doc="The derivative of igamma by other.",
             grad={"other": "grad * out * ((input - 1) / other - 1)"})
 elementwise("zeta(input: Tensor | Number, other: Tensor | Number)", "zeta(input, other)", result="float", dtypes=FLOATING,
-            names=("special.zeta",), doc="The Hurwitz zeta function.", ref="scipy.special.zeta",
+            node="SpecialZetaBackward0", names=("special.zeta",), doc="The Hurwitz zeta function.", ref="scipy.special.zeta",
             grad={"other": "neg(grad * input * zeta(input + 1, other))"})
 elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(input, other)", result="float",
             dtypes=FLOATING, names=("special.xlog1py",), doc="input * log1p(other), 0 where input is 0.",

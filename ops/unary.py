@@ -68,7 +68,7 @@ elementwise("round(input: Tensor)", "round(input)", dtypes=REAL, inplace=True, r
             names=_both("round") + ("special.round",),
             doc="The nearest integer; halves go to the even one.", grad={"input": "zeros_like(grad)"})
 elementwise("round__decimals(input: Tensor, *, decimals: int)", "round_decimals(input, decimals)", dtypes=REAL,
-            names=_both("round") + ("special.round",),
+            node="RoundBackward1", names=_both("round") + ("special.round",),
             doc="Rounds to a number of decimals.", grad={"input": "zeros_like(grad)"}, inplace=True)
 elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING, doc="The fraction of each element.", inplace=True,
             grad={"input": "grad"})
@@ -92,15 +92,15 @@ for _name, _factor, _doc in (("deg2rad", "0.017453292519943295769", "Degrees as 
                              ("rad2deg", "57.295779513082320877", "Radians as degrees.")):
     elementwise(f"{_name}(input: Tensor)", f"input * {_factor}", result="float", dtypes=FLOATING, doc=_doc, inplace=True,
                 grad={"input": f"grad * {_factor}"}, ref=f"numpy.{_name}")
-elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING, names=(), inplace=True,
+elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING, node="LogitBackward0", names=(), inplace=True,
             doc="log(input / (1 - input)).", grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
 composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out=True, names=_both("logit") + ("special.logit",),
           doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit")
-elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC, names=(), doc="Argument of a complex number.",
+elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC, node="AngleBackward0", names=(), doc="Argument of a complex number.",
             grad={"input": "angle_backward(grad, input)"})
 composite("angle(input: Tensor)", out=True, ref="numpy.angle", doc="Argument of a complex number; 0 or pi of a real one.")
 elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)", "nan_to_num(input, missing, posinf, neginf)",
-            dtypes=_FC, names=(), doc="nan_to_num with all replacements given.", grad={"input": "where(isfinite(input), grad, 0)"})
+            dtypes=_FC, node="NanToNumBackward0", names=(), doc="nan_to_num with all replacements given.", grad={"input": "where(isfinite(input), grad, 0)"})
 composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None)", inplace=True,
           out=True, ref="numpy.nan_to_num", doc="NaN becomes 0, infinities the largest finite numbers, unless others are given.")
 kernel("frexp(input: Tensor) -> tuple[mantissa, exponent]", out=True, ref="numpy.frexp",

@@ -98,7 +98,11 @@ class Maker:
             count = int(np.prod(s))
             return (self.random.permutation(count).reshape(s) - count / 2 + 0.25) * 0.3
 
-        return self._array(shape, draw, (-4, 5))
+        made = self._array(shape, draw, (-4, 5))
+        if self.dtype in INTEGRAL and made.values.size <= 256:
+            low = 0 if self.dtype == "uint8" else made.values.size // 2
+            made.values = self.random.permutation(made.values.size).reshape(made.values.shape) - low
+        return made
 
     def above_one(self, *shape):
         return self._array(shape, lambda s: self.random.uniform(1.2, 3, s), (2, 5))

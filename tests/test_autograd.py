@@ -223,3 +223,74 @@ def test_double_backward_of_a_small_network():
     slope = 1 - hidden * hidden
     expected = 2 * (first @ weights.t() * slope * -2 * hidden) @ weights
     assert_values(x.grad.numpy(), expected.detach().numpy(), 1e-7)
+
+
+# ---- what nodes keep, and in-place ops
+
+
+def test_nodes_show_what_they_keep():
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0, requires_grad=True)
+    product = x * y
+    assert product.grad_fn._saved_self is x and product.grad_fn._saved_other is y
+    assert torch.equal(x.exp().grad_fn._saved_result, x.exp())
+    assert (x**2).grad_fn._saved_exponent == 2 and x.sum(0).grad_fn._saved_dim == (0,)
+    assert x.sum(0).grad_fn._saved_keepdim is False
+    with pytest.raises(AttributeError, match="_saved_nothing"):
+        product.grad_fn._saved_nothing
+    product.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        product.grad_fn._saved_self
+
+
+def test_the_accumulator_has_torchs_name():
+    (node, _), *_ = (torch.ones(2, requires_grad=True) * 2).grad_fn.next_functions
+    assert node.name() == "torch::autograd::AccumulateGrad"
+    assert type(node).__name__ == "AccumulateGrad" and repr(node).startswith("<AccumulateGrad object")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.mul_(x), lambda x: x.div_(x + 1), lambda x: x.pow_(x), lambda x: x.mul_(x[0]), lambda x: x.square_(),
+        lambda x: x.clamp_(0.5, 1.5), lambda x: torch.nn.functional.celu(x, 1.5, True), lambda x: x.addmm_(x, x),
+        lambda x: x.addcmul_(x, x), lambda x: x.lerp_(x, x), lambda x: x.ldexp_(x), lambda x: x.logit_(1e-3),
+        lambda x: torch.nn.functional.selu(x, True), lambda x: x.float_power_(2.0),
+    ],
+)  # fmt: skip
+def test_in_place_is_the_plain_op(change):
+    """Also where backward needs what the op overwrites, and where an operand is the tensor itself."""
+    start = torch.tensor([[0.3, 0.7], [0.9, 0.4]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: change(x.clone()), start)
+
+
+def test_in_place_without_a_gradient():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.eq_(2)  # constant almost everywhere
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    y = x * 2
+    y.floor_divide_(2)
+    with pytest.raises(RuntimeError, match="floor_divide_ is not implemented"):
+        y.sum().backward()
+    table = x.reshape(1, 3) * 1
+    torch.embedding_renorm_(table, torch.tensor([0]), 0.5, 2.0)
+    with pytest.raises(RuntimeError, match="embedding_renorm_ is not implemented"):
+        table.sum().backward()
+
+
+def test_class_weights_have_no_gradient():
+    x, classes = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 1, 2])
+    weight = torch.rand(4, requires_grad=True)
+    for loss in (torch.nn.functional.nll_loss, torch.nn.functional.cross_entropy):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'weight'"):
+            loss(x, classes, weight=weight)
+        loss(x, classes, weight=weight.detach()).backward()
+        with torch.no_grad():
+            loss(x, classes, weight=weight)
+
+
+def test_gradients_of_ties_are_exact():
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    x.amax().backward()
+    assert x.grad.tolist() == [1 / 3] * 3  # not as a float32 has it

@@ -141,7 +141,7 @@ def shifted(t):
 
 
 LAYOUTS = (transposed, strided, shifted)
-ABOUT_STRIDES = {"as_strided", "view", "view_as", "view_as_complex", "resize_"}
+ABOUT_STRIDES = {"as_strided", "as_strided_", "as_strided_scatter", "view", "view_as", "view_as_complex", "resize_", "resize_as_"}
 
 
 @pytest.mark.parametrize(("op", "number"), cases(op for op in DETERMINISTIC if op.name not in ABOUT_STRIDES))

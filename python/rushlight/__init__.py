@@ -67,13 +67,16 @@ _ELSEWHERE = {
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
-        "cartesian_prod", "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "nonzero", "norm", "split", "tensordot", "unique",
-        "unique_consecutive", "unravel_index",
+        "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "lu", "meshgrid", "nonzero", "norm", "split",
+        "tensordot", "unique", "unique_consecutive", "unravel_index",
     ),
     "_short_time_fourier": ("stft", "istft"),
     "_gradient": ("gradient",),
     "_low_rank": ("svd_lowrank", "pca_lowrank"),
     "_histogramdd": ("histogramdd",),
+    "_creation": ("range", "scalar_tensor"),
+    "_histogram": ("histogram",),
+    "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
     "serialization": ("save", "load"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (

@@ -51,6 +51,29 @@ class _Methods:
         """Return other / self, under its Python 2 name."""
         return self.__rtruediv__(other)
 
+    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        """Look at the storage of another tensor, or at a storage, from now on; without one, at nothing.
+
+        Args:
+            source: a tensor, or a storage with `storage_offset`, `size` and `stride` counted in elements.
+        """
+        if self.requires_grad and rushlight.is_grad_enabled():
+            raise RuntimeError("set_: a tensor that requires grad cannot look elsewhere; use no_grad() or detach()")
+        if source is None:
+            source = rushlight.empty(0, dtype=self.dtype, device=self.device)
+        elif not isinstance(source, Tensor):
+            untyped = source.untyped() if isinstance(source, rushlight.storage.TypedStorage) else source
+            size = (untyped.nbytes() // self.dtype.itemsize,) if size is None else tuple(size)
+            source = _C._tensor_on_storage(untyped, self.dtype, 0, (0,), (1,))
+        if source.dtype != self.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        if size is not None:
+            if stride is None:
+                stride = rushlight.empty(size, device="meta").stride()
+            source = _on_longer_storage(source, storage_offset, tuple(size), tuple(stride))
+        self.data = source.detach()
+        return self
+
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
@@ -215,6 +238,15 @@ def _share_storage(self):
             " they are made, or on a clone()"
         )
     return self
+
+
+def _on_longer_storage(tensor, offset, size, stride):
+    """The storage of `tensor`, seen otherwise; it grows where that looks past its end."""
+    needed = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1 if 0 not in size else 0
+    storage = tensor.untyped_storage()
+    if needed * tensor.dtype.itemsize > storage.nbytes():
+        storage.resize_(needed * tensor.dtype.itemsize)
+    return tensor.detach().as_strided(size, stride, offset)
 
 
 def install():

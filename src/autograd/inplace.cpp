@@ -76,7 +76,7 @@ class CopySlices final : public Node {
   }
 
   ~CopySlices() override { inner_->inside = nullptr; }
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
 
   void apply(Gradients& grads, Gradients& results) override {
     Tensor whole = whole_gradient(grads[0]);

@@ -35,7 +35,7 @@ class AccumulateGrad final : public Node {
   void destroy() override;
   bool parked() const { return !variable.defined(); }
   void apply(Gradients& grads, Gradients& results) override;
-  std::string name() const override { return "AccumulateGrad"; }
+  std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulator() const override { return true; }
 
   Tensor variable;  // undefined while parked

@@ -12,6 +12,8 @@ namespace rl {
 
 struct GraphTask;
 class Node;
+class SavedTensor;
+struct SavedReader;
 
 // Output `nr` of `node`: where a gradient goes. Without a node it goes nowhere.
 struct Edge {
@@ -75,6 +77,7 @@ class Node : public NodeBase {
   // Drops saved tensors: backward has consumed them.
   virtual void release_saved() {}
   virtual std::string name() const;            // "AddBackward0"
+  virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
   void destroy() override;
 

@@ -1,6 +1,10 @@
 // SavedTensor: a tensor kept for backward, with the version it had.
 #pragma once
+#include <optional>
+#include <variant>
+
 #include "autograd/node.h"
+#include "core/scalar.h"
 
 namespace rl {
 
@@ -33,6 +37,21 @@ class SavedTensor {
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
   bool needs_history_ = false;
+};
+
+// A number, text and so on that a node keeps; nothing for an argument that was not given.
+using SavedValue = std::variant<std::monostate, bool, int64_t, double, std::string, Scalar, DType, Dims, std::vector<double>>;
+
+// What reads the things that a node keeps, under the names of the op's arguments.
+struct SavedReader {
+  virtual ~SavedReader() = default;
+  virtual void tensor(const char* name, const SavedTensor& saved) = 0;
+  virtual void tensors(const char* name, const std::vector<SavedTensor>& saved) = 0;
+  virtual void value(const char* name, SavedValue value) = 0;
+  template <class T> void value(const char* name, const std::optional<T>& given) {
+    if (given) value(name, SavedValue(*given));
+    else value(name, SavedValue());
+  }
 };
 
 }  // namespace rl

@@ -284,6 +284,16 @@ void Arguments::overflow(int i) const {
 
 namespace {
 
+// A function that only the Python layer calls, "nn.functional._interpolate".
+Object private_function(const std::string& path) {
+  size_t dot = path.rfind('.');
+  std::string module = dot == std::string::npos ? "" : path.substr(0, dot);
+  Object all = import_attribute("rushlight._C", "_functions");
+  Object functions = checked(PyMapping_GetItemString(all.get(), module.c_str()));
+  return checked(PyMapping_GetItemString(
+      functions.get(), path.c_str() + (dot == std::string::npos ? 0 : dot + 1)));
+}
+
 // rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being
 // imported.
 Object public_function(const char* qualified) {
@@ -291,7 +301,12 @@ Object public_function(const char* qualified) {
   std::string path = qualified;
   for (size_t start = 0; start <= path.size();) {
     size_t end = std::min(path.find('.', start), path.size());
-    found = checked(PyObject_GetAttrString(found.get(), path.substr(start, end - start).c_str()));
+    PyObject* next = PyObject_GetAttrString(found.get(), path.substr(start, end - start).c_str());
+    if (!next && end == path.size() && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+      PyErr_Clear();
+      return private_function(path);
+    }
+    found = checked(next);
     start = end + 1;
   }
   return found;

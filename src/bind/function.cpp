@@ -10,6 +10,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
+#include "bind/torch_function.h"
 #include "bind/types.h"
 
 namespace rl::bind {
@@ -287,6 +288,8 @@ class Application {
 PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     check_type(!names || PyTuple_GET_SIZE(names) == 0, "apply() takes no keyword arguments");
+    PyObject* result = nullptr;
+    if (function_mode_active() && mode_applies(cls, args, count, result)) return result;
     return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
   });
 }

@@ -1,8 +1,10 @@
 // Graph nodes as Python objects: tensor.grad_fn.
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "autograd/meta.h"
+#include "autograd/saved_tensor.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
 #include "bind/types.h"
@@ -30,8 +32,10 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-// One class per kind of node, so that type(y.grad_fn).__name__ is "MulBackward0".
-PyTypeObject* type_named(const std::string& name) {
+// One class per kind of node, so that type(y.grad_fn).__name__ is "MulBackward0"; of
+// "torch::autograd::AccumulateGrad" it is the last part.
+PyTypeObject* type_named(const std::string& full_name) {
+  std::string name = full_name.substr(full_name.rfind(':') + 1);
   static std::unordered_map<std::string, PyTypeObject*> types;
   PyTypeObject*& type = types[name];
   if (!type) {
@@ -49,13 +53,74 @@ PyTypeObject* type_named(const std::string& name) {
 PyObject* repr(PyObject* self) {
   return guarded([&] {
     Node* node = is_context(self) ? node_of_context(self) : to_node(self);
-    return PyUnicode_FromFormat("<%s object at %p>",
-                                node ? node->name().c_str() : Py_TYPE(self)->tp_name, self);
+    std::string name = node ? node->name() : Py_TYPE(self)->tp_name;
+    return PyUnicode_FromFormat("<%s object at %p>", name.c_str() + name.rfind(':') + 1, self);
   });
 }
 
 PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] { return PyUnicode_FromString(to_node(self)->name().c_str()); });
+}
+
+// ---- grad_fn._saved_self and so on
+
+struct WrapValue {
+  PyObject* operator()(std::monostate) const { Py_RETURN_NONE; }
+  PyObject* operator()(const std::string& v) const { return PyUnicode_FromString(v.c_str()); }
+  PyObject* operator()(const Dims& v) const { return tuple(v); }
+  PyObject* operator()(const std::vector<double>& v) const { return tuple(v); }
+  template <class T> PyObject* operator()(const T& v) const { return wrap(v); }
+  template <class List> PyObject* tuple(const List& v) const {
+    Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(v.size())));
+    Py_ssize_t i = 0;
+    for (auto item : v) PyTuple_SET_ITEM(all.get(), i++, checked(wrap(item)).release());
+    return all.release();
+  }
+};
+
+// Finds the thing of one name.
+struct Finder final : SavedReader {
+  Finder(Node* node, std::string_view name) : node(node), wanted(name) {}
+  void tensor(const char* name, const SavedTensor& saved) override {
+    if (wanted == name) found = checked(wrap_or_none(saved));
+  }
+  void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
+    if (wanted != name) return;
+    found = checked(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+    Py_ssize_t i = 0;
+    for (const SavedTensor& s : saved) PyTuple_SET_ITEM(found.get(), i++, wrap_or_none(s));
+  }
+  void value(const char* name, SavedValue value) override {
+    if (wanted == name) found = checked(std::visit(WrapValue(), value));
+  }
+  PyObject* wrap_or_none(const SavedTensor& saved) const {
+    Tensor t = saved.unpack(*node);
+    if (!t.defined()) Py_RETURN_NONE;
+    return wrap(t);
+  }
+  Node* node;
+  std::string_view wanted;
+  Object found;
+};
+
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  constexpr std::string_view prefix = "_saved_";
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  if (!text) return nullptr;
+  std::string_view attribute(text, static_cast<size_t>(size));
+  if (attribute.substr(0, prefix.size()) != prefix || is_context(self))
+    return PyObject_GenericGetAttr(self, name);
+  return guarded([&]() -> PyObject* {
+    Node* node = to_node(self);
+    Finder finder(node, attribute.substr(prefix.size()));
+    {
+      RunLock lock(*node);
+      node->read_saved(finder);
+    }
+    if (finder.found) return finder.found.release();
+    return PyObject_GenericGetAttr(self, name);
+  });
 }
 
 PyObject* next_functions(PyObject* self, void*) {
@@ -161,6 +226,7 @@ Node* to_node(PyObject* o) {
 void init_node_type(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},

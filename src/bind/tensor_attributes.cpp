@@ -228,7 +228,7 @@ void change_requires_grad(const Tensor& t, bool value) {
         "you can only change requires_grad flags of leaf variables. If you want to use a computed "
         "variable in "
         "a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-  check(leaf, "you can only change requires_grad flags of leaf variables.");
+  if (!leaf) return;  // it requires a gradient already
   check(!value || is_differentiable(t.dtype()),
         "only Tensors of floating point and complex dtype can require gradients");
   check(!value || !t.impl()->inference || (mode() & Inference),

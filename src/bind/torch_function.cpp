@@ -158,6 +158,23 @@ bool overrides_attribute(PyObject* self, const char* name, const char* accessor,
   return true;
 }
 
+bool mode_applies(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject*& result) {
+  PyObject* active = modes();
+  Py_ssize_t n = PyList_GET_SIZE(active);
+  Object method;
+  if (n) method = Object(PyObject_GetAttrString(PyList_GET_ITEM(active, n - 1), "apply_function"));
+  if (!method) {
+    PyErr_Clear();
+    return false;
+  }
+  Object packed = checked(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(packed.get(), i, Object::share(args[i]).release());
+  OuterModes outer;
+  result = checked(PyObject_CallFunctionObjArgs(method.get(), cls, packed.get(), nullptr)).release();
+  return true;
+}
+
 // ---- what _C exports -------------------------------------------------------------------------
 
 namespace {

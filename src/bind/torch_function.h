@@ -29,6 +29,9 @@ PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObj
 bool overrides_method(const char* name, std::initializer_list<PyObject*> args, PyObject*& result);
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
                          PyObject*& result);
+// A custom Function is no tensor function, but a mode may take over its apply: one with a method
+// apply_function(cls, args) is asked. True if it was: then `result` is set.
+bool mode_applies(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject*& result);
 inline bool may_override(PyObject* self) {
   return __builtin_expect(!is_exact_tensor(self) || function_mode_active(), 0);
 }

@@ -13,14 +13,34 @@ Tensor pow(const Tensor& input, const Scalar& exponent) {
   bool floats = is_differentiable(input.dtype()) && (!exponent.is_complex() || input.is_complex());
   if (floats && !exponent.is_complex()) {
     double p = exponent.real();
-    if (p == 2) return ops::square(input);
-    if (p == 3) return ops::square(input) * input;
+    if (p == 2) return ops::square_elements(input);
+    if (p == 3) return ops::square_elements(input) * input;
     if (p == 0.5) return ops::sqrt(input);
     if (p == -0.5) return ops::rsqrt(input);
     if (p == -1) return ops::reciprocal(input);
     if (p == 1) return clone(input);
   }
   return ops::pow(input, wrap_number(exponent));
+}
+
+namespace {
+// By their bits: numbers of one sign are ordered as their bits are.
+Tensor next_reduced(const Tensor& a, const Tensor& b) {
+  Dims sizes = broadcast_sizes(a.sizes(), b.sizes(), "nextafter");
+  Tensor x = ops::contiguous(ops::expand(a, sizes)), y = ops::contiguous(ops::expand(b, sizes));
+  Tensor zero = wrap_number(Scalar(0.0)), up = ops::lt(x, y), bits = ops::view(x, DType::Int16);
+  Tensor step = ops::where(ops::eq(up, ops::gt(x, zero)), wrap_number(Scalar(1)), wrap_number(Scalar(-1)));
+  Tensor smallest = ops::where(up, wrap_number(Scalar(1)), wrap_number(Scalar(-32767)));  // of either sign
+  Tensor moved = ops::where(ops::eq(x, zero), smallest, bits + step);
+  Tensor next = ops::view(ops::contiguous(ops::to(moved, DType::Int16)), x.dtype());
+  next = ops::where(ops::eq(x, y), y, next);
+  return ops::where(ops::logical_or(ops::isnan(x), ops::isnan(y)), x + y, next);
+}
+}  // namespace
+
+Tensor nextafter(const Tensor& input, const Tensor& other) {
+  bool reduced = is_reduced(input.dtype()) && input.dtype() == other.dtype();
+  return reduced ? next_reduced(input, other) : ops::nextafter_elements(input, other);
 }
 
 std::array<Tensor, 2> frexp(const Tensor& input) {
@@ -51,6 +71,8 @@ Tensor div(const Tensor& input, const Tensor& other, const std::optional<std::st
 }
 
 Tensor float_power(const Tensor& input, const Tensor& exponent) {
+  check_type(!input.impl()->wrapped_number || !exponent.impl()->wrapped_number,
+             "float_power(): the input or the exponent must be Tensor, but both are numbers");
   DType dtype = input.is_complex() || exponent.is_complex() ? DType::Complex128 : DType::Float64;
   return pow(to(input, dtype), to(exponent, dtype));
 }
@@ -80,6 +102,11 @@ Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<
 
 Tensor isreal(const Tensor& input) {
   return input.is_complex() ? eq(imag(input), wrap_number(Scalar(0))) : full_like(input, Scalar(true), DType::Bool);
+}
+
+Tensor ldexp(const Tensor& input, const Tensor& other) {
+  Tensor factor = pow(wrap_number(Scalar(2.0)), other);
+  return input * (is_reduced(input.dtype()) && is_integral_or_bool(other.dtype()) ? to(factor, input.dtype()) : factor);
 }
 
 Tensor polar(const Tensor& size, const Tensor& angle) { return complex(size * cos(angle), size * sin(angle)); }

@@ -114,6 +114,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::o
   bool floating = start.is_floating() || end.is_floating() || step.is_floating();
   DType type = dtype.value_or(floating ? default_dtype() : DType::Int64);
   double from = start.real(), to = end.real(), by = step.real();
+  check_implemented(type != DType::Bool, "arange: not implemented for dtype ", type);
+  check(!start.is_complex() && !end.is_complex() && !step.is_complex(), "arange: complex start, end or step are not supported");
   check(by != 0, "arange: step must be nonzero");
   check(std::isfinite(from) && std::isfinite(to), "arange: unsupported range: ", from, " -> ", to);
   check((by > 0 && to >= from) || (by < 0 && to <= from), "arange: upper bound and lower bound inconsistent with step sign: start ",

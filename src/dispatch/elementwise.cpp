@@ -57,14 +57,6 @@ void broadcast_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
     strides[d] = d < shift || (t.sizes()[d - shift] == 1 && sizes[d] != 1) ? 0 : t.strides()[d - shift];
 }
 
-// Element for element the same layout everywhere: one contiguous run.
-bool one_run(const Tensor& out, const Tensor* const* inputs, int count, DType compute, DType returned) {
-  if (out.dtype() != returned || !out.is_contiguous()) return false;
-  for (int k = 0; k < count; ++k)
-    if (inputs[k]->dtype() != compute || inputs[k]->sizes() != out.sizes() || !inputs[k]->is_contiguous()) return false;
-  return true;
-}
-
 constexpr int64_t serial_limit = 16384;
 constexpr int64_t number_limit = 256;  // elements up to which a number is spread over a buffer here
 
@@ -129,20 +121,8 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     check(can_cast(returned, out.dtype()), loop.name, ": result type ", returned,
           " can't be cast to the desired output type ", out.dtype());
   }
-  kernels::StripFunction function = kernels::find_strip(loop, compute);
+  kernels::find_strip(loop, compute);  // refuses the dtypes that the row does not have
   if (out.is_meta()) return out;
-
-  if (out.numel() <= serial_limit && one_run(out, inputs, count, compute, kernels::loop_result_dtype(result, compute))) {
-    bool clear = true;
-    if (given.defined())
-      for (int k = 0; k < count; ++k) clear = clear && memory_overlap(given, *inputs[k]) != Overlap::Partial;
-    if (clear) {
-      void* operands[kernels::max_loop_inputs + 1] = {out.impl()->data};
-      for (int k = 0; k < count; ++k) operands[k + 1] = inputs[k]->impl()->data;
-      function(out.numel(), operands, numbers);
-      return out;
-    }
-  }
 
   Dims strides[kernels::max_loop_inputs];
   View views[kernels::max_loop_inputs];

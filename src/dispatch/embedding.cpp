@@ -19,7 +19,7 @@ kernels::Bag bag_of(const std::string& mode) {
 // A view that may be absent.
 struct OptionalView {
   explicit OptionalView(const Tensor& t) {
-    if (t.defined() && t.numel()) view = t.view();
+    if (t.defined() && t.numel() && !t.is_meta()) view = t.view();
     present = t.defined();
   }
   const View* get() const { return present ? &view : nullptr; }
@@ -55,6 +55,7 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)), places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
   OptionalView factor(weights), origin(places);
+  if (out.is_meta()) return {out, places};
   kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, out.view(),
                          largest ? origin.get() : nullptr);
   return {out, places};
@@ -63,6 +64,7 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
 Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
                               int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
   Tensor out = rl::empty(size, options(grad));
+  if (out.is_meta()) return out;
   OptionalView factor(weights), origin(places);
   kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, scale_grad_by_freq,
                                   mode == "max" ? origin.get() : nullptr, out.view());
@@ -72,6 +74,7 @@ Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const T
 Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
                                       int64_t padding_idx) {
   Tensor out = rl::empty(indices.sizes(), options(grad));
+  if (out.is_meta()) return out;
   kernels::embedding_bag_sample_weights_backward(grad.view(), weight.view(), indices.view(), offsets.view(), padding_idx, out.view());
   return out;
 }
@@ -83,8 +86,9 @@ namespace ops {
 Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_norm, double norm_type) {
   check(input.dim() == 2, "embedding_renorm_: expected a 2-D table, got shape ", input.sizes());
   check_in_place(input, "embedding_renorm_");
-  kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
+  if (!input.is_meta()) kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
   bump_version(input, "embedding_renorm_");
+  if (records(input)) refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph");
   return input;
 }
 
@@ -117,6 +121,38 @@ Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t paddi
     rows = rows / unsqueeze(reshape(index_select(bincount(flat), 0, flat), indices.sizes()), -1);
   }
   return padding_idx < 0 ? rows : masked_fill(rows, unsqueeze(eq(indices, wrap_number(Scalar(padding_idx))), -1), Scalar(0));
+}
+
+namespace {
+// Rows over how often their index occurs.
+Tensor by_frequency(const Tensor& table, const Tensor& indices) {
+  Tensor counts = clamp_min(bincount(to(indices, DType::Int64), Tensor(), table.size(0)), wrap_number(Scalar(1)));
+  return table / unsqueeze(counts, -1);
+}
+}  // namespace
+
+Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
+                            int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places) {
+  if (mode == "max") {
+    Tensor nowhere = lt(places, wrap_number(Scalar(0)));
+    return masked_fill(gather(grad, 0, masked_fill(places, nowhere, Scalar(0))), nowhere, Scalar(0));
+  }
+  return embedding_bag_kernel(scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices, offsets, mode, weights, padding_idx, false)[0];
+}
+
+Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+                                    int64_t padding_idx, bool scale_grad_by_freq) {
+  return embedding_bag_weights_gradient(grad_output, scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices, offsets, padding_idx);
+}
+
+Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx) {
+  return embedding_bag_kernel(weight, indices, offsets, "sum", weights, padding_idx, false)[0];
+}
+
+Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx,
+                        IntSpan sizes) {
+  Tensor nowhere = rl::empty(Dims{0}, options(indices, DType::Int64));
+  return embedding_bag_gradient(grad_output, indices, offsets, "sum", weights, padding_idx, false, nowhere, Dims(sizes));
 }
 
 }  // namespace grad

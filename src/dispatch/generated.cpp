@@ -13,6 +13,14 @@ struct NotDifferentiable final : Node {
   const char* reason;
 };
 
+// Of an op whose result does not change with its input.
+struct Constant final : Node {
+  explicit Constant(const char* op) : Node(op) {}
+  void apply(Gradients&, Gradients& results) override {
+    results[0] = ops::zeros(outputs[0].sizes, outputs[0].dtype, {}, outputs[0].device);
+  }
+};
+
 }  // namespace
 
 Tensor clone_unrecorded(const Tensor& t) {
@@ -27,6 +35,24 @@ Tensor clone_before_change(const Tensor& t) {
   copy.impl()->grad_fn = history.node;
   copy.impl()->output_nr = history.nr;
   return copy;
+}
+
+Tensor beside_change(const Tensor& t, const Tensor& changed) {
+  return t.defined() && t.impl()->storage == changed.impl()->storage ? clone_before_change(t) : t;
+}
+
+namespace {
+void rebase(const Tensor& changed, const Ref<Node>& node) {
+  node->add_input(changed);
+  rebase_history(changed, node);
+}
+}  // namespace
+
+void refuse_gradient(const Tensor& changed, const char* op, const char* reason) {
+  if (is_differentiable(changed.dtype())) rebase(changed, make_ref<NotDifferentiable>(op, reason));
+}
+void stop_gradient(const Tensor& changed, const char* op) {
+  if (is_differentiable(changed.dtype())) rebase(changed, make_ref<Constant>(op));
 }
 
 Tensor materialize(const Tensor& grad, const OutputMeta& like) {
@@ -68,6 +94,20 @@ Tensor without_gradient(Tensor result, const char* op, const char* reason) {
 TensorList without_gradient(TensorList results, const char* op, const char* reason) {
   for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
   return results;
+}
+
+namespace {
+constexpr const char* invert_advice = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
+}  // namespace
+
+void fail_negation() {
+  fail(ErrorKind::Runtime, "Negation, the `-` operator, on a bool tensor is not supported. ", invert_advice);
+}
+void fail_subtraction(bool both) {
+  if (both)
+    fail(ErrorKind::Runtime,
+         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+  fail(ErrorKind::Runtime, "Subtraction, the `-` operator, with a bool tensor is not supported. ", invert_advice);
 }
 
 static void check_fits(const Tensor& target, const Tensor& result, const char* op) {

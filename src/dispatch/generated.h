@@ -44,6 +44,23 @@ std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char
   return results;
 }
 
+// After an in-place op that has no gradient, or whose gradient is zero, on tensors that record.
+void refuse_gradient(const Tensor& changed, const char* op, const char* reason);
+void stop_gradient(const Tensor& changed, const char* op);
+// `t` as an in-place op on `changed` may save it: a copy where both look at the same storage.
+Tensor beside_change(const Tensor& t, const Tensor& changed);
+
+// Guards of rows: torch refuses these on truth values, with advice.
+[[noreturn]] void fail_negation();
+[[noreturn]] void fail_subtraction(bool both);
+inline void check_negation(const Tensor& t) {
+  if (__builtin_expect(t.dtype() == DType::Bool, 0)) fail_negation();
+}
+inline void check_subtraction(const Tensor& a, const Tensor& b) {
+  bool first = a.dtype() == DType::Bool, second = b.dtype() == DType::Bool;
+  if (__builtin_expect(first || second, 0)) fail_subtraction(first && second);
+}
+
 // Copies a result into `target`, whose shape and dtype must allow it.
 void write_in_place(const Tensor& target, const Tensor& result, const char* op);
 // The same, recorded: the in-place form of a composite.

@@ -54,6 +54,8 @@ Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& expon
   return grad * conj(pow(input, exponent - Scalar(1)) * exponent);
 }
 
+Tensor counted(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
+
 Tensor sinc_backward(const Tensor& grad, const Tensor& input) {
   Tensor angle = input * Scalar(M_PI);
   Tensor slope = (cos(angle) * angle - sin(angle)) / (angle * input);

@@ -36,7 +36,7 @@ int64_t count_reduced(IntSpan sizes, IntSpan dims);
 Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
 Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
 Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim);
-Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
+Tensor prod_backward(const Tensor& grad, const Tensor& input);
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim);
 Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim,
                     const std::optional<Scalar>& correction, bool keepdim);
@@ -44,7 +44,7 @@ Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out, 
                     const std::optional<Scalar>& correction, bool keepdim);
 Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord, const Dims& dims, bool keepdim);
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
-Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
+Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim);
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
 
 inline std::optional<Scalar> correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
@@ -65,6 +65,15 @@ Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, I
 Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes);
 
 Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq);
+Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
+                            int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places);
+Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+                                    int64_t padding_idx, bool scale_grad_by_freq);
+Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx);
+Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx,
+                        IntSpan sizes);
+Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid, const Dims& orders, const std::string& mode,
+                     const std::string& padding_mode, bool align_corners);
 Dims spatial_of(const Dims& sizes);  // of (N, C, *)
 
 // Convolutions over `dims` spatial dims; unbatched inputs pass too.
@@ -129,6 +138,7 @@ Tensor lstsq_backward_right(const Tensor& grad, const Tensor& a);
 Tensor lstsq_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& x);
 
 // Elements.
+Tensor counted(const Tensor& t);  // truth values as int64
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
 Scalar checked_alpha(const Scalar& alpha);  // of celu: not 0

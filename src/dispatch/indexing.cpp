@@ -1,5 +1,6 @@
 // Reading and writing at computed places.
 #include <algorithm>
+#include <sstream>
 
 #include "dispatch/generated.h"
 #include "kernels/copy.h"
@@ -40,6 +41,21 @@ struct Indexed {
   int64_t first = 0;     // where the index dims go in the result
 };
 
+bool can_broadcast(IntSpan a, IntSpan b) {
+  for (int64_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    int64_t x = a[a.size() - i], y = b[b.size() - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
+std::string shapes_of(const TensorList& indices) {
+  std::ostringstream text;
+  for (const Tensor& t : indices)
+    if (t.defined()) text << (text.tellp() > 0 ? ", " : "") << t.sizes();
+  return text.str();
+}
+
 Indexed arrange(const Tensor& input, const TensorList& given) {
   TensorList indices = expand_masks(input, given);
   Indexed r;
@@ -56,7 +72,9 @@ Indexed arrange(const Tensor& input, const TensorList& given) {
     if (ended) adjacent = false;
     seen = true;
     order.push_back(d);
-    r.index_sizes = broadcast_sizes(r.index_sizes, indices[d].sizes(), "index: indices");
+    check_index(can_broadcast(r.index_sizes, indices[d].sizes()), "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+                shapes_of(indices));
+    r.index_sizes = broadcast_sizes(r.index_sizes, indices[d].sizes(), "index");
     r.indices.push_back(indices[d].dtype() == DType::Int64 ? indices[d] : to_dtype(indices[d], DType::Int64));
   }
   if (!adjacent) r.first = 0;
@@ -141,7 +159,7 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
   check(source.sizes() == expected || (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_add: source has shape ", source.sizes(), ", expected ", expected);
   Tensor out = clone(input);
-  Tensor added = grad::scale(source, alpha);
+  Tensor added = to_dtype(grad::scale(source, alpha), input.dtype());
   if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
   return out;
 }

@@ -51,6 +51,8 @@ Dims with(Dims batch, int64_t last) {
 Tensor info_for(const Tensor& a) { return rl::empty(batch_of(a), options(a, DType::Int32)); }
 // Results start on fresh memory in row-major order.
 Tensor matrices_like(const Tensor& a) { return rl::empty(a.sizes(), options(a)); }
+// The bytes of a result, of which a meta tensor has none.
+View bytes_of(const Tensor& t) { return t.is_meta() ? View() : t.view(); }
 int64_t smaller(const Tensor& a) { return std::min(a.size(-1), a.size(-2)); }
 
 constexpr const char* singular_matrix = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular";
@@ -158,7 +160,7 @@ std::array<Tensor, 2> linalg_qr(const Tensor& a, const std::string& mode) {
     return {rl::empty(Dims{0}, options(a)), r};
   }
   Tensor q = rl::empty(with_matrix(batch_of(a), rows, width), options(a));
-  View q_view = q.view();
+  View q_view = bytes_of(q);
   if (!a.is_meta()) kernels::qr(a.view(), &q_view, r.view());
   return {q, r};
 }
@@ -185,7 +187,7 @@ Tensor ormqr_kernel(const Tensor& a, const Tensor& tau, const Tensor& other, boo
 std::array<Tensor, 2> linalg_eigh_kernel(const Tensor& a, bool upper, bool vectors) {
   Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, to_real(a.dtype()))), info = info_for(a);
   Tensor v = vectors ? matrices_like(a) : rl::empty(Dims{0}, options(a));
-  View v_view = v.view();
+  View v_view = bytes_of(v);
   if (!a.is_meta()) kernels::eigh(a.view(), values.view(), vectors ? &v_view : nullptr, upper, info.view());
   check_info("linalg.eigh", info, not_converged);
   return {values, v};
@@ -200,7 +202,7 @@ std::array<Tensor, 2> linalg_eig_kernel(const Tensor& a, bool vectors) {
   }
   Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, type)), info = info_for(a);
   Tensor v = rl::empty(vectors ? a.sizes() : Dims{0}, options(a, type));
-  View v_view = v.view();
+  View v_view = bytes_of(v);
   if (!a.is_meta()) kernels::eig(a.view(), values.view(), vectors ? &v_view : nullptr, info.view());
   check_info("linalg.eig", info, not_converged);
   return {values, v};
@@ -213,7 +215,7 @@ std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, boo
   Tensor s = rl::empty(with(batch_of(a), k), options(a, to_real(a.dtype()))), info = info_for(a);
   Tensor u = rl::empty(vectors ? with_matrix(batch_of(a), rows, full_matrices ? rows : k) : Dims{0}, options(a));
   Tensor vh = rl::empty(vectors ? with_matrix(batch_of(a), full_matrices ? columns : k, columns) : Dims{0}, options(a));
-  View u_view = u.view(), vh_view = vh.view();
+  View u_view = bytes_of(u), vh_view = bytes_of(vh);
   if (!a.is_meta()) kernels::svd(a.view(), vectors ? &u_view : nullptr, s.view(), vectors ? &vh_view : nullptr, info.view());
   check_info("linalg.svd", info, not_converged);
   return {u, s, vh};
@@ -223,7 +225,7 @@ std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, boo
 Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   check_matrix("linalg.pinv", a);
   if (hermitian) check_square("linalg.pinv", a);
-  if (a.numel() == 0) return rl::empty(with_matrix(batch_of(a), a.size(-1), a.size(-2)), options(a));
+  if (a.numel() == 0 || a.is_meta()) return rl::empty(with_matrix(batch_of(a), a.size(-1), a.size(-2)), options(a));
   auto cutoff = [&](const Tensor& s) {
     double eps = to_real(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
     Tensor absolute = atol.defined() ? atol : wrap_number(Scalar(0.0));
@@ -258,7 +260,7 @@ std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, doub
   Tensor tall = rl::empty(with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
   Tensor rank = rl::empty(gels ? Dims{0} : batch_of(a), options(a, DType::Int64));
   Tensor s = rl::empty(valued ? with(batch_of(a), smaller(a)) : Dims{0}, options(a, to_real(a.dtype())));
-  View rank_view = rank.view(), s_view = s.view();
+  View rank_view = bytes_of(rank), s_view = bytes_of(s);
   if (!a.is_meta())
     kernels::lstsq(a.view(), b.view(), tall.view(), gels ? nullptr : &rank_view, valued ? &s_view : nullptr, rcond, choice, info.view());
   check_info("linalg.lstsq", info, "The least squares solution could not be computed because the input matrix does not have full rank");

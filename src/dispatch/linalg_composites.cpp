@@ -67,7 +67,7 @@ std::array<Tensor, 2> linalg_lu_factor(const Tensor& a, bool pivot) {
 }
 
 std::array<Tensor, 3> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data, bool unpack_pivots) {
-  check_matrix("lu_unpack", lu, "LU_data");
+  check(lu.dim() >= 2, "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ", lu.sizes());
   if (unpack_pivots) {
     check(pivots.dtype() == DType::Int32, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
     Dims expected = batch_of(lu);
@@ -278,6 +278,7 @@ Tensor pade_exp(const Tensor& a) {
 }  // namespace
 
 Tensor matrix_exp(const Tensor& a) {
+  if (is_reduced(a.dtype())) return to(matrix_exp(to(a, DType::Float32)), a.dtype());
   check_square("linalg.matrix_exp", a);
   if (a.numel() == 0 || a.is_meta()) return clone(a);
   Tensor norms = amax(sum(abs(detach(a)), Dims{-2}, false), Dims{-1}, false);

@@ -126,7 +126,7 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, std::optional<bool> s
 }
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
                const std::string& reduction, const Tensor& weight) {
-  Tensor elements = input.is_complex() || target.is_complex() ? abs(input - target) : l1_elements(input, target);
+  Tensor elements = !input.is_floating() || !target.is_floating() ? abs(input - target) : l1_elements(input, target);
   return reduced(weighted(elements, weight), reduction_name(size_average, reduce, reduction));
 }
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
@@ -169,6 +169,8 @@ Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> siz
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<bool> size_average, int64_t ignore_index,
                 std::optional<bool> reduce, const std::string& reduction) {
   check_value(input.dim() > 0, "nll_loss: input must have at least one dim, got shape ", input.sizes());
+  check(!records(weight), "nll_loss: The function is not differentiable with respect to argument 'weight'. This input cannot have "
+        "requires_grad True.");
   bool single = input.dim() == 1;
   Tensor x = single ? unsqueeze(input, 0) : input;
   Tensor y = single && target.dim() == 0 ? unsqueeze(target, 0) : target;

@@ -154,7 +154,7 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
   sizes.push_back(weight.sizes()[0]);
   Tensor a = reshape(x1, Dims{-1, x1.sizes().back()}), b = reshape(x2, Dims{-1, x2.sizes().back()});
   Tensor inner_product = matmul(unsqueeze(a, 0), weight);  // (out, n, in2)
-  Tensor out = reshape(t(sum(inner_product * unsqueeze(b, 0), Dims{-1}, false)), sizes);
+  Tensor out = reshape(t(sum(inner_product * unsqueeze(b, 0), Dims{-1}, false, x1.dtype())), sizes);
   return bias.defined() ? out + bias : out;
 }
 
@@ -170,8 +170,9 @@ Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& b
         product.dtype());
   Dims sizes = broadcast_sizes(product.sizes(), input.sizes(), "addmm");
   check(sizes == product.sizes(), "The expanded size of the tensor ", product.sizes(), " must match the existing size ", input.sizes());
-  Tensor scaled = scale(product, alpha);
-  return beta.equals(0) ? scaled : add(scaled, scale(input, beta));
+  auto whole = [&](const Scalar& s) { return is_integral_or_bool(input.dtype()) ? Scalar(s.to<int64_t>()) : s; };
+  Tensor scaled = scale(product, whole(alpha));
+  return whole(beta).equals(0) ? scaled : add(scaled, scale(input, whole(beta)));
 }
 
 Tensor linear_backward_input(const Tensor& grad, const Tensor& weight) {

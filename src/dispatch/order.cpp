@@ -271,7 +271,7 @@ using namespace ops;
 // All elements equal to the median share its gradient.
 Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out) {
   Tensor hit = logical_or(eq(input, out), logical_and(isnan(input), isnan(out)));
-  return grad * (hit / sum(hit));
+  return grad * hit / sum(hit);  // by counts, not by a fraction, which would be of the default dtype
 }
 
 }  // namespace grad

@@ -218,6 +218,12 @@ Tensor vector_norm(const Tensor& input, const Scalar& ord, const std::optional<D
 
 Tensor logsumexp(const Tensor& input, const Dims& dim, bool keepdim) {
   Tensor from = is_integral_or_bool(input.dtype()) ? to_dtype(input, default_dtype()) : input;
+  if (from.is_complex()) {
+    Tensor high = ops::amax(ops::real(from), dim, true);
+    high = ops::where(ops::isinf(high), wrap_number(Scalar(0.0)), high);  // inf - inf would be NaN
+    Tensor rest = ops::log(ops::sum(ops::exp(from - high), dim, keepdim));
+    return rest + (keepdim ? high : ops::view(high, rest.sizes()));
+  }
   return reduce("logsumexp", from, dim, keepdim, from.dtype(), kernels::logsumexp);
 }
 
@@ -305,7 +311,7 @@ int64_t count_reduced(IntSpan sizes, IntSpan dims) {
 Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim) {
   Tensor hit = eq(input, expand_reduced(out, dim, keepdim, input.sizes()));
   Tensor hits = sum(hit, dim, true, std::nullopt);
-  return expand_reduced(grad, dim, keepdim, input.sizes()) * (hit / hits);
+  return expand_reduced(grad, dim, keepdim, input.sizes()) * hit / hits;
 }
 
 Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim) {
@@ -325,7 +331,7 @@ Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, b
   return (keepdim ? grad : unsqueeze(grad, d)) * conj(before * after);
 }
 
-Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor&) {
+Tensor prod_backward(const Tensor& grad, const Tensor& input) {
   if (input.dim() == 0) return grad;
   return reshape(prod_dim_backward(grad, reshape(input, Dims{-1}), 0, false), input.sizes());
 }
@@ -352,8 +358,9 @@ Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
   if (p == 0) return zeros_like(input);
   if (p == 1) return g * sgn(input);
   if (std::isinf(p)) {
-    Tensor hit = eq(abs(input), norm);
-    return g * sgn(input) * (hit / sum(hit, dims, true, std::nullopt));
+    Tensor size = abs(input);  // whose rounding is not that of the norm's kernel
+    Tensor hit = eq(size, p > 0 ? amax(size, dims, true) : amin(size, dims, true));
+    return g * sgn(input) * hit / sum(hit, dims, true, std::nullopt);
   }
   if (p == 2) {
     Tensor t = g * (input / norm);
@@ -370,7 +377,7 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor&
   return expand_reduced(grad, dim, keepdim, input.sizes()) * conj(exp(input - total));
 }
 
-Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim) {
+Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
   if (input.dim() == 0) return grad;
   int64_t d = wrap_dim(dim, input.dim(), "cumprod"), n = input.sizes()[d];
   if (n == 0) return zeros_like(input);
@@ -379,7 +386,6 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& o
     if (!result.is_meta()) kernels::cumprod_backward(grad.view(), input.view(), d, result.view());
     return result;
   }
-  (void)out;
   // d out[k] / d input[i] = product over j <= k, j != i: one row a position, exact where the input has zeros.
   TensorList columns;
   Tensor one = ones_like(select(input, d, 0));
@@ -402,14 +408,18 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, const Tensor& o
 
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim) {
   if (input.dim() == 0) return grad;
-  // Positive and negative parts apart, so that everything stays in logarithms.
-  Tensor zero = wrap_number(Scalar(0)), low = wrap_number(Scalar(-std::numeric_limits<double>::infinity()));
-  Dims d{dim};
-  auto part = [&](const Tensor& g) {
-    Tensor logs = where(gt(g, zero), log(where(gt(g, zero), g, ones_like(g))), low) - out;
-    return exp(flip(logcumsumexp(flip(logs, d), dim), d) + input);
-  };
-  return part(grad) - part(neg(grad));
+  if (!grad_enabled()) {
+    Tensor result = rl::empty_like(input);
+    if (!result.is_meta()) kernels::logcumsumexp_backward(grad.view(), input.view(), out.view(), wrap_dim(dim, input.dim(), "logcumsumexp"), result.view());
+    return result;
+  }
+  // sum over j >= i of grad[j] exp(input[i] - out[j]), all pairs side by side in the last two dims.
+  Tensor x = unsqueeze(transpose(input, dim, -1), -1), total = unsqueeze(transpose(out, dim, -1), -2);
+  Tensor later = triu(ones(Dims{input.size(dim), input.size(dim)}, DType::Bool, {}, input.device()));
+  Tensor used = logical_and(later, logical_not(isinf(ops::real(x))));
+  Tensor power = where(used, x - total, wrap_number(Scalar(0)));
+  Tensor slope = where(used, conj(exp(power)), wrap_number(Scalar(0)));
+  return transpose(sum(unsqueeze(transpose(grad, dim, -1), -2) * slope, Dims{-1}, false), dim, -1);
 }
 
 }  // namespace grad

@@ -244,7 +244,7 @@ Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim
   Tensor result;
   if (reduce == "sum") result = grad;
   if (reduce == "mean") result = grad / count_written(input, dim, index, src, include_self);
-  if (reduce == "prod") result = grad * scatter_reduce(ones_like(input), dim, index, src, "prod", true);
+  if (reduce == "prod") result = grad * conj(scatter_reduce(ones_like(input), dim, index, src, "prod", true));
   if (!result.defined()) result = eq(input, out) * shared_extreme(grad, input, dim, index, src, out, include_self);
   return include_self ? result : scatter(result, dim, index, Scalar(0));
 }
@@ -261,8 +261,8 @@ Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, 
   Tensor zeros = gather(scatter_add(zeros_like(input), dim, index, to(is_zero, src.dtype())), dim, index);
   Tensor alone = logical_and(is_zero, eq(zeros, wrap_number(Scalar(1))));
   Tensor rest = scatter_reduce(input, dim, index, masked_fill(src, alone, Scalar(1)), "prod", include_self);
-  Tensor divided = gather(grad * out, dim, index) / masked_fill(src, is_zero, Scalar(1));
-  return where(alone, gather(grad * rest, dim, index), divided);
+  Tensor divided = gather(grad * conj(out), dim, index) / conj(masked_fill(src, is_zero, Scalar(1)));
+  return where(alone, gather(grad * conj(rest), dim, index), divided);
 }
 
 }  // namespace grad

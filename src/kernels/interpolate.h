@@ -20,13 +20,18 @@ void interpolate_backward(const View& grad_out, const View& grad_input,
 enum class GridMode { Bilinear, Nearest, Bicubic };
 enum class GridPadding { Zeros, Border, Reflection };
 
+struct GridSampling {
+  GridMode mode = GridMode::Bilinear;
+  GridPadding padding = GridPadding::Zeros;
+  bool align_corners = false;
+  int orders[3] = {0, 0, 0};  // which derivative by each column of the grid is taken
+};
+
 // input (N, C, *), grid (N, *out, dims) in [-1, 1] with x first, out (N, C, *out); 2 or 3 dims
-// (Bicubic: 2).
-void grid_sample(const View& input, const View& grid, const View& out, GridMode mode,
-                 GridPadding padding, bool align_corners);
-// grad_input may be nullptr.
-void grid_sample_backward(const View& grad_out, const View& input, const View& grid,
-                          const View* grad_input, const View& grad_grid, GridMode mode,
-                          GridPadding padding, bool align_corners);
+// (Bicubic: 2). All of them row-major.
+void grid_sample(const View& input, const View& grid, const View& out, const GridSampling& how);
+// Its transpose: adds each element of `values` (N, C, *out) to the places that it would be read
+// from; out (N, C, *).
+void grid_scatter(const View& values, const View& grid, const View& out, const GridSampling& how);
 
 }  // namespace rl::kernels

@@ -19,5 +19,8 @@ void cummin(const View& input, int64_t dim, const View& values, const View& indi
 // d(sum(grad * cumprod(input)))/d(input), exact where the input holds zeros, in linear time.
 // All of one dtype, floating or complex (then the conjugate, as autograd means it).
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input);
+// The same for logcumsumexp, from its result `out`.
+void logcumsumexp_backward(const View& grad, const View& input, const View& out, int64_t dim,
+                           const View& grad_input);
 
 }  // namespace rl::kernels

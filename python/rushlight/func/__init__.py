@@ -3,9 +3,9 @@
 The transforms run the function as it is and ask autograd, so they nest; `vmap` calls the function once per slice.
 """
 
-from rushlight.func._derivatives import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp
+from rushlight.func._derivatives import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, stack_module_state, vjp
 from rushlight.func._vmap import vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp", "vmap",
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

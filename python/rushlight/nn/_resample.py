@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import rushlight
 from rushlight._ops import nn_functional as _table
 from rushlight.nn import functional as F
 
@@ -111,113 +110,5 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             "grid_sample: align_corners is False by default since version 1.3", stacklevel=2
         )
         align_corners = False
-    dims = input.dim() - 2
-    _check_grid(input, grid, dims, mode)
-    # Places in units of pixels, the last spatial dim first in the grid.
-    places = []
-    for d in range(dims):
-        size, at = input.shape[2 + d], grid[..., dims - 1 - d]
-        places.append((at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2)
-    edges = (padding_mode, align_corners)
-    if mode == "bicubic":
-        return _bicubic(input, places, edges)
-    places = [_inside(at, input.shape[2 + d], *edges) for d, at in enumerate(places)]
-    if mode == "nearest":
-        return _pixels(input, [at.round() for at in places])
-    return _linear(input, places)
-
-
-def _check_grid(input, grid, dims, mode):
-    if grid.dtype != input.dtype:
-        raise RuntimeError(
-            "grid_sample: expected input and grid to have the same dtype but got "
-            f"{input.dtype} and {grid.dtype}"
-        )
-    if grid.dim() == 0 or grid.shape[-1] != dims or grid.dim() != input.dim() or dims not in (2, 3):
-        raise RuntimeError(
-            "grid_sample: expected a 4D or 5D input, and a grid of as many dims whose last has "
-            f"size {dims}, but got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
-        )
-    if grid.shape[0] != input.shape[0]:
-        raise RuntimeError(
-            "grid_sample: expected grid and input to have same batch size, but got shapes "
-            f"{tuple(input.shape)} and {tuple(grid.shape)}"
-        )
-    if 0 in input.shape[2:]:
-        raise RuntimeError(
-            "grid_sample: expected input to have non-empty spatial dimensions, but got shape "
-            f"{tuple(input.shape)}"
-        )
-    if mode == "bicubic" and dims != 2:
-        raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input")
-
-
-def _inside(at, size, padding_mode, align_corners):
-    """Places with those outside the image moved in, as the padding mode says."""
-    if padding_mode == "zeros":
-        return at
-    if padding_mode == "reflection":
-        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
-        if span == 0:
-            at = at * 0
-        else:
-            distance = (at - low).abs()
-            turns = (distance / span).detach().floor()
-            rest = distance - turns * span
-            at = rushlight.where(turns % 2 == 0, rest, span - rest) + low
-    # What is not a number comes to the first pixel.
-    return rushlight.where(at.isnan(), rushlight.zeros_like(at), at).clamp(0, size - 1)
-
-
-def _pixels(input, places):
-    """The pixels (N, C, *out) at whole places, one tensor (N, *out) for each dim; 0 outside."""
-    sizes = input.shape[2:]
-    flat, inside = 0, True
-    for at, size in zip(places, sizes):
-        inside = (at >= 0) & (at <= size - 1) & inside
-        flat = flat * size + at.detach().clamp(0, size - 1).nan_to_num(0).to(rushlight.int64)
-    batch, channels = input.shape[:2]
-    index = flat.reshape(batch, 1, -1).expand(-1, channels, -1)
-    found = input.reshape(batch, channels, -1).gather(2, index)
-    found = found.reshape(batch, channels, *flat.shape[1:])
-    return found.masked_fill(~inside.unsqueeze(1), 0)
-
-
-def _linear(input, places):
-    """The pixels around each place, the nearer the heavier."""
-    below = [at.detach().floor() for at in places]
-    total = 0
-    for corner in range(2 ** len(places)):
-        weight, at = 1, []
-        for d, (place, low) in enumerate(zip(places, below)):
-            high = corner >> d & 1
-            past = place - low
-            weight = weight * (past if high else 1 - past)
-            at.append(low + high)
-        total = total + _pixels(input, at) * weight.unsqueeze(1)
-    return total
-
-
-def _bicubic(input, places, edges):
-    below = [at.detach().floor() for at in places]
-    weights = [_cubic_weights(at - low) for at, low in zip(places, below)]
-    total = 0
-    for i in range(4):
-        row, line = _inside(below[0] + (i - 1), input.shape[2], *edges), 0
-        for j in range(4):
-            column = _inside(below[1] + (j - 1), input.shape[3], *edges)
-            line = line + _pixels(input, [row, column]) * weights[1][j].unsqueeze(1)
-        total = total + line * weights[0][i].unsqueeze(1)
-    return total
-
-
-def _cubic_weights(t, sharpness=-0.75):
-    """Weights of the four neighbours of a place t past the second one (Keys, 1981)."""
-
-    def near(x):
-        return ((sharpness + 2) * x - (sharpness + 3)) * x * x + 1
-
-    def far(x):
-        return ((sharpness * x - 5 * sharpness) * x + 8 * sharpness) * x - 4 * sharpness
-
-    return far(t + 1), near(t), near(1 - t), far(2 - t)
+    orders = [0] * (input.dim() - 2)
+    return _table._grid_sample(input, grid, orders, mode, padding_mode, bool(align_corners))

@@ -16,7 +16,8 @@ template <class C> Buffer<C> scales_of(const Planes& out, const SpanTable& count
     for (int64_t y = 0; y < out.size[1]; ++y)
       for (int64_t x = 0; x < out.size[2]; ++x) {
         int64_t n = length(counted[0][z]) * length(counted[1][y]) * length(counted[2][x]);
-        *next++ = C(1) / static_cast<C>(fixed ? fixed : n);
+        if constexpr (std::is_integral_v<C>) *next++ = fixed ? fixed : n;
+        else *next++ = C(1) / static_cast<C>(fixed ? fixed : n);
       }
   return scales;
 }
@@ -41,7 +42,9 @@ void mean_of_windows(const View& input, const View& out, int dims, const SpanTab
               for (int64_t k = cols.begin; k < cols.end; ++k)
                 sum += static_cast<C>(row[k * in.step[2]]);
             }
-          values[to.at(z, y, x)] = static_cast<T>(sum * scales[to.index(z, y, x)]);
+          C scale = scales[to.index(z, y, x)];
+          if constexpr (std::is_integral_v<C>) values[to.at(z, y, x)] = scale ? sum / scale : 0;
+          else values[to.at(z, y, x)] = static_cast<T>(sum * scale);
         }
   });
 }
@@ -157,7 +160,7 @@ void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,
   Pool3 g(geometry);
   if (input.dtype == DType::Float32)
     return pool_mean_f32(input, out, geometry.dims, spans.counted, divisor_override, g);
-  visit_floating("avg_pool", input.dtype, [&](auto tag) {
+  visit<float, double, half, bfloat16, int64_t>("avg_pool", input.dtype, [&](auto tag) {
     mean_of_windows<typename decltype(tag)::type>(input, out, geometry.dims, spans.summed,
                                                   spans.counted, divisor_override, g.kernel_size());
   });

@@ -82,6 +82,13 @@ void visit_computing(const char* name, DType t, F&& f) {
   else f(TypeTag<float>());
 }
 
+// Complex tables too.
+template <class F>
+void visit_differentiable(const char* name, DType t, F&& f) {
+  if (is_complex(t)) f(TypeTag<complex128>());
+  else visit_computing(name, t, f);
+}
+
 // grad_weight[row[i]] += factor[i] * grad[source[i]] for each i in order; threads share out
 // columns.
 template <class T>
@@ -129,7 +136,7 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
     source.push_back(static_cast<int64_t>(i));
     row.push_back(all[i]);
   }
-  visit_computing("embedding_backward", grad_weight.dtype, [&](auto tag) {
+  visit_differentiable("embedding_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // the gradient as a matrix, one row per index
     std::vector<T> gathered;
@@ -144,7 +151,7 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
     }
     std::vector<T> factor(row.size(), T(1));
     for (size_t i = 0; scale_by_frequency && i < row.size(); ++i)
-      factor[i] = T(1) / static_cast<T>(counts[static_cast<size_t>(row[i])]);
+      factor[i] = T(1.0 / static_cast<double>(counts[static_cast<size_t>(row[i])]));
     add_rows<T>(matrix, source, row, factor, grad_weight);
   });
 }
@@ -163,10 +170,13 @@ void embedding_renorm(const View& weight, const View& index, double max_norm, do
     double size = 0;
     norm(row, p, {&size, one, one, 2, 1, DType::Float64});
     if (size <= max_norm) continue;
-    std::vector<double> values(static_cast<size_t>(weight.sizes[1]));
-    load_row(weight, r, values.data());
-    for (double& v : values) v *= max_norm / (size + 1e-7);
-    store_row(weight, r, values.data());
+    visit_differentiable("embedding_renorm", weight.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> values(static_cast<size_t>(weight.sizes[1]));
+      load_row(weight, r, values.data());
+      for (T& v : values) v *= T(max_norm / (size + 1e-7));
+      store_row(weight, r, values.data());
+    });
   }
 }
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "kernels/cpu/strip.h"
 #include "kernels/walk.h"
+#include "math/complex.h"
 
 namespace rl::kernels {
 namespace {
@@ -117,6 +119,42 @@ double log_add_exp(double a, double b) {
   return high + std::log1p(std::exp(low - high));
 }
 
+// g[i] exp(x[i] - out[i]) and so on: sum_{j >= i} g[j] conj(exp(x[i] - out[j])) by a running sum of
+// g[j] exp(out[i] - out[j]), whose exponents are at most 0 where the numbers are real.
+template <class T>
+void log_sum_gradient(T* g, const T* x, const T* out, int64_t n) {
+  T tail(0);
+  for (int64_t i = n - 1; i >= 0; --i) {
+    if (i + 1 < n) {
+      T step = out[i] - out[i + 1];
+      if constexpr (is_complex_v<T>) step = std::conj(step);
+      bool starts = std::real(out[i]) == -std::numeric_limits<double>::infinity();
+      tail = starts ? T(0) : tail * std::exp(step);
+    }
+    tail += g[i];
+    T slope = x[i] - out[i];
+    if constexpr (is_complex_v<T>) slope = std::conj(slope);
+    bool nothing = std::real(x[i]) == -std::numeric_limits<double>::infinity();
+    g[i] = nothing ? T(0) : tail * std::exp(slope);
+  }
+}
+
+template <class T>
+void logcumsumexp_gradient(const View& grad, const View& input, const View& result, int64_t dim,
+                           const View& grad_input) {
+  Walk<4> lines({&grad_input, &grad, &input, &result}, true, dim);
+  Axis to(grad_input, dim), from(grad, dim), in(input, dim), out(result, dim);
+  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
+    size_t n = static_cast<size_t>(in.size);
+    std::vector<T> g(n), x(n), y(n);
+    load_strip(grad.dtype, p[1], from.step, dtype_of<T>, g.data(), in.size);
+    load_strip(input.dtype, p[2], in.step, dtype_of<T>, x.data(), in.size);
+    load_strip(result.dtype, p[3], out.step, dtype_of<T>, y.data(), in.size);
+    log_sum_gradient(g.data(), x.data(), y.data(), in.size);
+    store_strip(dtype_of<T>, g.data(), grad_input.dtype, p[0], to.step, in.size);
+  });
+}
+
 template <class T, bool largest>
 void running_extreme(const View& input, int64_t dim, const View& values, const View& indices) {
   Walk<3> lines({&values, &indices, &input}, true, dim);
@@ -196,9 +234,15 @@ void cumprod(const View& input, int64_t dim, const View& out, bool reverse) {
   scan_any(input, dim, out, reverse, Times());
 }
 void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse) {
-  check_implemented(is_floating(input.dtype), "logcumsumexp: not implemented for dtype ",
+  check_implemented(is_differentiable(input.dtype), "logcumsumexp: not implemented for dtype ",
                     input.dtype);
-  if (out.numel) Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
+  if (out.numel == 0) return;
+  if (is_complex(input.dtype)) {
+    auto add = [](complex128 a, complex128 b) { return math::logaddexp(a, b); };
+    Scan<complex128, decltype(add)>(input, dim, out, reverse, add).run();
+  } else {
+    Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
+  }
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
   running_extreme_any<true>("cummax", input, dim, values, indices);
@@ -210,6 +254,12 @@ void cumprod_backward(const View& grad, const View& input, int64_t dim, const Vi
   if (input.numel == 0) return;
   if (is_complex(input.dtype)) cumprod_gradient<complex128>(grad, input, dim, grad_input);
   else cumprod_gradient<double>(grad, input, dim, grad_input);
+}
+void logcumsumexp_backward(const View& grad, const View& input, const View& out, int64_t dim,
+                           const View& grad_input) {
+  if (input.numel == 0) return;
+  if (is_complex(input.dtype)) logcumsumexp_gradient<complex128>(grad, input, out, dim, grad_input);
+  else logcumsumexp_gradient<double>(grad, input, out, dim, grad_input);
 }
 
 }  // namespace rl::kernels

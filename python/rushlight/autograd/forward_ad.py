@@ -1,0 +1,435 @@
+"""Forward-mode differentiation: dual numbers, tensors that carry the direction in which they move.
+
+    with dual_level():
+        x = make_dual(point, direction)
+        y = f(x)
+        derivative = unpack_dual(y).tangent
+
+Within a level every operation on a dual gives duals. Views and operations that are linear in one
+argument are applied to the tangent as they are; for the others, the tangent is the derivative of
+u -> backward(u) in the direction of the tangents: the transpose of a transpose, which follows from the
+gradient that each operation has. See `Function.jvp` for functions with derivatives of their own.
+"""
+
+import threading
+import weakref
+from typing import NamedTuple
+
+import rushlight
+from rushlight import Tensor, _C
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+_active = threading.local()  # .level: that of this thread
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor and the direction in which it moves, None where it does not."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class _Level:
+    """The duals made since a level was entered; after it they are plain tensors again."""
+
+    def __init__(self):
+        self._members = []
+
+    def tangent_of(self, tensor):
+        found = tensor.__dict__.get("_dual")
+        return found[1] if found is not None and found[0] is self else None
+
+    def set_tangent(self, tensor, tangent):
+        if "_dual" not in tensor.__dict__:
+            self._members.append(weakref.ref(tensor))
+        tensor.__dict__["_dual"] = (self, tangent)
+
+    def close(self):
+        for reference in self._members:
+            tensor = reference()
+            if tensor is not None:
+                tensor.__dict__.pop("_dual", None)
+
+
+def enter_dual_level():
+    """Begin a level; see `dual_level`."""
+    if getattr(_active, "level", None) is not None:
+        raise RuntimeError(
+            "Nested forward mode AD is not supported: leave the dual level first, or use func.jvp, which nests"
+        )
+    _active.level = _Level()
+    _C._push_torch_function_mode(_ForwardMode(_active.level))
+    return 0
+
+
+def exit_dual_level(*, level=None):
+    """End the level of this thread: its duals lose their tangents."""
+    current = getattr(_active, "level", None)
+    if current is None:
+        raise RuntimeError("Trying to exit a forward AD level but no level exists")
+    _C._pop_torch_function_mode()
+    _active.level = None
+    current.close()
+
+
+class dual_level:
+    """Within it, tensors can carry tangents.
+
+    Example:
+        >>> import rushlight.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(rushlight.tensor(3.0), rushlight.tensor(1.0))
+        ...     fwAD.unpack_dual(x * x).tangent
+        tensor(6.)
+    """
+
+    def __enter__(self):
+        return enter_dual_level()
+
+    def __exit__(self, *exception):
+        exit_dual_level()
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """Return a view of `tensor` that moves in the direction `tangent`, which has its shape and dtype."""
+    current = getattr(_active, "level", None)
+    if current is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, t in (("primal", tensor), ("tangent", tangent)):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if tangent.shape != tensor.shape or tangent.dtype != tensor.dtype:
+        raise RuntimeError(
+            f"make_dual: the tangent has shape {tuple(tangent.shape)} and dtype {tangent.dtype}, the tensor has "
+            f"{tuple(tensor.shape)} and {tensor.dtype}"
+        )
+    with _C.DisableTorchFunction():
+        dual = tensor.view_as(tensor)
+        current.set_tangent(dual, _laid_out_as(tangent, tensor))
+    return dual
+
+
+def unpack_dual(tensor, *, level=None):
+    """Return (primal, tangent) of a tensor; the tangent is None where it has none."""
+    current = getattr(_active, "level", None)
+    tangent = None if current is None else current.tangent_of(tensor)
+    if tangent is None:
+        return UnpackedDualTensor(tensor, None)
+    with _C.DisableTorchFunction():
+        return UnpackedDualTensor(tensor.view_as(tensor), tangent)
+
+
+# ---- what every operation does within a level
+
+# Of one tensor, and linear in it.
+_LINEAR = frozenset(
+    "clone contiguous neg negative positive sum mean cumsum flip fliplr flipud roll rot90 tril triu trace diff diag_embed "
+    "diagflat sum_to_size double float half bfloat16".split()
+)
+_LINEAR_ATTRIBUTES = frozenset(("T", "H", "mT", "mH", "real", "imag"))
+# They change what a tensor is, not its elements; or they belong to backward.
+_AS_THEY_ARE = frozenset(
+    "requires_grad_ detach_ retain_grad register_hook register_post_accumulate_grad_hook backward set_ resize_ resize_as_ "
+    "share_memory_ __repr__ __len__ size dim stride numel is_contiguous data_ptr storage_offset untyped_storage".split()
+)
+# They change how a tensor looks at its elements, and its tangent must follow.
+_SHAPE_IN_PLACE = frozenset(
+    ("squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "t_", "as_strided_")
+)
+# Functions with an `inplace` argument, and its place.
+_INPLACE_AT = {
+    "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1, "leaky_relu": 2, "elu": 2, "celu": 2,
+    "threshold": 3, "hardtanh": 3, "dropout": 3,
+}  # fmt: skip
+_MAGIC_IN_PLACE = frozenset(
+    ("__setitem__",)
+    + tuple(
+        f"__i{name}__"
+        for name in "add sub mul div truediv floordiv mod pow and or xor lshift rshift matmul".split()
+    )
+)
+
+
+def _laid_out_as(tangent, tensor):
+    """The tangent in the strides of its tensor, so that the same views fit both."""
+    if tangent.stride() == tensor.stride():
+        return tangent
+    held = rushlight.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
+    return held.copy_(tangent)
+
+
+def _is_in_place(name, args, kwargs):
+    if (
+        name.endswith("_")
+        and not name.startswith("__")
+        or name in _MAGIC_IN_PLACE
+        or kwargs.get("inplace")
+    ):
+        return True
+    at = _INPLACE_AT.get(name)
+    return at is not None and len(args) > at and args[at] is True
+
+
+def _map_tensors(function, result):
+    if isinstance(result, Tensor):
+        return function(result)
+    if isinstance(result, (tuple, list)):
+        members = [_map_tensors(function, member) for member in result]
+        return type(result)._make(members) if hasattr(result, "_make") else type(result)(members)
+    return result
+
+
+def _tensors_of(result):
+    found = []
+    _map_tensors(found.append, result)
+    return found
+
+
+class _Call:
+    """A call with duals among its arguments."""
+
+    def __init__(self, level, func, args, kwargs):
+        self.level, self.func = level, func
+        self._leaves, self._structure = tree_flatten((args, kwargs))
+        self.tangents = {}  # place among the leaves -> tangent
+        for place, leaf in enumerate(self._leaves):
+            tangent = level.tangent_of(leaf) if isinstance(leaf, Tensor) else None
+            if tangent is not None:
+                self.tangents[place] = tangent
+
+    def run(self, changed=None):
+        """The function on the arguments, of which `changed` ({place: value}) replaces some."""
+        leaves = (
+            [changed.get(place, leaf) for place, leaf in enumerate(self._leaves)]
+            if changed
+            else self._leaves
+        )
+        args, kwargs = tree_unflatten(leaves, self._structure)
+        return self.func(*args, **kwargs)
+
+    def linear(self):
+        """The function's result, with the function of the tangent as its tangent."""
+        result = self.run()
+        tangents = _tensors_of(self.run(self.tangents))
+        for out, tangent in zip(_tensors_of(result), tangents):
+            self.level.set_tangent(out, _laid_out_as(tangent, out))
+        return result
+
+    def _records(self):
+        """Does the caller want a graph, of the result or of its tangent?"""
+        tensors = [leaf for leaf in self._leaves if isinstance(leaf, Tensor)] + list(
+            self.tangents.values()
+        )
+        return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+    def _inputs(self):
+        """{place: an input of a graph that begins here}; a tensor that stands twice is one input."""
+        made, inputs = {}, {}
+        for place in self.tangents:
+            leaf = self._leaves[place]
+            if id(leaf) not in made:
+                made[id(leaf)] = (
+                    leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
+                )
+            inputs[place] = made[id(leaf)]
+        return inputs
+
+    def _transposed_twice(self, outputs, inputs, keep):
+        """{output: tangent}, by the derivative of backward."""
+        unique = {
+            id(inputs[place]): (inputs[place], tangent)
+            for place, tangent in self.tangents.items()
+            if place in inputs
+        }
+        sources, tangents = zip(*unique.values())
+        weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
+        pulled = rushlight.autograd.grad(
+            outputs, sources, weights, create_graph=True, allow_unused=True
+        )
+        used = [(g, t) for g, t in zip(pulled, tangents) if g is not None and g.requires_grad]
+        if not used:
+            return [None] * len(outputs)
+        gradients, tangents = zip(*used)
+        return rushlight.autograd.grad(
+            gradients, weights, tangents, create_graph=keep, allow_unused=True
+        )
+
+    def general(self):
+        keep = self._records()
+        with rushlight.enable_grad():
+            inputs = self._inputs()
+            result = self.run(inputs)
+            outputs = [out for out in _tensors_of(result) if out.requires_grad]
+            if outputs and self._is_view(outputs, inputs):
+                return self._views(outputs, inputs)
+            pushed = self._transposed_twice(outputs, inputs, keep) if outputs else []
+        found = {id(out): tangent for out, tangent in zip(outputs, pushed)}
+        wanted = keep and any(
+            leaf.requires_grad for leaf in self._leaves if isinstance(leaf, Tensor)
+        )
+
+        def finished(out):
+            tangent = found.get(id(out))
+            shown = out if wanted or not out.requires_grad else out.detach()
+            if tangent is not None:
+                self.level.set_tangent(
+                    shown, _laid_out_as(tangent if keep else tangent.detach(), shown)
+                )
+            return shown
+
+        return _map_tensors(finished, result)
+
+    def _is_view(self, outputs, inputs):
+        sources = list(inputs.values())
+        bases = [s if s._base is None else s._base for s in sources]
+        return all(
+            any(out is s for s in sources) or any(out._base is b for b in bases) for out in outputs
+        )
+
+    def _views(self, outputs, inputs):
+        """Views of one argument are views of its tangent."""
+        out = outputs[0]
+        for place, source in inputs.items():
+            base = source if source._base is None else source._base
+            if out is source or out._base is base:
+                if out is source:
+                    return self._leaves[place]
+                result = self.run()
+                tangents = _tensors_of(self.run({place: self.tangents[place]}))
+                for view, tangent in zip(_tensors_of(result), tangents):
+                    self.level.set_tangent(view, tangent)
+                return result
+        raise AssertionError("a view of none of its arguments")
+
+    def shape_in_place(self):
+        result = self.run()
+        tangent = self.tangents[0].detach() if not self._records() else self.tangents[0] * 1
+        self.level.set_tangent(result, self.run({0: tangent}))
+        return result
+
+    def in_place(self):
+        target = self._leaves[0]
+        keep = self._records()
+        with rushlight.enable_grad():
+            inputs = self._inputs()
+            copy = (inputs[0] if 0 in inputs else target.detach()).clone()
+            state = rushlight.get_rng_state() if "dropout" in self.func.__name__ else None
+            self.run({**inputs, 0: copy})
+            tangent = (
+                self._transposed_twice([copy], inputs, keep)[0] if copy.requires_grad else None
+            )
+            if state is not None:
+                rushlight.set_rng_state(state)
+        result = self.run()
+        self._move(target, tangent if tangent is None or keep else tangent.detach())
+        return result
+
+    def _move(self, target, tangent):
+        """Overwrites the tangent of a tensor, which other tensors may look at."""
+        held = self.tangents.get(0)
+        if held is None and tangent is None:
+            return
+        if held is None:
+            held = self._new_tangent(target)
+        if tangent is None:
+            tangent = rushlight.zeros_like(held)
+        if held.requires_grad and held.is_leaf:
+            self.level.set_tangent(target, _laid_out_as(tangent, target))
+        else:
+            held.copy_(tangent)
+
+    def _new_tangent(self, target):
+        """Zeros; of a view, a view of those of its base."""
+        base = target._base
+        if base is None:
+            held = rushlight.zeros_like(target)
+        else:
+            whole = self.level.tangent_of(base)
+            if whole is None:
+                whole = rushlight.empty_strided(
+                    base.shape, base.stride(), dtype=base.dtype, device=base.device
+                ).zero_()
+                self.level.set_tangent(base, whole)
+            offset = target.storage_offset() - base.storage_offset() + whole.storage_offset()
+            held = whole.as_strided(target.shape, target.stride(), offset)
+        held = _laid_out_as(held, target)
+        self.level.set_tangent(target, held)
+        return held
+
+
+class _ForwardMode:
+    """Sees every operation of its thread while a level is open."""
+
+    def __init__(self, level):
+        self._level = level
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        call = _Call(self._level, func, args, kwargs)
+        name = func.__name__
+        if not call.tangents or name in _AS_THEY_ARE:
+            return func(*args, **kwargs)
+        if name == "__get__":
+            attribute = func.__self__.__name__
+            return call.linear() if attribute in _LINEAR_ATTRIBUTES else func(*args, **kwargs)
+        if name == "__set__":
+            attribute = func.__self__.__name__
+            return call.in_place() if attribute in ("real", "imag") else func(*args, **kwargs)
+        if kwargs.get("out") is not None:
+            raise RuntimeError(
+                f"{name}(): functions with out=... arguments don't support forward mode differentiation, "
+                "but one of the arguments has a tangent."
+            )
+        if name in _SHAPE_IN_PLACE and 0 in call.tangents:
+            return call.shape_in_place()
+        if _is_in_place(name, args, kwargs):
+            return call.in_place()
+        if name in _LINEAR and len(call.tangents) == 1 and 0 in call.tangents:
+            return call.linear()
+        return call.general()
+
+    def apply_function(self, cls, args):
+        """Of a custom Function: its own jvp."""
+        level = self._level
+        tangents = [level.tangent_of(a) if isinstance(a, Tensor) else None for a in args]
+        if all(t is None for t in tangents):
+            return cls.apply(*args)
+        if cls.jvp is rushlight.autograd.Function.jvp:
+            raise RuntimeError(
+                f"{cls.__name__}: to use a custom Function with forward mode differentiation, give it a static "
+                "method jvp(ctx, *grad_inputs)"
+            )
+        keep = rushlight.is_grad_enabled() and any(
+            isinstance(a, Tensor) and a.requires_grad for a in args
+        )
+        with rushlight.enable_grad():
+            given = [
+                a if t is None or a.requires_grad else a.detach().requires_grad_()
+                for a, t in zip(args, tangents)
+            ]
+            result = cls.apply(*given)
+        outputs = _tensors_of(result)
+        context = next((out.grad_fn for out in outputs if out.grad_fn is not None), None)
+        if context is None:
+            return result
+        moved = cls.jvp(context, *tangents)
+        moved = moved if isinstance(moved, (tuple, list)) else (moved,)
+        if len(moved) != len(outputs):
+            raise RuntimeError(
+                f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(outputs)} outputs"
+            )
+        shown = [out if keep or not out.requires_grad else out.detach() for out in outputs]
+        for out, tangent in zip(shown, moved):
+            if tangent is not None:
+                if tangent.shape != out.shape or tangent.dtype != out.dtype:
+                    raise RuntimeError(
+                        f"{cls.__name__}.jvp returned a tangent of shape {tuple(tangent.shape)} and dtype "
+                        f"{tangent.dtype} for an output of shape {tuple(out.shape)} and dtype {out.dtype}"
+                    )
+                level.set_tangent(out, _laid_out_as(tangent, out))
+        rest = iter(shown)
+        return _map_tensors(lambda _: next(rest), result)

@@ -1,0 +1,93 @@
+"""Tensors of given numbers that the op table does not make: windows, histograms, ranges, and Tensor.set_."""
+
+import pytest
+import rushlight as rl
+
+
+def test_windows():
+    assert rl.hann_window(4).tolist() == pytest.approx([0.0, 0.5, 1.0, 0.5])
+    assert rl.hann_window(5, periodic=False).tolist() == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
+    assert rl.hamming_window(3, alpha=0.5, beta=0.5, dtype=rl.float64).dtype is rl.float64
+    assert rl.bartlett_window(4).tolist() == pytest.approx([0.0, 0.5, 1.0, 0.5])
+    assert rl.blackman_window(1).tolist() == [1.0] and rl.kaiser_window(0).shape == (0,)
+    assert rl.kaiser_window(4, requires_grad=True).requires_grad
+    with pytest.raises(RuntimeError, match="non-negative"):
+        rl.hann_window(-1)
+    with pytest.raises(RuntimeError, match="floating point"):
+        rl.hann_window(3, dtype=rl.int64)
+
+
+def test_histogram():
+    x = rl.tensor([1.0, 2.0, 1.0, 4.0])
+    found = rl.histogram(x, bins=4)
+    assert found.hist.tolist() == [2.0, 1.0, 0.0, 1.0]
+    assert found.bin_edges.tolist() == [1.0, 1.75, 2.5, 3.25, 4.0]
+    weighted, _ = rl.histogram(x, 4, range=(0, 3), weight=rl.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert weighted.tolist() == [0.0, 4.0, 2.0, 0.0]
+    density, edges = rl.histogram(x, rl.tensor([0.0, 2.0, 5.0]), density=True)
+    assert density.tolist() == pytest.approx([0.25, 1 / 6]) and edges.tolist() == [0.0, 2.0, 5.0]
+    assert rl.histogram(rl.ones(2), 2).bin_edges.tolist() == [0.5, 1.0, 1.5]
+    assert rl.histogram(rl.ones(0), 2).hist.tolist() == [0.0, 0.0]
+    for bins, options, why in ((0, {}, "bins must be"), (2, {"range": (3, 1)}, "min should not exceed")):
+        with pytest.raises(RuntimeError, match=why):
+            rl.histogram(x, bins, **options)
+    with pytest.raises(RuntimeError, match="not finite"):
+        rl.histogram(rl.tensor([1.0, float("nan")]), 2)
+    with pytest.raises(NotImplementedError, match="int64"):
+        rl.histogram(rl.tensor([1, 2]), 2)
+
+
+def test_ranges_and_scalars():
+    assert rl.range(1, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert rl.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0] and rl.range(4, 1, -1).tolist() == [4.0, 3.0, 2.0, 1.0]
+    assert rl.range(0, 3, dtype=rl.int64).dtype is rl.int64
+    for step, why in ((0, "nonzero"), (-1, "inconsistent")):
+        with pytest.raises(RuntimeError, match=why):
+            rl.range(1, 4, step)
+    assert rl.scalar_tensor(2).dtype is rl.float32 and rl.scalar_tensor(2).shape == ()
+
+
+def test_set_looks_elsewhere():
+    x, y = rl.zeros(2, 3), rl.arange(6.0)
+    assert x.set_(y) is x and x.shape == (6,)
+    y[0] = 9
+    assert x[0] == 9
+    assert x.set_(y, 1, (2,), (3,)).tolist() == [1.0, 4.0]
+    assert x.set_(y.untyped_storage(), 1, (2, 2), (2, 1)).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert x.set_().shape == (0,)
+    assert x.set_(rl.ones(2).untyped_storage(), 0, (5,)).shape == (5,)  # which grows
+    with pytest.raises(RuntimeError, match="Could not set"):
+        x.set_(rl.arange(3))
+    with pytest.raises(RuntimeError, match="requires grad"):
+        rl.ones(2, requires_grad=True).set_(y)
+
+
+def test_numbers_first():
+    x = rl.tensor([1.0, 4.0])
+    assert rl.mul(2, x).tolist() == [2.0, 8.0] and rl.sub(2, x).tolist() == [1.0, -2.0]
+    assert rl.div(2, x).tolist() == [2.0, 0.5] and rl.add(2, 3).item() == 5
+    with pytest.raises(TypeError, match="must be Tensor"):
+        rl.maximum(2, x)
+    with pytest.raises(TypeError):
+        rl.float_power(2, 3)
+
+
+def test_errors_of_truth_values_and_indices():
+    mask = rl.tensor([True, False])
+    for act in (lambda: -mask, lambda: mask - mask, lambda: 1 - mask, lambda: mask - 1.0):
+        with pytest.raises(RuntimeError, match="is not supported"):
+            act()
+    with pytest.raises(IndexError, match=r"broadcast together with shapes \[2\], \[3\]"):
+        rl.ones(3, 4)[rl.tensor([0, 1]), rl.tensor([0, 1, 2])]
+    with pytest.raises(NotImplementedError):
+        rl.arange(3, dtype=rl.bool)
+
+
+def test_next_numbers_of_half_precision():
+    for dtype, step in ((rl.float16, 2**-10), (rl.bfloat16, 2**-7)):
+        x = rl.tensor([1.0, 1.0, -1.0, 0.0, 0.0, 2.0, float("nan")], dtype=dtype)
+        y = rl.tensor([2.0, 1.0, -2.0, 1.0, -1.0, float("inf"), 1.0], dtype=dtype)
+        found = rl.nextafter(x, y).double().tolist()
+        assert found[:3] == [1 + step, 1.0, -1 - step]
+        assert 0 < found[3] < 1e-7 and found[4] == -found[3] and found[5] == 2 + 2 * step
+        assert found[6] != found[6]

@@ -1,0 +1,214 @@
+"""Dual numbers: every row of the op table in forward mode, views and in-place ops, custom Functions, func.jvp."""
+
+import pytest
+import rushlight as rl
+import rushlight.autograd.forward_ad as fwAD
+from rushlight.autograd import gradcheck
+from rushlight.func import hessian, jacfwd, jacrev, jvp, linearize
+from table import cases
+from test_ops_gradients import (
+    DIFFERENTIABLE,
+    complex_works,
+    problem,
+    redefines_gradient,
+    takes_complex,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def check(op, number, dtype):
+    if redefines_gradient(op, number):
+        pytest.skip("an argument of the sample says that the gradient is another one")
+    found = problem(op, number, dtype)
+    if found is None or not found[0](*found[1]):
+        pytest.skip("nothing has a gradient")
+    run, inputs = found
+    assert gradcheck(
+        run, inputs, check_forward_ad=True, check_backward_ad=False, check_undefined_grad=False
+    )
+
+
+@pytest.mark.parametrize(("op", "number"), cases(DIFFERENTIABLE))
+def test_rows(op, number):
+    check(op, number, "float64")
+
+
+@pytest.mark.parametrize(("op", "number"), cases(op for op in DIFFERENTIABLE if takes_complex(op)))
+def test_complex_rows(op, number):
+    if op.row.kind != "elementwise" and not complex_works(op, number):
+        pytest.skip("the kernel takes no complex numbers")
+    check(op, number, "complex128")
+
+
+def tangent_of(t):
+    return fwAD.unpack_dual(t).tangent
+
+
+def dual(values, direction):
+    return fwAD.make_dual(rl.tensor(values), rl.tensor(direction))
+
+
+def test_a_level_ends():
+    x, v = rl.ones(2), rl.tensor([1.0, 2.0])
+    with fwAD.dual_level():
+        y = fwAD.make_dual(x, v)
+        assert tangent_of(y) is v and tangent_of(x) is None
+        z = y * 3
+        assert tangent_of(z).tolist() == [3.0, 6.0]
+    assert tangent_of(y) is None and tangent_of(z) is None
+    assert fwAD.unpack_dual(y).primal.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fwAD.make_dual(x, v)
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fwAD.exit_dual_level()
+    with fwAD.dual_level():
+        assert tangent_of(y * 2) is None
+        with pytest.raises(RuntimeError, match="Nested"):
+            fwAD.enter_dual_level()
+        with pytest.raises(ValueError, match="floating point"):
+            fwAD.make_dual(rl.ones(2, dtype=rl.int64), v)
+        with pytest.raises(RuntimeError, match="shape"):
+            fwAD.make_dual(x, rl.ones(3))
+
+
+def test_views_share_the_tangent():
+    with fwAD.dual_level():
+        x = dual([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
+        row, column = x[0], x.t()[1]
+        assert tangent_of(row).tolist() == [1.0, 0.0] and tangent_of(column).tolist() == [0.0, 1.0]
+        row.mul_(2)
+        assert x.tolist() == [[2.0, 4.0], [3.0, 4.0]]
+        assert tangent_of(x).tolist() == [[2.0, 0.0], [0.0, 1.0]]
+        assert tangent_of(column).tolist() == [0.0, 1.0]
+        assert [tangent_of(part).tolist() for part in x.unbind()] == [[2.0, 0.0], [0.0, 1.0]]
+
+
+def test_writing_a_dual_makes_a_dual():
+    with fwAD.dual_level():
+        x = dual([1.0, 2.0], [1.0, -1.0])
+        held = rl.zeros(2, 2)
+        held[1] = x * x
+        assert tangent_of(held).tolist() == [[0.0, 0.0], [2.0, -4.0]]
+        held.add_(x)
+        assert tangent_of(held).tolist() == [[1.0, -1.0], [3.0, -5.0]]
+        held.zero_()
+        assert tangent_of(held).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+        kept = rl.nn.functional.relu(x * 1, True)
+        assert tangent_of(kept).tolist() == [1.0, -1.0]
+        with pytest.raises(RuntimeError, match="out="):
+            rl.add(x, x, out=rl.empty(2))
+
+
+def test_what_has_no_tangent():
+    with fwAD.dual_level():
+        x = dual([1.0, 2.0], [1.0, -1.0])
+        assert tangent_of(x.detach()) is None and tangent_of(x > 1) is None
+        assert tangent_of(x.argmax()) is None and x.shape == (2,) and float(x[0]) == 1.0
+        values, places = (x * 2).sort(descending=True)
+        assert tangent_of(values).tolist() == [-2.0, 2.0] and tangent_of(places) is None
+        with rl.no_grad():
+            assert tangent_of(x.exp()) is not None
+        assert not (x * 2).requires_grad
+
+
+def test_dropout_drops_the_same_of_the_tangent():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(rl.ones(50), rl.full((50,), 3.0))
+        y = rl.nn.functional.dropout(x, 0.5)
+        assert tangent_of(y).tolist() == (y * 3).tolist()
+        z = rl.nn.functional.dropout(x * 1, 0.5, True, True)
+        assert tangent_of(z).tolist() == (z * 3).tolist()
+
+
+def test_backward_over_forward():
+    x = rl.tensor([1.0, 2.0], requires_grad=True)
+    v = rl.tensor([1.0, 1.0], requires_grad=True)
+    with fwAD.dual_level():
+        y = (fwAD.make_dual(x, v) ** 3).sum()
+        slope = tangent_of(y)
+        by_x, by_v = rl.autograd.grad(slope, (x, v), retain_graph=True)
+        (plain,) = rl.autograd.grad(y, x)
+    assert slope.item() == 15.0
+    assert (
+        by_x.tolist() == [6.0, 12.0]
+        and by_v.tolist() == [3.0, 12.0]
+        and plain.tolist() == [3.0, 12.0]
+    )
+
+
+class Twice(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_forward(x, y)
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+    @staticmethod
+    def jvp(ctx, move_x, move_y):
+        x, y = ctx.saved_tensors
+        moved = x * 0
+        if move_x is not None:
+            moved = moved + 10 * move_x * y
+        if move_y is not None:
+            moved = moved + 10 * move_y * x
+        return moved
+
+
+class Plain(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_custom_functions_have_their_own():
+    with fwAD.dual_level():
+        x = dual([1.0, 2.0], [1.0, -1.0])
+        y = Twice.apply(x, rl.tensor([3.0, 4.0]))
+        assert y.tolist() == [3.0, 8.0] and tangent_of(y).tolist() == [30.0, -40.0]  # as jvp says
+        assert Plain.apply(rl.ones(2)).tolist() == [2.0, 2.0]
+        with pytest.raises(RuntimeError, match="jvp"):
+            Plain.apply(x)
+
+
+def test_modules():
+    rl.manual_seed(0)
+    net = rl.nn.Sequential(
+        rl.nn.Linear(3, 4), rl.nn.Tanh(), rl.nn.LayerNorm(4), rl.nn.Linear(4, 1)
+    ).double()
+    x, v = rl.randn(2, 3, dtype=rl.float64), rl.randn(2, 3, dtype=rl.float64)
+    with fwAD.dual_level():
+        forward = tangent_of(net(fwAD.make_dual(x, v)))
+    step = 1e-6
+    difference = (net(x + step * v) - net(x - step * v)) / (2 * step)
+    assert rl.allclose(forward, difference, atol=1e-7)
+
+
+def function(x, y):
+    return x.sin() * y.sum(), x @ y
+
+
+def test_jvp_and_its_kin():
+    x, y = rl.randn(3, dtype=rl.float64), rl.randn(3, dtype=rl.float64)
+    forward, backward = jacfwd(function, (0, 1))(x, y), jacrev(function, (0, 1))(x, y)
+    for a, b in zip(forward, backward):
+        assert all(rl.allclose(p, q) for p, q in zip(a, b))
+    v = rl.ones_like(x)
+    value, moved = jvp(function, (x, y), (v, y))
+    same, push = linearize(function, x, y)
+    assert all(rl.equal(a, b) for a, b in zip(value, same))
+    assert all(rl.allclose(a, b) for a, b in zip(moved, push(v, y)))
+    assert rl.allclose(moved[1], v @ y + x @ y)
+    assert rl.allclose(hessian(lambda x: (x**3).sum())(x), rl.diag(6 * x))
+    nested = jvp(lambda x: jvp(lambda x: x**3, (x,), (v,))[1], (x,), (v,))[1]
+    assert rl.allclose(nested, 6 * x)
+    assert jacfwd(lambda x: rl.ones(2))(x).tolist() == [[0.0] * 3] * 2
