@@ -131,6 +131,10 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   }
   kernels::StripFunction function = kernels::find_strip(loop, compute);
   if (out.is_meta()) return out;
+  if (given.defined())
+    for (int k = 0; k < count; ++k)
+      check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(), " can't be changed in place by one on device meta, of shape ",
+            inputs[k]->sizes());
 
   if (out.numel() <= serial_limit && one_run(out, inputs, count, compute, kernels::loop_result_dtype(result, compute))) {
     bool clear = true;
