@@ -53,6 +53,7 @@ class Clears:
     __index__ = __int__ = __float__ = __bool__ = __len__ = lambda self: self.act()
 class ClearsSequence(Clears):
     def __getitem__(self, i):
+        if i > 100: raise IndexError("end")  # or Python's own tuple() would read for ever
         self.act(); return 1
 class ClearsNumber(int):
     def __index__(self): return self.target.clear() or 1
@@ -94,10 +95,13 @@ class Liar:
     def __len__(self): return self.length
     def __getitem__(self, i):
         if isinstance(self.item, Exception): raise self.item
+        if i > 1000: raise IndexError("end")
         return self.item
 class Itself:
     def __len__(self): return 1
-    def __getitem__(self, i): return self
+    def __getitem__(self, i):
+        if i > 1000: raise IndexError("end")
+        return self
 class Sub(list):
     def __len__(self): return 10**9
     def __iter__(self): raise RuntimeError("no")
@@ -109,7 +113,7 @@ class Index:
     def __index__(self):
         if isinstance(self.value, Exception): raise self.value
         return self.value
-objects = [Liar(3), Liar(-1), Liar("a"), Liar(2**70), Liar(10**6, IndexError()), Liar(3, KeyError("a")), Liar(3, "a"), Itself(), [Itself()],
+objects = [Liar(3), Liar(-1), Liar("a"), Liar(2**70), Liar(10**6, IndexError("end")), Liar(3, KeyError("a")), Liar(3, "a"), Itself(), [Itself()],
            Sub([1, 2]), SubTuple([1]), [Sub([1])], [SubTuple([1, 2])], Index(1), Index(-1), Index("a"), Index(None), Index(2**70), Index(ValueError("x")),
            [Index(1)], [Index("a")], [Index(2**70)], [Index(ValueError("x"))], slice(Index(1), Index(2)), slice(Index("a"), 1), slice("a"),
            slice(None, None, Index(0)), slice(2**70, -2**70), slice(None, None, 2**70), slice(None, None, -1), slice(0, 10, 2**63 - 1)]
@@ -162,14 +166,14 @@ BUFFER = ctypes.addressof(memory)
 for key, values in {
     "shape": [None, 3, (), (-1,), (2**62, 4), (2**63 - 1,) * 2, ("a",), (1.5,), [2], (1,) * 65, (1,) * 1000, (0,), (0, -1), (2**70,), (0, 2**62, 2**62)],
     "typestr": [None, "", "<", "f4", ">f4", "<f16", "<U4", "|O", "<V8", 5, b"<f4", "<f4" * 1000, "\\ud800", "<M8[s]", "|b1", "<c8"],
-    "data": [None, (), (None, False), (BUFFER,), (BUFFER, False, 1), ("a", False), (-1, False), (2**70, False), (0, False), [BUFFER, False], (BUFFER, object()), (BUFFER + 1, False)],
+    "data": [None, (), (None, False), (BUFFER,), (BUFFER, False, 1), ("a", False), (2**70, False), (0, False), [BUFFER, False], (BUFFER, object()), (BUFFER + 1, False)],
     "strides": [(), (4, 4), (1,), (-4,), (0,), (2**63 - 1,), (2**62,), ("a",), 5, (4,) * 70, (2**70,)],
     "mask": [1], "descr": [1], "offset": [5], "version": [None]}.items():
     for value in values:
         o = Array(**{key: value})
         for make in (rl.tensor, rl.as_tensor, rl.asarray, rl.from_numpy, rl.Tensor, rl.ones(2).__getitem__, rl.ones(2).new_tensor):
             made = attempt(make, o)
-            if isinstance(made, rl.Tensor) and made.numel() < 100 and value not in [(-1, False), (0, False)]:
+            if isinstance(made, rl.Tensor) and made.numel() < 100:
                 attempt(made.sum)
 for strides in [(4, 4), (), (2**61,)]:
     for shape in [(2, 2), (2,), (3, 2**40)]:
