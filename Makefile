@@ -28,7 +28,7 @@ help:
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
-	@echo 'make fuzz         bad input for every op: long, and not complete yet'
+	@echo 'make fuzz         the long sweeps of bad input: every op, damaged checkpoint files'
 	@echo 'make bench        time and memory beside torch and NumPy; bench-full takes longer'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
@@ -65,7 +65,7 @@ test: build
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
 
 fuzz: build
-	$(IN_PLACE) $(PY) -m pytest --fuzz tests/test_ops_bad_input.py $(ARGS)
+	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz $(ARGS)
 
 test-torch: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
@@ -90,7 +90,7 @@ sanitize: $(VENV)/ready
 	cmake --install build/sanitize --prefix build/sanitize/python
 	cmake --install build/sanitize --prefix build/sanitize/python --component python
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
+	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=4096 \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
 	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/sanitize/python $(PY) -m pytest $(ARGS)

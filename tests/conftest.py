@@ -29,7 +29,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "kernels: repeated on each instruction set of the CPU")
-    config.addinivalue_line("markers", "fuzz: bad input for every row; takes long, see make fuzz")
+    config.addinivalue_line("markers", "fuzz: long sweeps of bad input, see make fuzz")
     config.addinivalue_line("markers", "torch: compares with torch; left out where there is none")
     config.addinivalue_line("markers", "keeps_tensors(why): leaves tensors alive, on purpose")
     isa = config.getoption("--isa")

@@ -5,9 +5,11 @@ import io
 import os
 import pickle
 import random
+import resource
 import signal
 import subprocess
 import sys
+import time
 import warnings
 import zipfile
 
@@ -15,6 +17,8 @@ import pytest
 
 import rushlight
 from rushlight import serialization
+from rushlight._checkpoint_reader import CheckpointReader
+from rushlight._checkpoint_types import StoredData, storage_of
 from rushlight.serialization import load, save
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64"]
@@ -342,30 +346,90 @@ def mutated(data, rng):
     return bytes(data)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_mutated_files_are_errors_or_load(seed):
-    rng = random.Random(seed)
-    stream = io.BytesIO()
+def checkpoint():
+    """One of many kinds of values: the bytes of the file, and its parts by name."""
     values = plain_values()
     del values["others"]
+    stream = io.BytesIO()
     save([values, tensor_values()], stream)
-    whole = stream.getvalue()
     with zipfile.ZipFile(stream) as archive:
-        contents = {info.filename: archive.read(info) for info in archive.infolist()}
-    for _ in range(300):
-        if rng.random() < 0.3:
+        return stream.getvalue(), {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def in_old_format(parts):
+    """The same values in the format before zip: pickles in a row, then the storages."""
+    (description,) = [content for name, content in parts.items() if name.endswith("data.pkl")]
+    storages = {name.rpartition("/")[2]: content for name, content in parts.items() if "/data/" in name}
+    counts = {}
+
+    def note_count(dtype, key, location, count):
+        counts[key] = count
+        return StoredData(storage_of(bytearray(storages[key]), dtype), dtype)
+
+    CheckpointReader(io.BytesIO(description), note_count).read()
+    head = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]
+    pickles = [pickle.dumps(value, 2) for value in head] + [description, pickle.dumps(list(storages), 2)]
+    return b"".join(pickles) + b"".join(
+        counts[key].to_bytes(8, "little") + content for key, content in storages.items()
+    )
+
+
+def mutated_checkpoints(seed, count, path):
+    """Damaged files; every tenth is on disk and to be mapped."""
+    rng = random.Random(seed)
+    whole, parts = checkpoint()
+    old = in_old_format(parts)
+    for number in range(count):
+        kind = rng.random()
+        if kind < 0.2:
             data = mutated(whole, rng)
+        elif kind < 0.3:
+            data = whole[: rng.randrange(len(whole))]
+        elif kind < 0.5:
+            data = mutated(old, rng)
         else:
             stream = io.BytesIO()
             with zipfile.ZipFile(stream, "w") as archive:
-                for name, content in contents.items():
+                for name, content in parts.items():
                     described = name.endswith("data.pkl")
                     archive.writestr(name, mutated(content, rng) if described else content)
             data = stream.getvalue()
+        if number % 10:
+            yield {"f": io.BytesIO(data)}
+        else:
+            path.write_bytes(data)
+            yield {"f": path, "mmap": True}
+
+
+def check_mutated_checkpoints(seed, count, path):
+    loaded = 0
+    for options in mutated_checkpoints(seed, count, path):
+        started = time.process_time()
         try:
-            load(io.BytesIO(data))
+            load(**options)
+            loaded += 1
         except (RuntimeError, pickle.UnpicklingError, OSError):
             pass
+        assert time.process_time() - started < 5
+    assert 0 < loaded < count  # some changes are harmless, some are not
+
+
+def test_the_old_format_that_is_mutated_can_be_read():
+    whole, parts = checkpoint()
+    check_same(load(io.BytesIO(in_old_format(parts))), load(io.BytesIO(whole)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_files_are_errors_or_load(seed, tmp_path):
+    check_mutated_checkpoints(seed, 300, tmp_path / "x.pt")
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_many_mutated_files_are_errors_or_load(seed, tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    check_mutated_checkpoints(seed, 5000, tmp_path / "x.pt")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
 
 
 # --- torch's files

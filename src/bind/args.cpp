@@ -152,11 +152,25 @@ bool Arguments::fit(const Call& call, std::string* why) {
       explain(why, " missing 1 required positional arguments: \"", p.name, "\"");
       return false;
     }
+    if (PyList_Check(slots_[i]) && is_list_kind(p.kind) && i != spread_) slots_[i] = unchanging(slots_[i]);
     if (i == spread_ ? accept_spread() : accept(p, slots_[i])) continue;
     if (why) *why = explain_type(i, call.self != nullptr);
     return false;
   }
   return true;
+}
+
+// Reading an item may run its owner's code (__index__, __torch_function__), which may change the
+// list: lists of more than plain numbers and tensors are read as a tuple.
+PyObject* Arguments::unchanging(PyObject* list) {
+  auto plain = [](PyObject* o) {
+    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || is_exact_tensor(o) || o == Py_None || PyBool_Check(o);
+  };
+  if (all_of(list, plain)) return list;
+  if (!snapshots_) snapshots_ = checked(PyList_New(0)).release();
+  Object copy = checked(PyList_AsTuple(list));
+  checked(PyList_Append(snapshots_, copy.get()));
+  return copy.get();
 }
 
 // ": argument 'size' (position 1) must be tuple of ints, but element 1 is str"

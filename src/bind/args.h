@@ -77,6 +77,7 @@ class Arguments {
   Arguments() = default;
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
+  ~Arguments() { Py_XDECREF(snapshots_); }
   // Fits the call to the first overload that accepts it; `self` (or nullptr) is its first argument.
   // Python's rules, and torch's: a list argument that comes first may be given as varargs; `axis`
   // stands for `dim`, `keepdims` for `keepdim`, `x`/`self` for `input`, `x2` for `other`.
@@ -122,6 +123,7 @@ class Arguments {
   bool accept_list(const Parameter& p, PyObject* o);
   bool accept_spread() const;
   bool accept_other_tensor(PyObject* o);
+  PyObject* unchanging(PyObject* list);
   std::string explain_type(int i, bool is_method) const;
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
@@ -135,6 +137,7 @@ class Arguments {
   const Spec* spec_ = nullptr;
   const Overload* overload_ = nullptr;
   PyObject* result_ = nullptr;
+  PyObject* snapshots_ = nullptr;  // a list that keeps tuples alive
   bool overridden_ = false;  // some argument is more than a plain tensor
 };
 

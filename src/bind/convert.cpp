@@ -88,11 +88,24 @@ Scalar to_scalar(PyObject* o) {
 }
 
 Dims to_dims(PyObject* sequence) {
-  Object fast = checked(PySequence_Fast(sequence, "a tuple or list of integers was expected"));
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+  Object items = items_of(sequence);
+  Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   Dims dims(n);
-  for (Py_ssize_t i = 0; i < n; ++i) dims[i] = to_int64(PySequence_Fast_GET_ITEM(fast.get(), i));
+  for (Py_ssize_t i = 0; i < n; ++i) dims[i] = to_int64(PyTuple_GET_ITEM(items.get(), i));
   return dims;
+}
+
+Object items_of(PyObject* sequence) {
+  if (PyTuple_Check(sequence)) return Object::share(sequence);
+  if (PyList_Check(sequence)) return checked(PyList_AsTuple(sequence));
+  if (!PySequence_Check(sequence) || !PyObject_HasAttrString(sequence, "__len__"))
+    return checked(PySequence_Tuple(sequence));
+  Py_ssize_t n = PySequence_Size(sequence);
+  if (n < 0) throw PythonError{};
+  Object items = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(items.get(), i, checked(PySequence_GetItem(sequence, i)).release());
+  return items;
 }
 
 std::string to_string(PyObject* o) {

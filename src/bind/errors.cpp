@@ -1,6 +1,7 @@
 #include "bind/errors.h"
 
 #include <new>
+#include <stdexcept>
 
 #include "bind/convert.h"
 
@@ -57,7 +58,9 @@ void set_error_from_current_exception() {
   } catch (const Error& e) {
     PyErr_SetString(python_class(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(out_of_memory, "not enough memory");
+    PyErr_SetString(out_of_memory, "out of memory: an intermediate result does not fit");
+  } catch (const std::length_error&) {  // a list of more than all memory
+    PyErr_SetString(out_of_memory, "out of memory: an intermediate result does not fit");
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }

@@ -1,5 +1,6 @@
 // Memory shared with other libraries without copies: NumPy, the buffer protocol, DLPack.
 #include <cstring>
+#include <string>
 
 #include "autograd/node.h"
 #include "bind/args.h"
@@ -23,16 +24,26 @@ void release_python_owner(void* owner) {
   Py_DECREF(static_cast<PyObject*>(owner));
 }
 
+// From the first to the last element of foreign memory; ValueError for what no array can have.
+int64_t borrowed_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
+  check_value(sizes.size() <= max_dims, "foreign memory of ", sizes.size(), " dims: a tensor has at most ", max_dims);
+  check_value(strides.size() == sizes.size(), "foreign memory of shape ", sizes, " has ", strides.size(), " strides");
+  int64_t last = 0;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    int64_t reach = 0;
+    check_value(sizes[i] >= 0, "foreign memory of negative size: ", sizes);
+    check_value(strides[i] >= 0 || sizes[i] <= 1, "foreign memory of negative strides: ", strides);
+    bool overflow = sizes[i] && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last));
+    check_value(!overflow && last < max_numel, "foreign memory is too large: shape ", sizes, ", strides ", strides);
+  }
+  return product(sizes) ? (last + 1) * itemsize(dtype) : 0;
+}
+
 // A tensor on memory that `owner` keeps alive; strides in elements.
 Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject* owner,
               bool read_only) {
-  int64_t last = 0;
-  bool empty_array = false;
-  for (int64_t i = 0; i < sizes.size(); ++i) {
-    empty_array = empty_array || sizes[i] == 0;
-    last += (sizes[i] - 1) * strides[i];
-  }
-  int64_t bytes = empty_array ? 0 : (last + 1) * itemsize(dtype);
+  int64_t bytes = borrowed_bytes(sizes, strides, dtype);
+  check_value(data || bytes == 0, "foreign memory of shape ", sizes, " has no address");
   Py_INCREF(owner);
   Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(data, bytes, release_python_owner, owner);
@@ -40,7 +51,9 @@ Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject*
   return alias(root, sizes, strides, 0);
 }
 
-DType parse_typestr(PyObject* array, const char* text) {
+DType parse_typestr(PyObject* array, PyObject* typestr) {
+  check_type(PyUnicode_Check(typestr), "__array_interface__ of ", type_name(array), ": typestr must be str, not ", type_name(typestr));
+  const std::string text = to_string(typestr);
   static constexpr struct {
     const char* code;
     DType dtype;
@@ -48,14 +61,14 @@ DType parse_typestr(PyObject* array, const char* text) {
                {"i2", DType::Int16},     {"i4", DType::Int32},      {"i8", DType::Int64},
                {"f2", DType::Float16},   {"f4", DType::Float32},    {"f8", DType::Float64},
                {"c8", DType::Complex64}, {"c16", DType::Complex128}};
-  check_value(text[0] != '>',
+  check_value(text.empty() || text[0] != '>',
               "given numpy array has byte order different from the native byte order. Conversion "
               "between byte orders is currently not supported.");
   for (const auto& k : known)
-    if (std::strcmp(text + 1, k.code) == 0) return k.dtype;
+    if (text.size() > 1 && text.compare(1, std::string::npos, k.code) == 0) return k.dtype;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
   PyErr_Clear();
-  Object shown(dtype ? PyObject_Str(dtype.get()) : PyUnicode_FromString(text));
+  Object shown(dtype ? PyObject_Str(dtype.get()) : PyUnicode_FromString(text.c_str()));
   fail(ErrorKind::Type, "can't convert np.ndarray of type numpy.", to_string(shown.get()),
        ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
        "int32, int16, int8, "
@@ -91,11 +104,13 @@ Tensor share_array(PyObject* o, bool warn) {
   PyObject* byte_strides = PyDict_GetItemString(interface.get(), "strides");
   check_type(shape && typestr && data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2,
              "__array_interface__ of ", type_name(o), " lacks shape, typestr or data");
-  DType dtype = parse_typestr(o, PyUnicode_AsUTF8(typestr));
+  DType dtype = parse_typestr(o, typestr);
   Dims sizes = to_dims(shape);
   Dims strides = contiguous_strides(sizes);
   if (byte_strides && byte_strides != Py_None) {
     strides = to_dims(byte_strides);
+    check_value(strides.size() == sizes.size(), "__array_interface__ of ", type_name(o), ": shape ", sizes, " and strides ", strides,
+                " differ in length");
     for (int64_t i = 0; i < strides.size(); ++i) {
       check_value(strides[i] >= 0 || sizes[i] <= 1,
                   "At least one stride in the given numpy array is negative, and tensors with "
@@ -124,6 +139,7 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
       checked(PyMemoryView_FromObject(o));  // keeps the buffer exported as long as it lives
   Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
   check_value(PyBuffer_IsContiguous(buffer, 'C'), "frombuffer: the buffer must be contiguous");
+  check_value(!buffer->format || !std::strchr(buffer->format, 'O'), "frombuffer: the buffer holds Python objects");
   int64_t length = buffer->len, size = itemsize(dtype);
   check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
               ") must not be 0");
@@ -351,7 +367,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     bool copy = a.given(4) && a.boolean(4);
     if (copy) t = ops::clone(t);
     else pin(t);
-    bool versioned = a.given(2) && to_dims(a.object(2))[0] >= 1;
+    Dims version = a.given(2) ? to_dims(a.object(2)) : Dims{0, 0};
+    check_value(version.size() == 2, "__dlpack__: max_version must be a pair of ints, got ", version);
+    bool versioned = version[0] >= 1;
     if (!versioned) {
       check(!t.storage()->read_only,
             "__dlpack__: read-only memory needs a consumer that passes max_version=(1, 0)");
@@ -382,19 +400,17 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   check(array.device.type == dlpack::cpu,
         "from_dlpack: only memory of the CPU is supported (device type ", array.device.type, ")");
   DType dtype = from_dlpack_type(array.dtype);
+  check_value(array.ndim >= 0 && array.ndim <= max_dims && (array.shape || !array.ndim), "from_dlpack: an array of ", array.ndim,
+              " dims is not supported");
   Dims sizes(IntSpan(array.shape, array.ndim));
   Dims strides =
       array.strides ? Dims(IntSpan(array.strides, array.ndim)) : contiguous_strides(sizes);
-  int64_t last = 0;
-  for (int64_t i = 0; i < sizes.size(); ++i) {
-    check_value(strides[i] >= 0 || sizes[i] <= 1,
-                "from_dlpack: negative strides are not supported");
-    last += sizes[i] ? (sizes[i] - 1) * strides[i] : 0;
-  }
+  int64_t bytes = borrowed_bytes(sizes, strides, dtype);
+  check_value(array.data || bytes == 0, "from_dlpack: an array of shape ", sizes, " has no address");
   checked(PyCapsule_SetName(capsule, used_name));
   Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(
-      static_cast<char*>(array.data) + array.byte_offset, (last + 1) * itemsize(dtype),
+      static_cast<char*>(array.data) + array.byte_offset, bytes,
       [](void* p) {
         auto* managed = static_cast<M*>(p);
         WithGil gil;  // the producer may be a Python object

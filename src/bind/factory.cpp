@@ -21,6 +21,15 @@ bool is_sequence(PyObject* o) {
           !PyByteArray_Check(o) && !PyDict_Check(o));
 }
 
+// A list or tuple of the items. A list is not copied, as that costs as much as reading it; what the
+// items' own code does to it meanwhile is seen by check_unchanged.
+Object readable(PyObject* sequence) {
+  return PyList_Check(sequence) ? Object::share(sequence) : items_of(sequence);
+}
+void check_unchanged(bool unchanged) {
+  check(unchanged, "tensor(): a list became shorter while it was read");
+}
+
 // The dtype of a NumPy scalar: np.float64(1) is float64, though also a Python float.
 bool numpy_scalar_dtype(PyObject* o, DType& dtype) {
   const char* type = Py_TYPE(o)->tp_name;
@@ -76,9 +85,12 @@ class Inference {
   void visit(PyObject* o, int depth = 0) {
     if (!is_sequence(o)) return add(element_dtype(o));
     check_value(depth < max_dims, "too many dimensions: nested more than ", max_dims, " deep");
-    Object items = checked(PySequence_Fast(o, "not a sequence"));
+    Object items = readable(o);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-    for (Py_ssize_t i = 0; i < n; ++i) visit(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      check_unchanged(i < PySequence_Fast_GET_SIZE(items.get()));
+      visit(Object::share(PySequence_Fast_GET_ITEM(items.get(), i)).get(), depth + 1);
+    }
   }
   DType result() const { return found_ ? dtype_ : default_dtype(); }
 
@@ -109,16 +121,17 @@ void store(char* at, DType dtype, PyObject* o) {
   store_scalar(at, dtype, value);
 }
 
-void store_row(char* at, DType dtype, PyObject** items, Py_ssize_t n) {
+void store_row(char* at, DType dtype, PyObject* items, Py_ssize_t n) {
   int64_t step = itemsize(dtype);
   for (Py_ssize_t i = 0; i < n; ++i, at += step) {
-    PyObject* o = items[i];
+    check_unchanged(i < PySequence_Fast_GET_SIZE(items));
+    PyObject* o = PySequence_Fast_GET_ITEM(items, i);
     if (dtype == DType::Float32 && PyFloat_CheckExact(o)) {
       *reinterpret_cast<float*>(at) = static_cast<float>(PyFloat_AS_DOUBLE(o));
     } else if (dtype == DType::Int64 && PyLong_CheckExact(o)) {
       *reinterpret_cast<int64_t*>(at) = to_int64(o);
     } else {
-      store(at, dtype, o);
+      store(at, dtype, Object::share(o).get());
     }
   }
 }
@@ -126,14 +139,16 @@ void store_row(char* at, DType dtype, PyObject** items, Py_ssize_t n) {
 void store_nested(const Tensor& t, int64_t dim, char* at, PyObject* data) {
   if (dim == t.dim()) return store(at, t.dtype(), data);
   check_type(is_sequence(data), "not a sequence");
-  Object items = checked(PySequence_Fast(data, "not a sequence"));
+  Object items = readable(data);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   check_value(n == t.sizes()[dim], "expected sequence of length ", t.sizes()[dim], " at dim ", dim,
               " (got ", n, ")");
-  if (dim + 1 == t.dim()) return store_row(at, t.dtype(), PySequence_Fast_ITEMS(items.get()), n);
-  for (Py_ssize_t i = 0; i < n; ++i)
+  if (dim + 1 == t.dim()) return store_row(at, t.dtype(), items.get(), n);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    check_unchanged(i < PySequence_Fast_GET_SIZE(items.get()));
     store_nested(t, dim + 1, at + i * t.strides()[dim] * itemsize(t.dtype()),
-                 PySequence_Fast_GET_ITEM(items.get(), i));
+                 Object::share(PySequence_Fast_GET_ITEM(items.get(), i)).get());
+  }
 }
 
 Tensor to_device_of(Tensor t, Device device) {

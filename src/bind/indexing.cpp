@@ -216,7 +216,8 @@ Index read_index(const Tensor& self, PyObject* index) {
     return IndexReader(self, PySequence_Fast_ITEMS(index), PyTuple_GET_SIZE(index)).read();
   if (is_tuple_in_disguise(index)) {
     warn_disguised();
-    return IndexReader(self, PySequence_Fast_ITEMS(index), PyList_GET_SIZE(index)).read();
+    Object items = items_of(index);
+    return IndexReader(self, PySequence_Fast_ITEMS(items.get()), PyTuple_GET_SIZE(items.get())).read();
   }
   check_index(
       self.dim() > 0 || !is_int_like(index),

@@ -67,7 +67,8 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 Py_ssize_t length(PyObject* self) { return storage_of(self)->nbytes; }
 
 int64_t checked_index(PyObject* self, PyObject* index) {
-  int64_t n = storage_of(self)->nbytes, i = to_int64(index);
+  int64_t i = to_int64(index);  // may run Python code, which may resize the storage
+  int64_t n = storage_of(self)->nbytes;
   check_index(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
   check_implemented(!storage_of(self)->device.is_meta(),
                     "a storage of the meta device has no bytes");
@@ -75,7 +76,10 @@ int64_t checked_index(PyObject* self, PyObject* index) {
 }
 
 PyObject* get_item(PyObject* self, PyObject* index) {
-  return guarded([&] { return wrap(int64_t(bytes_of(self)[checked_index(self, index)])); });
+  return guarded([&] {
+    int64_t at = checked_index(self, index);
+    return wrap(int64_t(bytes_of(self)[at]));
+  });
 }
 
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
@@ -84,7 +88,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     check(!storage_of(self)->read_only, "UntypedStorage: the memory is read-only");
     int64_t byte = to_int64(value);
     check_value(byte >= 0 && byte < 256, "UntypedStorage: a byte must be in [0, 255], got ", byte);
-    bytes_of(self)[checked_index(self, index)] = static_cast<unsigned char>(byte);
+    int64_t at = checked_index(self, index);
+    bytes_of(self)[at] = static_cast<unsigned char>(byte);
     count_up(storage_of(self)->version, 1u);
     Py_RETURN_NONE;
   }));

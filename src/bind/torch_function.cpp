@@ -98,11 +98,10 @@ bool has_torch_function(PyObject* o) {
 
 void collect_overriding(PyObject* o, Overriding& found) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* member = PySequence_Fast_GET_ITEM(o, i);
-      if (!PyList_CheckExact(member) && !PyTuple_CheckExact(member))
-        collect_overriding(member, found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {  // a metaclass may change the list
+      Object member = Object::share(PySequence_Fast_GET_ITEM(o, i));
+      if (!PyList_CheckExact(member.get()) && !PyTuple_CheckExact(member.get()))
+        collect_overriding(member.get(), found);
     }
     return;
   }
@@ -195,9 +194,9 @@ PyObject* has_override(PyObject*, PyObject* relevant) {
   return guarded([&]() -> PyObject* {
     if (function_mode_active()) Py_RETURN_TRUE;
     if (!subclasses_enabled()) Py_RETURN_FALSE;
-    Object items = checked(PySequence_Fast(relevant, "a sequence of arguments was expected"));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      if (has_torch_function(PySequence_Fast_GET_ITEM(items.get(), i))) Py_RETURN_TRUE;
+    Object items = items_of(relevant);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (has_torch_function(PyTuple_GET_ITEM(items.get(), i))) Py_RETURN_TRUE;
     Py_RETURN_FALSE;
   });
 }

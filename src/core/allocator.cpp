@@ -15,6 +15,7 @@ namespace {
 
 // Rounds up to one of 8 sizes per power of two: at most 12.5 % of a block is unused.
 size_t class_size(size_t bytes) {
+  if (!pooled) return bytes;
   int top = 63 - __builtin_clzll(bytes);
   size_t step = size_t(1) << (top - 3);
   return (bytes + step - 1) & ~(step - 1);
@@ -41,7 +42,7 @@ class BlockCache {
     stats_.cached += static_cast<int64_t>(size);
     order_.push_back({p, size});
     free_[size].push_back(std::prev(order_.end()));
-    trim(high_water_ + high_water_ / 10 + (int64_t(64) << 20) - stats_.allocated);
+    trim(pooled ? high_water_ + high_water_ / 10 + (int64_t(64) << 20) - stats_.allocated : 0);
   }
 
   void flush() {

@@ -26,7 +26,7 @@ inline constexpr size_t small_limit = 64 * small_class_count;
 inline void* allocate(size_t bytes) {
   if (bytes <= small_limit) {
     size_t index = bytes ? (bytes - 1) >> 6 : 0;
-    return pool_allocate(thread_state().small[index], (index + 1) << 6);
+    return pool_allocate(thread_state().small[index], pooled ? (index + 1) << 6 : bytes);
   }
   return allocate_large(bytes);
 }

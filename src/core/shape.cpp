@@ -2,12 +2,14 @@
 
 namespace rl {
 
+void fail_product(IntSpan dims) { fail(ErrorKind::Runtime, "a shape of more than 2**58 elements: ", dims); }
+
 Dims contiguous_strides(IntSpan sizes) {
   Dims strides(sizes.size());
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= sizes[i] > 1 ? sizes[i] : 1;
+    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step);  // may wrap beside a size of 0
   }
   return strides;
 }
@@ -21,7 +23,7 @@ bool is_contiguous(IntSpan sizes, IntSpan strides) {
         if (sizes[j] == 0) return true;
       return false;
     }
-    step *= sizes[i];
+    __builtin_mul_overflow(step, sizes[i], &step);
   }
   return true;
 }

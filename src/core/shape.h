@@ -37,6 +37,7 @@ struct IntSpan {
 class Dims {
  public:
   static constexpr int inline_capacity = 6;
+  static constexpr int64_t max_length = int64_t(1) << 29;
   Dims() = default;
   explicit Dims(int64_t size, int64_t fill = 0) { resize(size, fill); }
   Dims(std::initializer_list<int64_t> v) { assign(v.begin(), static_cast<int64_t>(v.size())); }
@@ -113,6 +114,7 @@ class Dims {
  private:
   void reserve(int64_t n) {
     if (n <= inline_capacity || n <= capacity_) return;
+    check(n <= max_length, "a list of ", n, " numbers is too long");
     int64_t bigger = n < 16 ? 16 : 2 * n;
     int64_t* fresh = new int64_t[static_cast<size_t>(bigger)];
     if (size_) std::memcpy(fresh, data(), 8 * static_cast<size_t>(size_));
@@ -146,9 +148,18 @@ inline std::ostream& operator<<(std::ostream& out, IntSpan dims) {
 }
 inline std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << IntSpan(dims); }
 
+inline constexpr int64_t max_numel = int64_t(1) << 58;  // so that counts of bytes fit into 64 bits too
+
+// RuntimeError where there would be more elements than that.
+[[noreturn]] void fail_product(IntSpan dims);
 inline int64_t product(IntSpan dims) {
   int64_t n = 1;
-  for (int64_t d : dims) n *= d;
+  bool overflow = false;
+  for (int64_t d : dims) {
+    if (d == 0) return 0;
+    overflow |= __builtin_mul_overflow(n, d, &n);
+  }
+  if (__builtin_expect(overflow || n > max_numel, 0)) fail_product(dims);
   return n;
 }
 Dims contiguous_strides(IntSpan sizes);

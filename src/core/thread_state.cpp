@@ -76,13 +76,13 @@ int64_t count_alive(Counted kind) {
 
 void* pool_allocate_slow(size_t bytes) {
   void* p = nullptr;
-  if (posix_memalign(&p, 64, (bytes + 63) & ~size_t(63)) != 0) throw std::bad_alloc();
+  if (posix_memalign(&p, 64, pooled ? (bytes + 63) & ~size_t(63) : bytes) != 0) throw std::bad_alloc();
   return p;
 }
 
 void pool_free_slow(FreeList& list, void* p) {
   std::free(p);  // full: return half, so that a burst elsewhere does not keep its memory here
-  for (int i = 0; i < 128; ++i) {
+  for (int i = 0; i < 128 && list.head; ++i) {
     void* next = *static_cast<void**>(list.head);
     std::free(list.head);
     list.head = next;

@@ -1,4 +1,5 @@
 // Differences, integrals, statistics and products of vectors.
+#include <algorithm>
 #include <cmath>
 
 #include "dispatch/generated.h"
@@ -182,7 +183,7 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     left.push_back(1);
     right.push_back(1);
     right.push_back(b);
-    sizes.push_back(a * b);
+    sizes.push_back(product(Dims{a, b}));
   }
   return reshape(reshape(input, left) * reshape(other, right), sizes);
 }
@@ -192,64 +193,82 @@ Tensor vander(const Tensor& x, std::optional<int64_t> count, bool increasing) {
   int64_t n = count.value_or(x.numel());
   check(n >= 0, "vander: N must be non-negative.");
   Tensor base = is_integral_or_bool(x.dtype()) ? to(x, DType::Int64) : x;
-  TensorList columns;
-  Tensor power = ones_like(base);
-  for (int64_t i = 0; i < n; ++i) {
-    columns.push_back(power);
-    power = power * base;
-  }
-  if (columns.empty()) return zeros(Dims{x.numel(), 0}, base.dtype(), {}, x.device());
-  Tensor result = stack(columns, 1);
+  if (n == 0) return zeros(Dims{x.numel(), 0}, base.dtype(), {}, x.device());
+  Tensor column = unsqueeze(base, 1);
+  Tensor result = cumprod(cat({ones_like(column), expand(column, Dims{x.numel(), n - 1})}, 1), 1);
   return increasing ? result : flip(result, Dims{1});
 }
+
+namespace {
+// n over r, or so many that no memory holds them.
+int64_t choices(int64_t n, int64_t r) {
+  double estimate = 1;
+  __int128 count = 1;
+  for (int64_t i = 1; i <= std::min(r, n - r); ++i) {
+    estimate = estimate * static_cast<double>(n - i + 1) / static_cast<double>(i);
+    if (estimate > static_cast<double>(max_numel)) return max_numel;
+    count = count * (n - i + 1) / i;
+  }
+  return static_cast<int64_t>(count);
+}
+}  // namespace
 
 Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
   check(input.dim() == 1, "combinations: Expect a 1D vector, but got shape ", input.sizes());
   check(r >= 0, "combinations: Expect a non-negative number, but got ", r);
   int64_t n = input.numel();
   if (r == 0) return empty(Dims{0}, input.dtype(), {}, input.device());
-  Dims chosen(r);  // rising places, the next choice in lexicographic order each time
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < r; ++i) chosen[i] = with_replacement ? 0 : i;
-  bool more = n > 0 && (with_replacement || r <= n);
-  while (more) {
-    places.insert(places.end(), chosen.begin(), chosen.end());
-    int64_t i = r - 1;
-    while (i >= 0 && chosen[i] == (with_replacement ? n - 1 : n - r + i)) --i;
-    more = i >= 0;
-    if (!more) break;
-    ++chosen[i];
-    for (int64_t k = i + 1; k < r; ++k) chosen[k] = with_replacement ? chosen[i] : chosen[k - 1] + 1;
+  if (n == 0 || (!with_replacement && r > n)) return empty(Dims{0, r}, input.dtype(), {}, input.device());
+  Tensor index = rl::empty(Dims{choices(with_replacement ? n + r - 1 : n, r), r}, {DType::Int64, input.device()});
+  if (!index.is_meta()) {  // each row follows the one above in lexicographic order
+    int64_t* row = index.data<int64_t>();
+    for (int64_t i = 0; i < r; ++i) row[i] = with_replacement ? 0 : i;
+    for (int64_t left = index.sizes()[0] - 1; left > 0; --left) {
+      const int64_t* above = row;
+      row = std::copy(above, above + r, row + r) - r;
+      int64_t i = r - 1;
+      while (row[i] == (with_replacement ? n - 1 : n - r + i)) --i;
+      ++row[i];
+      for (int64_t k = i + 1; k < r; ++k) row[k] = with_replacement ? row[i] : row[k - 1] + 1;
+    }
   }
-  Tensor index = rl::empty(Dims{static_cast<int64_t>(places.size())}, {DType::Int64, input.device()});
-  if (!index.is_meta()) std::copy(places.begin(), places.end(), index.data<int64_t>());
-  return reshape(index_select(input, 0, index), Dims{index.numel() / r, r});
+  return reshape(index_select(input, 0, reshape(index, Dims{-1})), index.sizes());
 }
 
 namespace {
-// Places (row, col) for which keep(col - row) holds, row by row.
-template <class Keep>
-Tensor triangle_places(const char* op, int64_t rows, int64_t columns, std::optional<DType> dtype, std::optional<Device> device, Keep&& keep) {
+// How many places (row, col) have col - row <= offset; `first` is the first row with such a place.
+int64_t count_lower(int64_t rows, int64_t columns, int64_t offset, int64_t& first) {
+  first = std::clamp<int64_t>(-offset, 0, rows);
+  int64_t full = std::clamp(columns - offset - 1, first, rows);  // from here on, all of a row
+  return (full - first) * (first + full + 2 * offset + 1) / 2 + (rows - full) * columns;
+}
+
+// Places (row, col) of the lower triangle, where col - row <= offset, or of the upper one, where it is more; row by row.
+Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t offset, bool lower, std::optional<DType> dtype,
+                       std::optional<Device> device) {
   check(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
-  std::vector<int64_t> at[2];
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      if (keep(j - i)) {
-        at[0].push_back(i);
-        at[1].push_back(j);
-      }
-  int64_t count = static_cast<int64_t>(at[0].size());
+  int64_t all = product(Dims{rows, columns}), count = 0, row = 0;  // product: an error beyond max_numel
+  offset = std::clamp(offset, -rows, columns);
+  if (all > 0) count = count_lower(rows, columns, offset, row);
+  if (!lower) count = all - count, row = 0;
   Tensor out = rl::empty(Dims{2, count}, {DType::Int64, Device{}});
-  for (int row = 0; row < 2; ++row) std::copy(at[row].begin(), at[row].end(), out.data<int64_t>() + row * count);
+  int64_t *row_at = out.data<int64_t>(), *column_at = row_at + count, *end = column_at;
+  for (; row_at < end; ++row) {
+    int64_t edge = std::clamp<int64_t>(row + offset + 1, 0, columns);
+    for (int64_t column = lower ? 0 : edge; column < (lower ? edge : columns); ++column) {
+      *row_at++ = row;
+      *column_at++ = column;
+    }
+  }
   return to(out, device, dtype.value_or(DType::Int64));
 }
 }  // namespace
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
-  return triangle_places("tril_indices", row, col, dtype, device, [&](int64_t across) { return across <= offset; });
+  return triangle_places("tril_indices", row, col, offset, true, dtype, device);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
-  return triangle_places("triu_indices", row, col, dtype, device, [&](int64_t across) { return across >= offset; });
+  return triangle_places("triu_indices", row, col, offset > INT64_MIN ? offset - 1 : offset, false, dtype, device);
 }
 
 }  // namespace rl::ops

@@ -1,6 +1,7 @@
 // Convolutions.
 #include "dispatch/generated.h"
 #include "kernels/conv.h"
+#include "kernels/unfold.h"
 
 namespace rl {
 namespace {
@@ -103,6 +104,7 @@ Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, c
   if (padding == "valid") return convolve(dims, input, weight, bias, stride, Dims(dims, 0), dilation, groups);
   check(weight.dim() == dims + 2, "conv: expected a ", dims + 2, "D weight, got ", weight.sizes());
   for (int64_t s : stride) check(s == 1, "padding='same' is not supported for strided convolutions");
+  kernels::check_window("conv", "dilation", dilation);
   // What does not divide evenly goes to the end.
   Dims even(dims), extra;
   bool uneven = false;

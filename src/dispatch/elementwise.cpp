@@ -123,6 +123,10 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   }
   kernels::find_strip(loop, compute);  // refuses the dtypes that the row does not have
   if (out.is_meta()) return out;
+  if (given.defined())
+    for (int k = 0; k < count; ++k)
+      check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(), " can't be changed in place by one on device meta, of shape ",
+            inputs[k]->sizes());
 
   Dims strides[kernels::max_loop_inputs];
   View views[kernels::max_loop_inputs];

@@ -6,20 +6,17 @@
 namespace rl {
 namespace {
 
-// Optional views for the kernels.
+// Optional views for the kernels; an error where a tensor is given that has no data.
 class Maybe {
  public:
-  explicit Maybe(const Tensor& t) {
-    if (t.defined() && !t.is_meta()) {
-      view_ = t.view();
-      given_ = true;
-    }
+  explicit Maybe(const Tensor& t) : given_(t.defined()) {
+    if (given_) view_ = t.view();
   }
   const View* get() const { return given_ ? &view_ : nullptr; }
 
  private:
   View view_;
-  bool given_ = false;
+  bool given_;
 };
 
 void check_norm_dtype(const char* op, const Tensor& input) {
@@ -43,19 +40,20 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   Tensor out = rl::empty_like(input);
   TensorOptions statistics = options(input, compute_dtype(input.dtype()));
   Dims channels{input.sizes()[1]};
+  Tensor mean = training ? rl::empty(channels, statistics) : running_mean;
+  Tensor invstd = training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
+  if (out.is_meta()) return {out, mean, invstd};
   Maybe w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   if (!training) {
-    Tensor invstd = ops::rsqrt(running_var + Scalar(eps));
-    if (!out.is_meta()) kernels::batch_norm_eval(input.view(), args, *m.get(), *v.get(), out.view());
-    return {out, running_mean, invstd};
+    kernels::batch_norm_eval(input.view(), args, *m.get(), *v.get(), out.view());
+    return {out, mean, invstd};
   }
-  Tensor mean = rl::empty(channels, statistics), invstd = rl::empty(channels, statistics);
-  if (!out.is_meta()) {
-    kernels::batch_norm_train(input.view(), args, m.get(), v.get(), momentum, out.view(), mean.view(), invstd.view());
-    if (running_mean.defined()) bump_version(running_mean, "batch_norm");
-    if (running_var.defined()) bump_version(running_var, "batch_norm");
-  }
+  for (const Tensor& changed : {running_mean, running_var})
+    if (changed.defined()) check_in_place(changed, "batch_norm");
+  kernels::batch_norm_train(input.view(), args, m.get(), v.get(), momentum, out.view(), mean.view(), invstd.view());
+  for (const Tensor& changed : {running_mean, running_var})
+    if (changed.defined()) bump_version(changed, "batch_norm");
   return {out, mean, invstd};
 }
 

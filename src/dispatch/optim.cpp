@@ -14,7 +14,7 @@ double number(const Tensor& t, const char* op) {
   return *t.data<double>();
 }
 
-// The lists of one call. A state list that the rule does not use is empty, and then passed over.
+// The lists of one call. A state list that the rule does not use is a nullptr, and passed over.
 class FusedStep {
  public:
   FusedStep(const char* op, const TensorList& params, const TensorList& grads,
@@ -33,7 +33,7 @@ class FusedStep {
     }
     int place = 0;
     for (const TensorList* list : states) {
-      if (list->empty()) continue;
+      if (!list) continue;
       check(list->size() == params.size(), op, ": ", params.size(), " parameters but ", list->size(), " states of a kind");
       for (size_t i = 0; i < params.size(); ++i) slots_[i].state[place] = written(params[i], (*list)[i], i);
       ++place;
@@ -77,8 +77,7 @@ void adam(const char* op, bool decoupled, const TensorList& params, const Tensor
           const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr,
           double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,
           const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
-  static const TensorList none;
-  FusedStep step(op, params, grads, {&exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : &none}, grad_scale, found_inf);
+  FusedStep step(op, params, grads, {&exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : nullptr}, grad_scale, found_inf);
   step.set_steps(state_steps);
   kernels::fused_adam(step.slots(), {lr, beta1, beta2, weight_decay, eps, decoupled, amsgrad, maximize});
 }
@@ -90,8 +89,7 @@ namespace ops {
 void _fused_sgd_(const TensorList& params, const TensorList& grads, const TensorList& momentum_buffer_list,
                  double weight_decay, double momentum, double lr, double dampening, bool nesterov, bool maximize,
                  bool is_first_step, const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
-  static const TensorList none;
-  FusedStep step("_fused_sgd_", params, grads, {momentum != 0 ? &momentum_buffer_list : &none}, grad_scale, found_inf);
+  FusedStep step("_fused_sgd_", params, grads, {momentum != 0 ? &momentum_buffer_list : nullptr}, grad_scale, found_inf);
   kernels::fused_sgd(step.slots(), {lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step});
 }
 
@@ -160,9 +158,8 @@ void _fused_rmsprop_(const TensorList& params, const TensorList& grads, const Te
                      const TensorList& grad_avgs, const TensorList& momentum_buffer_list, double lr, double alpha, double eps,
                      double weight_decay, double momentum, bool centered, bool maximize, const OptionalTensor& grad_scale,
                      const OptionalTensor& found_inf) {
-  static const TensorList none;
   FusedStep step("_fused_rmsprop_", params, grads,
-                 {&square_avgs, centered ? &grad_avgs : &none, momentum > 0 ? &momentum_buffer_list : &none}, grad_scale,
+                 {&square_avgs, centered ? &grad_avgs : nullptr, momentum > 0 ? &momentum_buffer_list : nullptr}, grad_scale,
                  found_inf);
   kernels::fused_rmsprop(step.slots(), {lr, alpha, eps, weight_decay, momentum, centered, maximize});
 }

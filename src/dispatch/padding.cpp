@@ -20,6 +20,10 @@ kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, co
 }
 
 void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+  kernels::check_window(op, "kernel_size", kernel);
+  kernels::check_window(op, "dilation", dilation);
+  kernels::check_window(op, "padding", padding);
+  kernels::check_window(op, "stride", stride);
   for (int d = 0; d < 2; ++d) {
     check(kernel[d] > 0, op, ": kernel size should be greater than zero, but got ", kernel);
     check(dilation[d] > 0, op, ": dilation should be greater than zero, but got ", dilation);
@@ -32,15 +36,13 @@ void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, cons
 
 Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
   kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
-  int64_t blocks = 1, area = 1;
   for (int d = 0; d < 2; ++d) {
     g.count[d] = kernels::window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
     check(g.count[d] > 0, "unfold: Given input with spatial size ", input.sizes(), ", kernel_size=", kernel, ", dilation=", dilation,
           ", padding=", padding, ", the array of sliding blocks must have at least one block in each dim");
-    blocks *= g.count[d];
-    area *= kernel[d];
   }
-  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] * area, blocks}, options(input));
+  int64_t rows = product(Dims{input.sizes()[1], kernel[0], kernel[1]}), blocks = product(Dims{g.count[0], g.count[1]});
+  Tensor out = rl::empty(Dims{input.sizes()[0], rows, blocks}, options(input));
   if (!out.is_meta()) kernels::unfold(input.view(), out.view(), g);
   return out;
 }
@@ -131,6 +133,7 @@ Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_siz
   check(batched || input.dim() == 2, "fold: Expected 2D or 3D (batch mode) tensor for input, but got: ", input.sizes());
   Tensor columns = batched ? input : unsqueeze(input, 0);
   check(columns.sizes()[1] > 0 && columns.sizes()[2] > 0, "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
+  kernels::check_window("fold", "output_size", output_size);
   int64_t area = kernel_size[0] * kernel_size[1], blocks = 1;
   check(columns.sizes()[1] % area == 0, "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
         columns.sizes()[1], " and kernel_size=", kernel_size);

@@ -2,6 +2,7 @@
 #include "kernels/pooling.h"
 
 #include "dispatch/generated.h"
+#include "kernels/unfold.h"
 
 namespace rl {
 namespace {
@@ -12,6 +13,10 @@ kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const
   g.dims = static_cast<int>(kernel_size.size());
   check(g.dims >= 1 && g.dims <= 3 && stride.size() == g.dims && padding.size() == g.dims && dilation.size() == g.dims, op,
         ": kernel_size ", kernel_size, ", stride ", stride, ", padding ", padding, " and dilation ", dilation, " must agree in length");
+  kernels::check_window(op, "kernel_size", kernel_size);
+  kernels::check_window(op, "stride", stride);
+  kernels::check_window(op, "padding", padding);
+  kernels::check_window(op, "dilation", dilation);
   for (int d = 0; d < g.dims; ++d) {
     g.kernel[d] = kernel_size[d];
     g.stride[d] = stride[d];
@@ -61,6 +66,10 @@ Tensor max_unpool_kernel(const Tensor& input, const Tensor& indices, const Dims&
   check(indices.dtype() == DType::Int64, "max_unpool: elements in indices should be type int64 but got: ", indices.dtype());
   check(input.sizes() == indices.sizes(), "max_unpool: Expected shape of indices to be same as that of the input tensor (", input.sizes(),
         ") but got indices tensor with shape: ", indices.sizes());
+  check(ndim >= 1 && ndim <= 3 && input.dim() >= ndim && size.size() == input.dim(), "max_unpool: an output of shape ", size,
+        " does not go with ", ndim, " spatial dims and input of shape ", input.sizes());
+  for (int64_t d = 0; d < input.dim() - ndim; ++d)
+    check(size[d] == input.sizes()[d], "max_unpool: an output of shape ", size, " does not go with input of shape ", input.sizes());
   Tensor out = rl::empty(size, options(input));
   if (!out.is_meta()) kernels::max_unpool(input.view(), indices.view(), out.view(), static_cast<int>(ndim));
   return out;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "dispatch/pieces.h"
 
 namespace rl {
 
@@ -23,7 +24,7 @@ Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
   Dims sizes;
   for (int64_t d = 0; d < input.dim(); ++d) {
     if (d <= from || d > to) sizes.push_back(input.sizes()[d]);
-    else sizes.back() *= input.sizes()[d];
+    else sizes.back() = product(Dims{sizes.back(), input.sizes()[d]});
   }
   return reshape(input, sizes);
 }
@@ -43,6 +44,7 @@ TensorList split(const Tensor& input, int64_t split_size, int64_t dim) {
   check(split_size >= 0, "split: split expects split_size be non-negative, but got split_size=", split_size);
   int64_t d = wrap_dim(dim, input.dim(), "split"), size = input.sizes()[d];
   check(split_size > 0 || size == 0, "split: split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
+  if (size > 0) check_pieces("split", (size - 1) / split_size + 1);
   Dims sizes;
   for (int64_t at = 0; at < size; at += split_size) sizes.push_back(std::min(split_size, size - at));
   if (sizes.empty()) sizes.push_back(0);
@@ -53,14 +55,16 @@ TensorList chunk(const Tensor& input, int64_t chunks, int64_t dim) {
   check(input.dim() > 0, "chunk: chunk expects at least a 1-dimensional tensor");
   check(chunks > 0, "chunk: chunk expects `chunks` to be greater than 0, got: ", chunks);
   int64_t d = wrap_dim(dim, input.dim(), "chunk"), size = input.sizes()[d];
-  if (size == 0) return split_with_sizes(input, Dims(chunks, 0), d);
-  return split(input, (size + chunks - 1) / chunks, d);
+  if (size > 0) return split(input, (size - 1) / chunks + 1, d);
+  check_pieces("chunk", chunks);
+  return split_with_sizes(input, Dims(chunks, 0), d);
 }
 
 TensorList tensor_split(const Tensor& input, int64_t sections, int64_t dim) {
   check(input.dim() > 0, "tensor_split: expected at least a 1-dimensional tensor");
   check(sections > 0, "tensor_split: number of sections must be larger than 0, got ", sections);
   int64_t d = wrap_dim(dim, input.dim(), "tensor_split"), size = input.sizes()[d];
+  check_pieces("tensor_split", sections);
   Dims sizes;
   for (int64_t i = 0; i < sections; ++i) sizes.push_back(size / sections + (i < size % sections));
   return split_with_sizes(input, sizes, d);

@@ -14,6 +14,7 @@ kernels::ResampleGeometry geometry_of(const std::string& mode, bool align_corner
                                      : kernels::Interpolation::Linear;
   g.align_corners = align_corners;
   g.antialias = antialias;
+  check(scales.size() <= 3, "interpolate: at most 3 scales are expected, got ", scales.size());
   for (size_t d = 0; d < scales.size(); ++d) g.scales[d] = scales[d];
   return g;
 }

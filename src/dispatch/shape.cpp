@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "dispatch/pieces.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 
@@ -179,6 +180,7 @@ Tensor unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step
 TensorList unbind(const Tensor& input, int64_t dim) {
   check_index(input.dim() > 0, "unbind: Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, input.dim(), "unbind");
+  check_pieces("unbind", input.sizes()[d]);
   TensorList parts;
   for (int64_t i = 0; i < input.sizes()[d]; ++i) parts.push_back(select(input, d, i));
   return parts;

@@ -14,10 +14,15 @@ TensorImpl* fresh() {
   return new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
 }
 
+void check_dims(IntSpan sizes) {
+  check(sizes.size() <= max_dims, "a tensor has at most ", max_dims, " dims, but ", sizes.size(), " sizes were given");
+}
+
 // Bytes for a contiguous tensor; RuntimeError if the count overflows.
 int64_t contiguous_bytes(IntSpan sizes, DType dtype) {
   int64_t n = itemsize(dtype);
   bool empty = false, overflow = false;
+  check_dims(sizes);
   for (int64_t d : sizes) {
     check(d >= 0, "Trying to create tensor with negative dimension ", d, ": ", sizes);
     empty = empty || d == 0;
@@ -31,6 +36,7 @@ int64_t contiguous_bytes(IntSpan sizes, DType dtype) {
 int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
   int64_t last = 0;
   bool overflow = false;
+  check_dims(sizes);
   for (int64_t i = 0; i < sizes.size(); ++i) {
     check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", sizes);
     if (sizes[i] == 0) return 0;
@@ -39,7 +45,7 @@ int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
                __builtin_add_overflow(last, reach, &last);
   }
   int64_t bytes = 0;
-  overflow = overflow || __builtin_mul_overflow(last + 1, itemsize(dtype), &bytes);
+  overflow = overflow || __builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, itemsize(dtype), &bytes);
   check(!overflow, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
   return bytes;
 }
@@ -89,7 +95,7 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     impl->strides[i] = step;
-    step *= sizes[i] > 1 ? sizes[i] : 1;
+    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step);  // may wrap beside a size of 0
   }
   impl->data = storage->data;
   impl->numel = bytes / itemsize(options.dtype);
@@ -126,8 +132,9 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
   impl->strides = Dims(strides);
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
+  Tensor t(Ref<TensorImpl>::adopt(impl));
   impl->refresh();
-  return Tensor(Ref<TensorImpl>::adopt(impl));
+  return t;
 }
 
 Tensor empty_like(const Tensor& t, DType dtype) {
@@ -149,6 +156,7 @@ Tensor wrap_number(const Scalar& value) {
 }
 
 Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
+  check_dims(sizes);
   TensorImpl* impl = fresh();
   const TensorImpl* from = t.impl();
   impl->dtype = from->dtype;
@@ -158,8 +166,9 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   impl->inference = from->inference;
   impl->sizes = Dims(sizes);
   impl->strides = Dims(strides);
-  impl->refresh();
-  return Tensor(Ref<TensorImpl>::adopt(impl));
+  Tensor view(Ref<TensorImpl>::adopt(impl));
+  impl->refresh();  // may throw
+  return view;
 }
 Tensor alias(const Tensor& t) { return alias(t, t.sizes(), t.strides(), t.offset()); }
 

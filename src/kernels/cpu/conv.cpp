@@ -220,16 +220,21 @@ Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias, const
   check_parameters(input, weight, bias, g, op);
   Dims sizes{input[0], g.transposed ? weight[1] * g.groups : weight[0]};
   for (int i = 0; i < g.dims; ++i) {
-    int64_t size = input[2 + i], reach = g.dilation[i] * (weight[2 + i] - 1) + 1, out;
+    int64_t size = input[2 + i], reach, out;
     check(weight[2 + i] > 0, op,
           ": kernel size should be greater than zero, but got weight of size ", weight);
+    check(!__builtin_mul_overflow(g.dilation[i], weight[2 + i] - 1, &reach) && reach < max_numel, op,
+          ": a weight of size ", weight, " with dilation ", g.dilation[i], " reaches too far");
+    ++reach;
     if (g.transposed) {
       check(size > 0, op, ": expected non-empty spatial dimensions, but got input of size ", input);
       check(g.output_padding[i] < std::max(g.stride[i], g.dilation[i]), op,
             ": output padding must be smaller than either stride or dilation, but got "
             "output_padding ",
             g.output_padding[i], ", stride ", g.stride[i], ", dilation ", g.dilation[i]);
-      out = (size - 1) * g.stride[i] - 2 * g.padding[i] + reach + g.output_padding[i];
+      check(!__builtin_mul_overflow(size - 1, g.stride[i], &out) &&
+                !__builtin_add_overflow(out, reach + g.output_padding[i] - 2 * g.padding[i], &out),
+            op, ": the output of input size ", input, " and stride ", g.stride[i], " is too large");
       check(out >= 1, op, ": given input size ", input, ", calculated output size ", out,
             " along spatial dimension ", i, " is too small");
     } else {

@@ -35,12 +35,17 @@ template <class C> C cubic(C x, C a) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : C(0);
 }
 
+// The integer part of x, which may be anything.
+template <class C> int64_t whole_between(C x, int64_t low, int64_t high) {
+  return x > static_cast<C>(low) ? x < static_cast<C>(high) ? static_cast<int64_t>(x) : high : low;
+}
+
 template <class C> Taps<C> nearest_taps(int64_t in, int64_t out, bool exact, double factor) {
   Taps<C> taps(in, out, 1);
   // Single precision whatever the dtype: it decides which of two neighbours is nearest.
   float step = factor > 0 ? static_cast<float>(1 / factor) : static_cast<float>(in) / static_cast<float>(out);
   for (int64_t o = 0; o < out; ++o)
-    taps.set(o, 0, static_cast<int64_t>(std::floor((static_cast<float>(o) + (exact ? 0.5f : 0.0f)) * step)), C(1));
+    taps.set(o, 0, whole_between((static_cast<float>(o) + (exact ? 0.5f : 0.0f)) * step, 0, in - 1), C(1));
   return taps;
 }
 
@@ -52,11 +57,11 @@ template <class C> C step_of(int64_t in, int64_t out, const ResampleGeometry& g,
 // The filter is widened by the factor of shrinking, so that every input element counts.
 template <class C> Taps<C> antialias_taps(int64_t in, int64_t out, C step, bool is_cubic) {
   C wide = std::max(step, C(1)), support = (is_cubic ? C(2) : C(1)) * wide;
-  Taps<C> taps(in, out, static_cast<int64_t>(std::ceil(support)) * 2 + 1);
+  int64_t width = support < static_cast<C>(in) ? static_cast<int64_t>(std::ceil(support)) * 2 + 1 : in;
+  Taps<C> taps(in, out, std::min(width, in));
   for (int64_t o = 0; o < out; ++o) {
     C centre = step * (static_cast<C>(o) + C(0.5)), total = 0;
-    int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + C(0.5)), 0);
-    int64_t count = std::min(static_cast<int64_t>(centre + support + C(0.5)), in) - first;
+    int64_t first = whole_between(centre - support + C(0.5), 0, in), count = whole_between(centre + support + C(0.5), 0, in) - first;
     count = std::min(std::max<int64_t>(count, 0), taps.width);
     for (int64_t k = 0; k < count; ++k) {
       C x = (static_cast<C>(first + k) - centre + C(0.5)) / wide;
@@ -79,7 +84,7 @@ template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeom
   for (int64_t o = 0; o < out; ++o) {
     C at = g.align_corners ? step * static_cast<C>(o) : step * (static_cast<C>(o) + C(0.5)) - C(0.5);
     if (!is_cubic) at = std::max(at, C(0));
-    int64_t first = std::min(static_cast<int64_t>(std::floor(at)), in - 1);
+    int64_t first = whole_between(std::floor(at), -2, in - 1);
     C past = std::min(std::max(at - static_cast<C>(first), C(0)), C(1));
     if (is_cubic) {
       for (int64_t k = 0; k < 4; ++k) taps.set(o, k, first - 1 + k, cubic(past + static_cast<C>(1 - k), C(-0.75)));

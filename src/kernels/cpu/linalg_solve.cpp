@@ -58,6 +58,18 @@ void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, co
   });
 }
 
+namespace {
+
+// The row exchanges of one matrix. They may be the user's, and LAPACK writes where they say.
+void load_pivots(const char* op, const View& pivots, int64_t at, int64_t rows, int* exchanges) {
+  load_vector<int32_t>(pivots, at, exchanges);
+  for (int64_t i = 0; i < pivots.sizes[pivots.ndim - 1]; ++i)
+    check(exchanges[i] >= 1 && exchanges[i] <= rows, op, ": pivots should be between 1 and ", rows,
+          " (inclusive), got ", exchanges[i]);
+}
+
+}  // namespace
+
 void lu_solve(const View& lu, const View& pivots, const View& b, const View& out, bool left,
               Transpose op) {
   // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T, so A solves for conj(x^T).
@@ -72,7 +84,7 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
     Buffer<int> order(std::max<int64_t>(from.rows, 1));
     m.load(from);
     x.load(right, !left);
-    load_vector<int32_t>(pivots, at, order.data());
+    load_pivots("lu_solve", pivots, at, from.rows, order.data());
     if (through_conjugate) x.conjugate();
     Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
     if (through_conjugate) x.conjugate();
@@ -124,13 +136,9 @@ void lu_permutation(const View& pivots, const View& permutation) {
   Buffer<int> exchanges(std::max<int64_t>(count, 1));
   Buffer<int64_t> order(std::max<int64_t>(rows, 1));
   for (int64_t at = 0; at < batch_count(permutation, 1); ++at) {
-    load_vector<int32_t>(pivots, at, exchanges.data());
+    load_pivots("lu_unpack", pivots, at, rows, exchanges.data());
     for (int64_t i = 0; i < rows; ++i) order[i] = i;
-    for (int64_t i = 0; i < count; ++i) {
-      check(exchanges[i] >= 1 && exchanges[i] <= rows, "lu_unpack: pivots should be between 1 and ", rows,
-            " (inclusive), got ", exchanges[i]);
-      std::swap(order[i], order[exchanges[i] - 1]);
-    }
+    for (int64_t i = 0; i < count; ++i) std::swap(order[i], order[exchanges[i] - 1]);
     store_vector<int64_t>(order.data(), permutation, at);
   }
 }

@@ -109,7 +109,11 @@ struct Pool3 {
       dilation[to] = g.dilation[i];
     }
   }
-  int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+  // An estimate of the work of one window, which the padding may make far larger than any plane.
+  int64_t kernel_size() const {
+    constexpr int64_t most = 1 << 20;
+    return std::min(most, std::min(most, kernel[0] * kernel[1]) * kernel[2]);
+  }
 };
 
 // The loop over windows of one size (window_loops.h), with its table of what lies inside the plane.
