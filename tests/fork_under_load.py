@@ -5,6 +5,7 @@
 A child that hangs is killed after a minute and counts as a failure.
 """
 
+import faulthandler
 import os
 import random
 import sys
@@ -52,7 +53,8 @@ def is_close(a, b):
 
 
 def child(expected):
-    """In the forked process: compute with fresh tensors and with those of the parent."""
+    """In the forked process: train in this thread and in another."""
+    faulthandler.dump_traceback_later(DEADLINE_SECONDS / 2)
     result = make_step(1)()
     if not all(is_close(a, b) for a, b in zip(result, expected, strict=True)):
         return 1
