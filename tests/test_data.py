@@ -582,3 +582,72 @@ def test_same_numbers_as_torch(num_workers, shared_generator):
     ]:
         ours = epochs(rushlight, DataLoader, **options)
         assert ours == epochs(torch, torch.utils.data.DataLoader, **options)
+
+
+@pytest.mark.torch
+def test_all_samplers_and_splits_draw_as_torch():
+    import torch
+
+    def draws(library):
+        data = library.utils.data
+        weights = [0.1, 3.0, 0.5, 0.0, 1.4, 2.2]
+        found = []
+        for seed in (0, 7, 123456789):
+            def own():
+                return library.Generator().manual_seed(seed)  # noqa: B023
+
+            for generator in (None, own):
+                library.manual_seed(seed)
+                make = {} if generator is None else {"generator": generator()}
+                found += [list(data.RandomSampler(Squares(11), **make)) for _ in range(2)]
+                for count in (5, 23, 70):
+                    replaced = data.RandomSampler(Squares(11), True, count, **make)
+                    found.append(list(replaced))
+                    found.append(list(data.RandomSampler(Squares(11), False, count, **make)))
+                found.append(list(data.SubsetRandomSampler([5, 1, 9, 2], **make)))
+                found.append(list(data.WeightedRandomSampler(weights, 20, True, **make)))
+                found.append(list(data.WeightedRandomSampler(weights, 5, False, **make)))
+                batches = data.BatchSampler(data.RandomSampler(Squares(10), **make), 4, False)
+                found.append(list(batches))
+                for lengths in ([7, 3, 1], [0.5, 0.25, 0.25]):
+                    parts = data.random_split(Squares(11), lengths, **make)
+                    found.append([part.indices for part in parts])
+            for rank in range(3):
+                distributed = data.DistributedSampler(Squares(11), 3, rank, True, seed)
+                distributed.set_epoch(4)
+                found.append(list(distributed))
+        return found
+
+    assert draws(rushlight) == draws(torch)
+
+
+class Seeds(Squares):
+    """What a worker's generators start from."""
+
+    def __init__(self, size, library):
+        super().__init__(size)
+        self.library = library
+
+    def __getitem__(self, index):
+        import numpy
+
+        info = self.library.utils.data.get_worker_info()
+        state = random.getstate()[1][:3], numpy.random.get_state()[1][:3].tolist()
+        return info.id, info.seed, self.library.initial_seed(), self.library.rand(2).tolist(), state
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_are_seeded_as_torchs(persistent):
+    import torch
+
+    def seeds(library):
+        library.manual_seed(3)
+        loader = library.utils.data.DataLoader(
+            Seeds(6, library), batch_size=None, num_workers=2, persistent_workers=persistent
+        )
+        return [list(map(tuple, loader)) for _ in range(2)]
+
+    assert repr(seeds(rushlight)).replace("[", "(").replace("]", ")") == repr(
+        seeds(torch)
+    ).replace("[", "(").replace("]", ")")

@@ -121,3 +121,15 @@ def test_maml_adapts(example):
         return maml.loss_of(model, maml.adapt(model, start, data, 1, 0.01), data)
 
     assert rushlight.autograd.gradcheck(loss_after_a_step, tuple(weights.values()))
+
+
+def test_hogwild(tmp_path):
+    path = str(Path(rushlight.__file__).parent.parent)
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "hogwild.py", "--epochs", "4"],
+        cwd=tmp_path, env=dict(os.environ, PYTHONPATH=path), capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "360 + 360 steps of 2 processes" in result.stdout
+    assert float(re.search(r"test accuracy ([\d.]+)%", result.stdout)[1]) >= 90

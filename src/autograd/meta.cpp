@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
+#include "core/fork_mutex.h"
 
 namespace rl {
 
@@ -44,8 +45,8 @@ AutogradMeta::~AutogradMeta() {
 AutogradMeta& meta(const Tensor& t) {
   std::unique_ptr<MetaBase>& slot = t.impl()->meta;
   if (!slot) {
-    static std::mutex creation;  // a parameter may be met first by several threads
-    std::lock_guard<std::mutex> lock(creation);
+    static ForkMutex creation(ForkRank::Autograd);  // a parameter may be met first by several threads
+    ForkLock lock(creation);
     if (!slot) slot = std::make_unique<AutogradMeta>();
   }
   return static_cast<AutogradMeta&>(*slot);

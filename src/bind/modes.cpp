@@ -77,6 +77,11 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
     check(count > 0 && count <= 1024,
           "set_num_threads expects a positive integer (up to 1024), got ", count);
     rl::set_num_threads(static_cast<int>(count));
+    if (count > 1 && num_threads() == 1)
+      checked(PyErr_WarnEx(PyExc_UserWarning,
+                           "set_num_threads: this process was forked from one that ran several "
+                           "threads and stays with one; start it by spawn to use more",
+                           1));
     Py_RETURN_NONE;
   });
 }

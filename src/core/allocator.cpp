@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
+#include "core/fork_mutex.h"
 
 namespace rl {
 namespace {
@@ -25,7 +25,7 @@ class BlockCache {
  public:
   void* take(size_t bytes) {
     size_t size = class_size(bytes);
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     ++stats_.allocations;
     void* p = reuse(size);
     if (!p) p = from_system(size);
@@ -37,7 +37,7 @@ class BlockCache {
 
   void give(void* p, size_t bytes) {
     size_t size = class_size(bytes);
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     stats_.allocated -= static_cast<int64_t>(size);
     stats_.cached += static_cast<int64_t>(size);
     order_.push_back({p, size});
@@ -46,18 +46,18 @@ class BlockCache {
   }
 
   void flush() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     trim(0);
     high_water_ = stats_.allocated;
   }
 
   MemoryStats stats() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     return stats_;
   }
 
   void reset_peak() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     stats_.peak = stats_.allocated;
   }
 
@@ -106,7 +106,7 @@ class BlockCache {
     }
   }
 
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkRank::Allocator};
   std::list<Block> order_;
   std::unordered_map<size_t, std::vector<Position>> free_;
   MemoryStats stats_;

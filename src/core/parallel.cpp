@@ -11,6 +11,8 @@ namespace rl {
 namespace {
 
 std::atomic<int> threads{0};
+std::atomic<bool> has_team{false};  // libgomp may have started threads
+std::atomic<bool> lost_team{false};  // and this process is a child that they are missing from
 
 int available_cpus() {
   cpu_set_t set;
@@ -18,9 +20,11 @@ int available_cpus() {
   return n > 0 ? n : 1;
 }
 
-// libgomp hangs in a child forked after a parallel region: the child runs one thread.
+// libgomp waits for ever for the threads of its team in a child forked after a parallel region,
+// for they are the parent's: such a child runs one thread.
 void single_thread_in_child() {
   threads.store(1);
+  lost_team.store(has_team.load());
   omp_set_num_threads(1);
 }
 
@@ -37,12 +41,15 @@ int num_threads() {
   if (__builtin_expect(n == 0, 0)) {
     n = initial_threads();
     threads.store(n);
+    if (n > 1) has_team.store(true);
   }
   return n;
 }
 
 void set_num_threads(int n) {
   num_threads();
+  if (lost_team.load()) return;
+  if (n > 1) has_team.store(true);
   threads.store(n);
   omp_set_num_threads(n);
 }

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 #include <vector>
+
+#include "core/fork_mutex.h"
 
 namespace rl {
 
@@ -15,7 +16,7 @@ __thread ThreadState* thread_state_pointer = nullptr;
 namespace {
 
 struct Threads {
-  std::mutex mutex;
+  ForkMutex mutex{ForkRank::Threads};
   std::vector<ThreadState*> running;
   int64_t alive_of_ended[counted_kinds] = {};
 };
@@ -40,7 +41,7 @@ void release_thread_state(void* p) {
   release_list(state->tensors);
   release_list(state->storages);
   Threads& all = threads();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  ForkLock lock(all.mutex);
   all.running.erase(std::find(all.running.begin(), all.running.end(), state));
   for (int kind = 0; kind < counted_kinds; ++kind) all.alive_of_ended[kind] += state->alive[kind];
   delete state;
@@ -60,14 +61,14 @@ pthread_key_t exit_key() {
 ThreadState& make_thread_state() {
   thread_state_pointer = new ThreadState;
   pthread_setspecific(exit_key(), thread_state_pointer);
-  std::lock_guard<std::mutex> lock(threads().mutex);
+  ForkLock lock(threads().mutex);
   threads().running.push_back(thread_state_pointer);
   return *thread_state_pointer;
 }
 
 int64_t count_alive(Counted kind) {
   Threads& all = threads();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  ForkLock lock(all.mutex);
   int64_t sum = all.alive_of_ended[kind];
   for (const ThreadState* state : all.running)
     sum += state->alive[kind].load(std::memory_order_relaxed);

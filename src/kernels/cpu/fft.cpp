@@ -7,9 +7,9 @@
 #include <cmath>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/fork_mutex.h"
 #include "core/parallel.h"
 #include "kernels/workspace.h"
 
@@ -126,9 +126,9 @@ template <class C> class Plan {
 // The plans used last; sines and cosines cost more than a transform.
 template <class C> std::shared_ptr<const Plan<C>> plan_for(int64_t n) {
   constexpr size_t kept = 16;
-  static std::mutex mutex;
+  static ForkMutex mutex(ForkRank::Plans);
   static std::list<std::shared_ptr<const Plan<C>>> plans;
-  std::lock_guard<std::mutex> lock(mutex);
+  ForkLock lock(mutex);
   for (auto at = plans.begin(); at != plans.end(); ++at)
     if ((*at)->size() == n) {
       plans.splice(plans.begin(), plans, at);

@@ -36,6 +36,11 @@ dnnl_engine_t onednn_engine() {
   return instance;
 }
 
+ForkMutex& plan_making() {
+  static auto* mutex = new ForkMutex(ForkRank::PlanMaking);
+  return *mutex;
+}
+
 DnnlDesc dnnl_desc(IntSpan sizes, IntSpan strides) {
   dnnl_memory_desc_t desc = nullptr;
   require(dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(sizes.size()), sizes.data(),

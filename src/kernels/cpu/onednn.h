@@ -5,15 +5,16 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "core/fork_mutex.h"
 #include "core/view.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels {
 
 dnnl_engine_t onednn_engine();
+ForkMutex& plan_making();  // held while oneDNN makes primitives
 
 // Owners of oneDNN's handles.
 struct DnnlDelete {
@@ -97,7 +98,7 @@ template <class Key, class Plan> class PlanCache {
 
   template <class Make> Lease take(const Key& key, Make&& make) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      ForkLock lock(mutex_);
       auto found = index_.find(key);
       if (found != index_.end()) {
         std::unique_ptr<Plan> plan = std::move(found->second->second);
@@ -106,6 +107,7 @@ template <class Key, class Plan> class PlanCache {
         return {*this, key, std::move(plan)};
       }
     }
+    ForkLock making(plan_making());  // oneDNN has locks of its own
     return {*this, key, make()};
   }
 
@@ -114,7 +116,7 @@ template <class Key, class Plan> class PlanCache {
 
   void give(const Key& key, std::unique_ptr<Plan> plan) {
     std::unique_ptr<Plan> dropped;
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     order_.emplace_front(key, std::move(plan));
     index_.emplace(key, order_.begin());
     if (order_.size() <= capacity_) return;
@@ -132,7 +134,7 @@ template <class Key, class Plan> class PlanCache {
   struct Hash {
     size_t operator()(const Key& key) const { return key.hash(); }
   };
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkRank::Plans};
   size_t capacity_;
   std::list<Entry> order_;
   std::unordered_multimap<Key, typename std::list<Entry>::iterator, Hash> index_;

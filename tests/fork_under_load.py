@@ -1,0 +1,125 @@
+"""Forks at random moments while other threads compute; each child trains a step and ends.
+
+    python tests/fork_under_load.py [FORKS] [SEED]     prints how many children came back right
+
+A child that hangs is killed after a minute and counts as a failure.
+"""
+
+import faulthandler
+import os
+import random
+import sys
+import threading
+import time
+import warnings
+
+import rushlight
+from rushlight import nn
+
+DEADLINE_SECONDS = 60
+
+
+def make_step(seed):
+    """A training step of a small network, on data large enough for several OpenMP threads."""
+    rushlight.manual_seed(seed)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 32), nn.Linear(32, 4)
+    )
+    optimizer = rushlight.optim.Adam(model.parameters())
+    images, labels = rushlight.randn(16, 3, 16, 16), rushlight.randint(0, 4, (16,))
+    vector, matrix = rushlight.randn(1 << 17), rushlight.randn(160, 160)
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        return [loss.item(), vector.exp().sum().item(), (matrix @ matrix).abs().sum().item()]
+
+    return step
+
+
+def keep_busy(seed, stop, problems):
+    step, expected = make_step(seed), None
+    while not stop.is_set():
+        result = step()[1:]
+        expected = expected or result
+        if not all(is_close(a, b) for a, b in zip(result, expected, strict=True)):
+            problems.append((expected, result))
+
+
+def is_close(a, b):
+    return abs(a - b) <= 1e-4 * abs(b)
+
+
+def child(expected):
+    """In the forked process: train in this thread and in another."""
+    faulthandler.dump_traceback_later(DEADLINE_SECONDS / 2)
+    result = make_step(1)()
+    if not all(is_close(a, b) for a, b in zip(result, expected, strict=True)):
+        return 1
+    results = []
+    thread = threading.Thread(target=lambda: results.append(make_step(1)()))
+    thread.start()
+    thread.join()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rushlight.set_num_threads(2)  # is refused, for the parent ran several
+    make_step(1)()
+    return 0 if results and len(caught) == 1 else 3
+
+
+def wait_for(pid):
+    """The exit status of a child, or None after the deadline, when it is killed."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.001)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return None
+
+
+def run(forks, seed=0):
+    """Return (children that were right, those that were wrong, those that hung, the threads')."""
+    chosen = random.Random(seed)
+    expected = make_step(1)()
+    stop, problems = threading.Event(), []
+    threads = [
+        threading.Thread(target=keep_busy, args=(10 + i, stop, problems), daemon=True)
+        for i in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    right = wrong = hung = 0
+    try:
+        for _ in range(forks):
+            time.sleep(chosen.random() * 0.02)
+            pid = os.fork()
+            if pid == 0:
+                status = 2
+                try:
+                    status = child(expected)
+                finally:
+                    os._exit(status)
+            status = wait_for(pid)
+            right += status == 0
+            hung += status is None
+            wrong += status not in (0, None)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return right, wrong, hung, problems
+
+
+if __name__ == "__main__":
+    forks = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    rushlight.set_num_threads(2)
+    start = time.monotonic()
+    right, wrong, hung, problems = run(forks, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    print(f"{forks} forks in {time.monotonic() - start:.0f} s: {right} right, {wrong} wrong, {hung} hung;"
+          f" {len(problems)} wrong results in the parent")  # fmt: skip
+    sys.exit(right != forks or bool(problems))
