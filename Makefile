@@ -19,7 +19,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize wheel docs stubs loc clean
+.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize wheel docs coverage stubs loc clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
 	@echo 'make docs         build/docs/: a page per public module'
+	@echo 'make coverage     docs/coverage.md: which of torch'\''s names there are'
 	@echo 'make stubs        tests/golden/*.pyi anew, after a row changed its signature'
 	@echo 'make loc          hand-written lines by area'
 	@echo 'For a quick build: make build CMAKE_ARGS=-DRUSHLIGHT_ISA_ONLY=avx2'
@@ -106,6 +107,9 @@ wheel: $(VENV)/ready
 
 docs: build
 	$(IN_PLACE) $(PY) docs/build.py build/docs
+
+coverage: build $(VENV_TORCH)/ready
+	$(IN_PLACE) $(PY_TORCH) docs/coverage.py docs/coverage.md
 
 # The Python surface of the op table, kept for review.
 stubs:

@@ -310,3 +310,30 @@ def test_pytest_without_the_option_is_left_alone(project, installed):
         "    assert 'rushlight_pytest' in sys.modules\n"
     )
     assert "1 passed" in run_pytest(project, modules=[installed])
+
+
+# ---- whole programs, written for torch
+
+PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+
+
+def run_program(path, tmp_path, *runner):
+    environment = dict(os.environ, PYTHONPATH=str(PACKAGES), TORCHDYNAMO_DISABLE="1")
+    result = subprocess.run(
+        [sys.executable, *runner, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_programs_run(path, tmp_path):
+    """Their own assertions hold."""
+    run_program(path, tmp_path, "-m", "rushlight")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_programs_print_what_they_print_with_torch(path, tmp_path):
+    """The early losses, that is: with the same seed they agree to all printed digits."""
+    assert run_program(path, tmp_path, "-m", "rushlight") == run_program(path, tmp_path)

@@ -282,3 +282,40 @@ def test_registered_nodes():
         _pytree.register_pytree_node(list, None, None)
     with pytest.raises(ValueError, match="no paths"):
         _pytree.tree_flatten_with_path(Pair(1, 2))
+
+
+def test_pytree_dataclasses_constants_and_broadcasts():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Pair:
+        first: object
+        second: object
+        note: str = "none"
+
+    class Constant:
+        pass
+
+    _pytree.register_dataclass(Pair, drop_field_names=["note"])
+    _pytree.register_constant(Constant)
+    try:
+        pair = _pytree.tree_map(lambda x: x + 1, Pair(1, [2, 3], "lost"))
+        assert pair == Pair(2, [3, 4])
+        assert _pytree.keystr(_pytree.tree_leaves_with_path(Pair(1, [2]))[1][0]) == ".second[0]"
+        constant = Constant()
+        leaves, spec = _pytree.tree_flatten([constant, 1])
+        assert leaves == [1] and _pytree.tree_unflatten([5], spec) == [constant, 5]
+        with pytest.raises(ValueError, match="not a dataclass"):
+            _pytree.register_dataclass(int)
+    finally:
+        del _pytree.SUPPORTED_NODES[Pair], _pytree.SUPPORTED_NODES[Constant]
+    spec = _pytree.tree_structure([1, (2, {"a": 3})])
+    assert _pytree.treespec_pprint(spec) == "[*, (*, {'a': *})]"
+    assert _pytree._broadcast_to_and_flatten([0, 1], spec) == [0, 1, 1]
+    assert _pytree._broadcast_to_and_flatten([0], spec) is None
+    leaf = _pytree.treespec_leaf()
+    assert _pytree.treespec_tuple([leaf, leaf]) == _pytree.tree_structure((1, 2))
+    assert _pytree.treespec_dict(a=leaf) == _pytree.tree_structure({"a": 1})
+    assert _pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
+    assert not _pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
+    assert _pytree.arg_tree_leaves([1], b=(2,)) == [1, 2]

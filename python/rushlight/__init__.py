@@ -54,7 +54,7 @@ def as_torch():
 _SUBPACKAGES = (
     "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
     "func", "functional", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
-    "onnx", "optim", "overrides", "random", "return_types", "serialization", "special", "storage", "testing", "torch_version",
+    "onnx", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version",
     "types", "utils", "version", "xpu",
 )  # fmt: skip
 
@@ -77,6 +77,12 @@ _ELSEWHERE = {
     "_creation": ("range", "scalar_tensor"),
     "_histogram": ("histogram",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+    "nn.functional": (
+        "adaptive_avg_pool1d", "alpha_dropout", "channel_shuffle", "conv_tbc", "cosine_similarity", "feature_alpha_dropout",
+        "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "rrelu", "rrelu_",
+    ),
+    "jit": ("fork", "wait"),
+    "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("save", "load"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (
@@ -97,7 +103,11 @@ _ELSEWHERE = {
         "LongTensor", "ShortTensor",
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
-                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "get_device_module"),
+                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "get_device_module",
+                "SymBool", "SymFloat", "SymInt", "cond", "get_device", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+                "is_conj", "is_distributed", "is_inference", "is_neg", "is_signed", "range", "scalar_tensor",
+                "set_anomaly_enabled", "set_flush_denormal"),
+    "storage": ("TypedStorage",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 

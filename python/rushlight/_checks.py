@@ -5,6 +5,9 @@ from rushlight import _C
 
 is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode_enabled
+is_anomaly_enabled = _C.is_anomaly_enabled
+is_anomaly_check_nan_enabled = _C.is_anomaly_check_nan_enabled
+set_anomaly_enabled = _C.set_anomaly_enabled
 
 
 def is_tensor(obj):
@@ -66,3 +69,70 @@ def get_device_module(device=None):
     if module is None:
         raise RuntimeError(f"Invalid device_module of type {kind!r}: there is no module of that name")
     return module
+
+
+class SymInt:
+    """A number that is not known yet, in traced programs: no object is one."""
+
+
+class SymFloat:
+    """A number that is not known yet, in traced programs: no object is one."""
+
+
+class SymBool:
+    """A truth value that is not known yet, in traced programs: no object is one."""
+
+
+def get_device(input):
+    """The index of the GPU that a tensor is on; -1 on the CPU."""
+    return input.get_device()
+
+
+def is_signed(input):
+    """Can the dtype hold negative numbers?"""
+    return input.is_signed()
+
+
+def is_conj(input):
+    """Is the conjugation of this view still to be done? Never: it is done at once."""
+    return input.is_conj()
+
+
+def is_neg(input):
+    """Is the negation of this view still to be done? Never: it is done at once."""
+    return input.is_neg()
+
+
+def is_inference(input):
+    """Was it made in inference mode?"""
+    return input.is_inference()
+
+
+def is_distributed(input):
+    """Is it spread over several processes? Never."""
+    return False
+
+
+def set_flush_denormal(mode):
+    """Ask for tiny numbers to become zero. Returns False: they are kept, as the standard has them."""
+    return False
+
+
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False):
+    """A tensor of no dimension."""
+    return rushlight.full((), s, dtype=dtype or rushlight.get_default_dtype(), device=device)
+
+
+def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Deprecated: the numbers from start to end, end included; see arange."""
+    import warnings
+
+    warnings.warn("torch.range is deprecated: use torch.arange, which leaves the end out", stacklevel=2)
+    count = int((end - start) / step) + 1
+    values = (start + step * rushlight.arange(count, dtype=rushlight.float64)).to(device, dtype or rushlight.get_default_dtype())
+    return values.requires_grad_(requires_grad) if out is None else out.resize_(values.shape).copy_(values)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """true_fn(*operands) or false_fn(*operands), chosen by the value of pred."""
+    return true_fn(*operands) if pred else false_fn(*operands)

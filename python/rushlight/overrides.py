@@ -14,6 +14,8 @@ from rushlight import _C, Tensor
 
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function = _C._has_torch_function
+DisableTorchFunction = _C.DisableTorchFunction
+DisableTorchFunctionSubclass = _C.DisableTorchFunctionSubclass
 
 
 def has_torch_function_variadic(*relevant_args):
@@ -195,7 +197,8 @@ def get_overridable_functions():
     found = {}
     for namespace in _NAMESPACES:
         module = _module(namespace)
-        values = (getattr(module, name) for name in dir(module) if not name.startswith("_"))
+        lazy = getattr(module, "_SUBPACKAGES", ())
+        values = (getattr(module, name) for name in dir(module) if name not in lazy and not name.startswith("_"))
         found[module] = [v for v in values if _is_function(v) and v not in ignored]
     methods = found[Tensor] = []
     for name in dir(Tensor):

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "functional":
+    if name in ("functional", "profiler"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -363,3 +363,114 @@ def key_get(obj, kp):
     for key in kp:
         obj = key.get(obj)
     return obj
+
+
+# ---- what programs ask besides
+
+
+def tree_all_only(type_or_types, /, pred, tree, is_leaf=None):
+    """Say whether `pred` holds for all leaves of the given types."""
+    return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(type_or_types, /, pred, tree, is_leaf=None):
+    """Say whether `pred` holds for some leaf of the given types."""
+    return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def arg_tree_leaves(*args, **kwargs):
+    """Return the leaves of the arguments."""
+    return tree_leaves((args, kwargs))
+
+
+def is_namedtuple_class(cls):
+    """Is it a class of named tuples?"""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple_instance(obj):
+    """Is it a named tuple?"""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj):
+    """Is it a named tuple, or a class of them?"""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def treespec_leaf():
+    """Return the spec of a leaf."""
+    return _LEAF
+
+
+def treespec_tuple(iterable=()):
+    """Return the spec of a tuple whose parts have the given specs."""
+    return TreeSpec(tuple, None, iterable)
+
+
+def treespec_dict(mapping=(), /, **kwargs):
+    """Return the spec of a dict whose values have the given specs."""
+    specs = dict(mapping, **kwargs)
+    return TreeSpec(dict, list(specs), specs.values())
+
+
+def treespec_pprint(treespec):
+    """Return the spec as text: the tree with `*` for leaves."""
+
+    class Leaf:
+        def __repr__(self):
+            return "*"
+
+    return repr(treespec.unflatten(Leaf() for _ in range(treespec.num_leaves)))
+
+
+def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+    """Make instances of a dataclass nodes; the fields in `drop_field_names` are lost.
+
+    Args:
+        cls: the class, of dataclasses or with a constructor that takes `field_names` by keyword.
+        field_names: the fields that are children; by default all.
+        drop_field_names: fields that have defaults and are left out.
+        serialized_type_name: accepted for compatibility.
+    """
+    if field_names is None:
+        import dataclasses
+
+        if not dataclasses.is_dataclass(cls):
+            raise ValueError(f"field_names must be specified with a list of all fields: {cls} is not a dataclass")
+        field_names = [field.name for field in dataclasses.fields(cls) if field.init]
+    names = [name for name in field_names if name not in (drop_field_names or ())]
+
+    def flatten(obj):
+        return [getattr(obj, name) for name in names], None
+
+    register_pytree_node(
+        cls,
+        flatten,
+        lambda children, _: cls(**dict(zip(names, children, strict=True))),
+        flatten_with_keys_fn=lambda obj: ([(GetAttrKey(n), getattr(obj, n)) for n in names], None),
+    )
+
+
+def register_constant(cls):
+    """Make instances of `cls` nodes without children: they are part of the shape, and are compared with ==."""
+    register_pytree_node(
+        cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj)
+    )
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """Return a leaf of `tree` for each leaf of the spec, a leaf above standing for all below; None if they do not fit."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf() or _node_type(tree) is not treespec.type:
+        return None
+    children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    parts = [_broadcast_to_and_flatten(c, s, is_leaf) for c, s in zip(children, treespec.children())]
+    return None if None in parts else [leaf for part in parts for leaf in part]
+
+
+_register_pytree_node = _private_register_pytree_node = register_pytree_node
+_is_leaf = tree_is_leaf

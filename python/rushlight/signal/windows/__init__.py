@@ -1,0 +1,101 @@
+"""Windows for spectra, as scipy.signal.windows has them: `sym` says whether the last sample mirrors the first."""
+
+import math
+
+import rushlight
+from rushlight._windows import _cosines, _finish, _positions, bartlett_window, kaiser_window
+
+_STRIDED = rushlight.strided
+
+
+def _check(M):
+    if M < 0:
+        raise ValueError(f"window: M must be non-negative, got {M}")
+
+
+def bartlett(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """A triangle that ends at zero."""
+    _check(M)
+    return bartlett_window(M, not sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+def general_cosine(M, *, a, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
+    _check(M)
+    return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
+
+
+def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """alpha - (1 - alpha) cos(2 pi k / N)."""
+    _check(M)
+    return _cosines(M, not sym, (alpha, 1 - alpha), dtype, layout, device, requires_grad, False)
+
+
+def hamming(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """general_hamming with alpha = 0.54."""
+    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """general_hamming with alpha = 0.5.
+
+    Example:
+        >>> hann(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+def blackman(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
+    _check(M)
+    return _cosines(M, not sym, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, False)
+
+
+def nuttall(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """The minimum four-term Blackman-Harris window as Nuttall gives it."""
+    _check(M)
+    terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+    return _cosines(M, not sym, terms, dtype, layout, device, requires_grad, False)
+
+
+def cosine(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """Half a period of a sine, between its zeros."""
+    _check(M)
+    k, last = _positions(M, not sym, dtype)
+    values = ((k + 0.5) * (math.pi / (last + 1))).sin()
+    return _finish(values, M, dtype, layout, device, requires_grad, False)
+
+
+def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """exp(-(k - N / 2)^2 / (2 std^2))."""
+    _check(M)
+    if std <= 0:
+        raise ValueError(f"window: the standard deviation must be positive, got {std}")
+    k, last = _positions(M, not sym, dtype)
+    values = (-((k - last / 2) / std).square() / 2).exp()
+    return _finish(values, M, dtype, layout, device, requires_grad, False)
+
+
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """exp(-|k - center| / tau)."""
+    _check(M)
+    if tau <= 0:
+        raise ValueError(f"window: tau must be positive, got {tau}")
+    if sym and center is not None:
+        raise ValueError("window: the center of a symmetric window is its middle")
+    k, last = _positions(M, not sym, dtype)
+    values = (-(k - (last / 2 if center is None else center)).abs() / tau).exp()
+    return _finish(values, M, dtype, layout, device, requires_grad, False)
+
+
+def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+    """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
+    _check(M)
+    return kaiser_window(M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+__all__ = [
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
+    "kaiser", "nuttall",
+]  # fmt: skip
