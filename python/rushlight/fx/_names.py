@@ -42,23 +42,37 @@ def is_of_rushlight(value):
     return isinstance(module, str) and module.partition(".")[0] == "rushlight"
 
 
+def function_modules():
+    """The modules whose functions programs name, the more special ones last."""
+    names = rushlight
+    return (names, names.nn.functional, names.linalg, names.fft, names.special)
+
+
 def qualified_name(function):
-    """Where a function is found, as "torch.nn.functional.relu" or "operator.add"."""
+    """Where a function is found, as "torch.nn.functional.relu" or "math.sqrt"."""
     name = function.__name__
     if getattr(builtins, name, None) is function:
         return name
     module = getattr(function, "__module__", None)
     if module is None and getattr(rushlight.Tensor, name, None) is function:
         return f"torch.Tensor.{name}"
-    if module == "_operator":
-        return f"operator.{name}"
     if is_of_rushlight(function):
         # The public home of what is defined in a private module.
-        for public in (rushlight, rushlight.nn.functional):
+        for public in function_modules():
             if getattr(public, name, None) is function:
                 module = public.__name__
         return f"torch{module.removeprefix('rushlight')}.{name}"
     return f"{module}.{name}"
+
+
+def printed_name(target):
+    """The name of a node's target in a printed graph."""
+    if isinstance(target, str):
+        return target
+    name = qualified_name(target)
+    if getattr(builtins, target.__name__, None) is target:
+        return f"builtins.{name}"
+    return name.replace("_operator.", "operator.", 1)
 
 
 def name_of_target(target):
@@ -81,7 +95,7 @@ class Namespace:
         """Return a name that is new and legal, like `candidate`; an owner keeps the one it has."""
         if owner is not None and id(owner) in self._of:
             return self._of[id(owner)][0]
-        candidate = re.sub(r"\W", "_", candidate, flags=re.ASCII) or "_unnamed"
+        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
         stem = re.fullmatch(r"(.*)_(\d+)", candidate)

@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, ModuleType
 import rushlight
 from rushlight import Tensor
 from rushlight.fx import proxy as proxies
+from rushlight.fx._names import function_modules
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
@@ -133,12 +134,15 @@ class _Patches:
 
 def _python_functions(module):
     """The public functions of a module that are Python, and so do not record their calls themselves."""
-    names = getattr(module, "__all__", None) or vars(module)
     return [
         value
-        for name in names
-        if not name.startswith("_") and isinstance(value := getattr(module, name), FunctionType)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and isinstance(value, FunctionType)
     ]
+
+
+# Of `rushlight`: they take what they are given as it is, or are asked about proxies.
+_RUN_AS_THEY_ARE = {rushlight.is_tensor, rushlight.is_storage, rushlight.typename, rushlight.compile}
 
 
 class Tracer(TracerBase):
@@ -158,10 +162,13 @@ class Tracer(TracerBase):
         functions = [*autowrap_functions]
         for module in autowrap_modules:
             functions += [f for n, f in vars(module).items() if not n.startswith("_") and callable(f)]
-        for module in (rushlight.functional, rushlight.nn.functional):
+        for name in rushlight._ELSEWHERE["functional"]:
+            getattr(rushlight, name)  # it is found in the namespace from now on
+        for module in function_modules():
             functions += _python_functions(module)
-        self._autowrapped = {id(function): function for function in functions}
-        self._autowrap_search = [*autowrap_modules, rushlight.nn.functional, rushlight.functional]
+        functions = [f for f in functions if f not in _RUN_AS_THEY_ARE]
+        self._autowrapped = {id(f): f for f in [*functions, rushlight._assert]}
+        self._autowrap_search = [*autowrap_modules, *function_modules()]
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.module_stack = collections.OrderedDict()
@@ -267,6 +274,7 @@ class Tracer(TracerBase):
             if isinstance(value, Tensor)
         }
         self.graph = Graph(tracer_cls=type(self))
+        returns = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
         function, args = self.create_args_for_root(
             function, isinstance(root, Module), concrete_args or {}
         )
@@ -274,7 +282,8 @@ class Tracer(TracerBase):
         try:
             self._patch(patches, getattr(inspect.unwrap(function), "__globals__", {}))
             result = function(*args)
-            self.create_node("output", "output", (self.create_arg(result),), {})
+            result = self.create_arg(result)
+            self.create_node("output", "output", (result,), {}, type_expr=returns)
         finally:
             patches.undo()
             self._paths, self._constants = {}, {}
@@ -287,9 +296,13 @@ class Tracer(TracerBase):
         """
         function = inspect.unwrap(root_fn)
         signature = inspect.signature(function)
-        names = list(signature.parameters)
-        if is_module and not names:
-            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+        # As the code has them: positional and keyword-only ones, then those with stars.
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        names = sorted(signature.parameters, key=lambda n: signature.parameters[n].kind in kinds)
+        if is_module and (not names or signature.parameters[names[0]].kind in kinds):
+            raise RuntimeError(
+                f"{type(self.root).__name__}.forward: self must be an argument of its own"
+            )
         args = [self.root] if is_module else []
         stars = False
         for name in names[1:] if is_module else names:
@@ -319,7 +332,7 @@ class Tracer(TracerBase):
         given = self.create_proxy("placeholder", f"{name}_1", default, {})
         message = f"{name} has been specialized to have value {value} but got another value"
         if isinstance(value, (bool, int, float, str)):
-            rushlight._assert(given == value, message)
+            self.create_proxy("call_function", rushlight._assert, (given == value, message), {})
         elif value is None:
             self.create_proxy("call_function", _assert_is_none, (given, message), {})
         return value
@@ -348,15 +361,12 @@ class Tracer(TracerBase):
             patches.entry(namespace, name, _recording(original))
         for module in self._autowrap_search:
             self._autowrap(patches, vars(module))
-        rushlight_names = vars(rushlight)
-        for name in rushlight._ELSEWHERE["functional"]:
-            patches.entry(rushlight_names, name, _recording(getattr(rushlight, name)))
         self._autowrap(patches, root_globals)
 
     def _autowrap(self, patches, namespace):
         if patches.first_visit(namespace):
             for name, value in list(namespace.items()):
-                if id(value) in self._autowrapped and not name.startswith("_"):
+                if id(value) in self._autowrapped:
                     patches.entry(namespace, name, _recording(value))
 
     def __deepcopy__(self, memo):

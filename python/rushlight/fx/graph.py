@@ -17,7 +17,7 @@ from rushlight.fx._names import (
     name_of_target,
     qualified_name,
 )
-from rushlight.fx.node import Node, map_aggregate, map_arg
+from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -410,12 +410,11 @@ class CodeGen:
         return f"return {output_args}"
 
     def _gen_python_code(self, nodes, root_module, *, verbose=False):
-        names, found = Namespace(), {}
+        names, found = Namespace(), dict(GLOBALS)
 
         def global_name(hint, value):
             """A name for a global of the code, which is entered among them."""
             if is_of_rushlight(value) and value is not rushlight.device:
-                found["torch"] = rushlight
                 return qualified_name(value)
             name = hint.replace(".", "_")
             if found.get(name, value) is value:
@@ -448,7 +447,9 @@ class CodeGen:
                 freed = [*freed, node]
             freed = "".join(f"{n.name} = " for n in freed if n.op != "output")
             freed = f";  {freed}None" if freed else ""
-            kind = "" if node.type is None else _written_annotation(node.type, global_name)
+            kind = ""
+            if node.type is not None:
+                kind = f" : {_written_annotation(node.type, global_name)}"
             noted = _noted(node) if verbose else ""
             lines[len(body)] = index
             if node.op == "placeholder":
@@ -473,8 +474,6 @@ class CodeGen:
         if self._body_transformer is not None:
             body = [line + "\n" for line in body]
             body = "".join(self._body_transformer(body)).splitlines()
-        if any(name in " ".join(body) for name in ("torch.", "inf", "nan", "device", "NoneType")):
-            found.update(GLOBALS)
         header = self.gen_fn_def(parameters, annotation)
         source = "\n".join(["", "", "", header, *(f"    {line}" for line in body), "    "])
         return PythonCode(source, found, lines)
@@ -549,13 +548,11 @@ def _written(value, global_name):
 
 
 def _written_annotation(kind, global_name):
-    if isinstance(kind, type) and kind is not type(None):
-        return f" : {global_name(f'{kind.__module__}.{kind.__qualname__}', kind)}" if (
-            kind.__module__ != "builtins"
-        ) else f" : {kind.__name__}"  # fmt: skip
-    if isinstance(kind, str):
-        return f" : {kind!r}"
-    return f" : {global_name('annotation', kind)}"
+    if isinstance(kind, type) and kind not in (type(None), rushlight.Tensor):
+        return global_name(type_name(kind), kind)
+    if isinstance(kind, type):
+        return type_name(kind) if kind is rushlight.Tensor else "NoneType"
+    return repr(kind) if isinstance(kind, str) else global_name("annotation", kind)
 
 
 def _noted(node):

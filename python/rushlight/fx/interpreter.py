@@ -1,10 +1,9 @@
 """Running a graph node by node, and rewriting it while it runs."""
 
-import rushlight
 from rushlight.fx import _symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import map_arg
+from rushlight.fx.node import map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
 
 __all__ = ["Interpreter", "Transformer"]
@@ -175,8 +174,8 @@ class Transformer(Interpreter):
 
     def placeholder(self, target, args, kwargs):
         """Return the proxy of a new placeholder."""
-        default = args[:1]
-        return Proxy(self.new_graph.placeholder(target, default_value=default[0] if default else ...), self.tracer)  # fmt: skip # noqa: E501
+        node = self.new_graph.placeholder(target, default_value=args[0] if args else ...)
+        return Proxy(node, self.tracer)
 
     def get_attr(self, target, args, kwargs):
         """Return the proxy of the attribute."""
@@ -194,10 +193,10 @@ class Transformer(Interpreter):
         """Run, and return the new module."""
         result = super().run(enable_io_processing=False)
         if result is not None:
-            self.new_graph.output(map_proxies(result))
+            self.new_graph.output(_nodes_for_proxies(result))
         return GraphModule(self.module, self.new_graph)
 
 
-def map_proxies(value):
+def _nodes_for_proxies(value):
     """Return a structure with the nodes of the proxies in it."""
-    return rushlight.fx.node.map_aggregate(value, lambda v: v.node if isinstance(v, Proxy) else v)
+    return map_aggregate(value, lambda v: v.node if isinstance(v, Proxy) else v)

@@ -1,7 +1,7 @@
 """One operation of a graph."""
 
 import rushlight
-from rushlight.fx._names import qualified_name
+from rushlight.fx._names import IN_PLACE_OPERATORS, printed_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
@@ -206,15 +206,17 @@ class Node:
             return bool(getattr(module, "_is_impure", False))
         if self.op == "get_attr":
             return False
+        if self.target in _side_effectful_functions:
+            return True
+        if self._kwargs.get("out") is not None or self._kwargs.get("inplace") is True:
+            return True
         name = self.target if isinstance(self.target, str) else self.target.__name__
-        in_place = name.endswith("_") and not name.endswith("__") or name == "setitem"
-        options = self._kwargs.get("out") is not None or self._kwargs.get("inplace") is True
-        return in_place and name not in ("and_", "or_", "not_", "is_") or options or (
-            self.op == "call_function" and self.target in _side_effectful_functions
-        )  # fmt: skip
+        if getattr(self.target, "__module__", None) == "_operator":
+            return name == "setitem" or name in IN_PLACE_OPERATORS
+        return name.endswith("_") and not name.endswith("__")  # a method that works in place
 
     def _pretty_target(self):
-        return self.target if isinstance(self.target, str) else qualified_name(self.target)
+        return printed_name(self.target)
 
     def format_node(self, placeholder_names=None, maybe_return_typename=None):
         """Return the node as the line that stands for it in the printed graph.
@@ -223,43 +225,33 @@ class Node:
             placeholder_names: list to which a placeholder's name goes.
             maybe_return_typename: list whose first element becomes the output's annotation.
         """
-        if self.op == "placeholder":
-            if placeholder_names is not None:
-                placeholder_names.append(self.target + _annotation(self.type))
-            default = f"(default={self.args[0]})" if self.args else ""
-            return (
-                f"%{self.name} : {_shown_type(self.type)}[num_users={len(self.users)}] = "
-                f"placeholder[target={self.target}]{default}"
-            )
         if self.op == "output":
             if self.type is not None and maybe_return_typename:
-                maybe_return_typename[0] = f" -> {_type_name(self.type)}"
+                maybe_return_typename[0] = f" -> {type_name(self.type)}"
             return f"return {self.args[0]}"
-        call = ""
-        if self.op != "get_attr":
+        rest = ""
+        if self.op == "placeholder":
+            if placeholder_names is not None:
+                placeholder_names.append(self.target)
+            rest = f"(default={self.args[0]})" if self.args else ""
+        elif self.op != "get_attr":
             args, kwargs = (_with_percents(value) for value in (self.args, self.kwargs))
-            call = f"(args = {args}, kwargs = {kwargs})"
-        return (
-            f"%{self.name} : {_shown_type(self.type)}[num_users={len(self.users)}] = "
-            f"{self.op}[target={self._pretty_target()}]{call}"
-        )
+            rest = f"(args = {args}, kwargs = {kwargs})"
+        kind = f"{type_name(self.type)} " if self.type is not None else ""
+        target = f"{self.op}[target={self._pretty_target()}]"
+        return f"%{self.name} : {kind}[num_users={len(self.users)}] = {target}{rest}"
 
     def __repr__(self):
         return self.name
 
 
-def _type_name(kind):
-    if isinstance(kind, str):
-        return kind
-    return kind.__name__ if isinstance(kind, type) else repr(kind)
-
-
-def _shown_type(kind):
-    return f"{_type_name(kind)} " if kind is not None else ""
-
-
-def _annotation(kind):
-    return f" : {_type_name(kind)}" if kind is not None else ""
+def type_name(kind):
+    """The written form of an annotation."""
+    if not isinstance(kind, type):
+        return kind if isinstance(kind, str) else repr(kind)
+    if kind.__module__ == "builtins":
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}".replace("rushlight.", "torch.", 1)
 
 
 def _with_percents(value):

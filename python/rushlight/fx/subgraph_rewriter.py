@@ -3,10 +3,9 @@
 from collections import namedtuple
 
 from rushlight.fx._symbolic_trace import symbolic_trace
-from rushlight.fx.graph import Graph
+from rushlight.fx.graph import Graph, _has_attribute
 from rushlight.fx.graph_module import GraphModule, _copy_attribute
 from rushlight.fx.node import Node
-from rushlight.nn import Module
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -53,14 +52,16 @@ def replace_pattern_with_filters(
     return _replace(gm, pattern, make, match_filters, ignore_literals, replacement_callback is not None)
 
 
-def _graph_of(program):
+def _graph_and_owner(program):
+    """The graph of a program, and the module with the attributes that it names."""
     if isinstance(program, Graph):
-        return program
-    return program.graph if isinstance(program, GraphModule) else symbolic_trace(program).graph
+        return program, program.owning_module
+    traced = program if isinstance(program, GraphModule) else symbolic_trace(program)
+    return traced.graph, traced
 
 
 def _replace(gm, pattern, replacement, filters, ignore_literals, is_callback=False):
-    graph, pattern_graph = gm.graph, _graph_of(pattern)
+    graph, (pattern_graph, _) = gm.graph, _graph_and_owner(pattern)
     matches = _find_matches(graph, pattern_graph, ignore_literals)
     matches = [m for m in matches if all(f(m, graph, pattern_graph) for f in filters or ())]
     placeholders = pattern_graph.find_nodes(op="placeholder")
@@ -69,10 +70,9 @@ def _replace(gm, pattern, replacement, filters, ignore_literals, is_callback=Fal
     successor = {}  # what stands now for a node that an earlier match replaced
     results = []
     for match in matches:
-        source = replacement
-        replacement_graph = _graph_of(
-            replacement(match, graph, pattern_graph) if is_callback else replacement
-        )
+        if is_callback or not results:
+            program = replacement(match, graph, pattern_graph) if is_callback else replacement
+            replacement_graph, owner = _graph_and_owner(program)
         inputs = replacement_graph.find_nodes(op="placeholder")
         if len(inputs) != len(placeholders):
             raise ValueError(
@@ -87,11 +87,9 @@ def _replace(gm, pattern, replacement, filters, ignore_literals, is_callback=Fal
             values[theirs] = value
         matched = {match.nodes_map[n] for n in pattern_graph.nodes if n in match.nodes_map}
         internal = [n for n in graph.nodes if n in matched and _is_internal(n, match, placeholders)]
-        before = len(graph.nodes)
         with graph.inserting_before(_first_use(graph, internal, values)):
             result = graph.graph_copy(replacement_graph, values)
         added = [v for k, v in values.items() if k not in inputs and isinstance(v, Node)]
-        assert len(graph.nodes) == before + len(added)
         new_outputs = list(result) if isinstance(result, (tuple, list)) else [result]
         if len(new_outputs) != len(outputs):
             raise ValueError(
@@ -106,7 +104,7 @@ def _replace(gm, pattern, replacement, filters, ignore_literals, is_callback=Fal
         for node in reversed(internal):
             if not node.users:
                 graph.erase_node(node)
-        _install_attributes(gm, source, added)
+        _install_attributes(gm, owner, added)
         results.append(ReplacedPatterns(match.anchor, match.nodes_map, added))
     gm.recompile()
     return results
@@ -125,11 +123,20 @@ def _first_use(graph, internal, values):
     return nodes[max(first, last_input + 1)]
 
 
-def _install_attributes(gm, source, added):
+def _install_attributes(gm, owner, added):
+    """Give the module what the replacement brings along; modules that it has already stay."""
     for node in added:
-        if node.op in ("get_attr", "call_module") and isinstance(source, Module):
-            if not hasattr(gm, node.target.split(".")[0]):
-                _copy_attribute(source, gm, node.target)
+        if node.op not in ("get_attr", "call_module") or owner is None:
+            continue
+        if node.target.startswith("_tensor_constant"):
+            constant = getattr(owner, node.target)
+            count = 0
+            while getattr(gm, f"_tensor_constant{count}", constant) is not constant:
+                count += 1
+            node.target = f"_tensor_constant{count}"
+            setattr(gm, node.target, constant)
+        elif not _has_attribute(gm, node.target):
+            _copy_attribute(owner, gm, node.target)
 
 
 def _outputs(pattern_graph):
