@@ -1,6 +1,7 @@
 """Recording, changing and running programs as graphs."""
 
 import copy
+import importlib
 import math
 import operator
 import pickle
@@ -214,7 +215,11 @@ def test_code():
 def test_arguments_with_stars():
     traced = fx.symbolic_trace(lambda x, *args, **kwargs: x + args[0] * kwargs["k"])
     assert traced(1, 2, k=5) == 11
-    assert [n.target for n in traced.graph.find_nodes(op="placeholder")] == ["x", "*args", "**kwargs"]
+    assert [n.target for n in traced.graph.find_nodes(op="placeholder")] == [
+        "x",
+        "*args",
+        "**kwargs",
+    ]
 
 
 def test_concrete_args():
@@ -249,7 +254,9 @@ def number(x):
 
 @pytest.mark.parametrize("program", [branch, loop, number])
 def test_errors_name_the_users_line(program):
-    with pytest.raises((ValueError, RuntimeError), match=f"(?s){program.__name__}.*test_fx.py.*the line"):
+    with pytest.raises(
+        (ValueError, RuntimeError), match=f"(?s){program.__name__}.*test_fx.py.*the line"
+    ):
         fx.symbolic_trace(program)
     with pytest.raises(RuntimeError, match="'len' is not supported"):
         fx.symbolic_trace(eval("lambda x: len(x)", {}))
@@ -284,7 +291,9 @@ def test_wrapped_functions_are_recorded_as_calls():
     assert [n.target for n in traced.graph.find_nodes(op="call_function")][:2] == [helper, len]
     assert traced(rushlight.ones(3)).tolist() == [5.0] * 3
     assert helper(3, 2) == 6
-    assert fx.symbolic_trace(lambda x: decorated(x)).graph.find_nodes(op="call_function", target=decorated)
+    assert fx.symbolic_trace(lambda x: decorated(x)).graph.find_nodes(
+        op="call_function", target=decorated
+    )
     with pytest.raises(NotImplementedError, match="top level"):
         fx.wrap("abs")
 
@@ -430,14 +439,23 @@ def test_copies_of_graphs():
 def test_names_are_unique_and_legal():
     graph = fx.Graph()
     x = graph.placeholder("max")
-    names = [graph.call_function(f, (x,)).name for f in (rushlight.max, rushlight.sum, rushlight.sum)]
+    names = [
+        graph.call_function(f, (x,)).name for f in (rushlight.max, rushlight.sum, rushlight.sum)
+    ]
     assert [x.name, *names] == ["max_1", "max_2", "sum_1", "sum_2"]
     assert graph.get_attr("layer1.0.weight").name == "layer1_0_weight"
     assert graph.create_node("call_function", rushlight.relu, (x,), name="class").name == "class_1"
 
 
 def test_constants_in_code():
-    value = float("nan"), float("inf"), rushlight.float32, rushlight.Size([2]), slice(1, None), "a'b"
+    value = (
+        float("nan"),
+        float("inf"),
+        rushlight.float32,
+        rushlight.Size([2]),
+        slice(1, None),
+        "a'b",
+    )
     graph = fx.Graph()
     graph.output(graph.call_function(tuple, ([*value, rushlight.device("cpu"), ..., None],)))
     nan, *rest = run(graph)
@@ -479,7 +497,10 @@ def test_submodules_can_be_added_and_dropped():
 def test_readable_code(capsys):
     traced = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
     text = traced.print_readable()
-    assert text.splitlines()[:2] == ["class Sequential(torch.nn.Module):", "    def forward(self, input):"]
+    assert text.splitlines()[:2] == [
+        "class Sequential(torch.nn.Module):",
+        "    def forward(self, input):",
+    ]
     assert capsys.readouterr().out == text + "\n"
     assert traced.code in str(traced)
 
@@ -506,8 +527,6 @@ def test_a_folder(tmp_path, monkeypatch):
     traced = fx.symbolic_trace(functions)
     traced.to_folder(tmp_path / "written")
     monkeypatch.syspath_prepend(tmp_path)
-    import importlib
-
     with pytest.warns(UserWarning):
         again = importlib.import_module("written").FxModule()
     x = rushlight.randn(3, 3)
@@ -523,13 +542,17 @@ def test_interpreters_can_be_changed():
 
         def call_function(self, target, args, kwargs):
             self.calls += 1
-            return super().call_function(rushlight.neg if target is rushlight.relu else target, args, kwargs)
+            return super().call_function(
+                rushlight.neg if target is rushlight.relu else target, args, kwargs
+            )
 
     interpreter = Counting(fx.GraphModule({}, small_graph()[0]))
     assert interpreter.run(rushlight.tensor(2.0)).item() == -1
     assert interpreter.calls == 1 and len(interpreter.env) == 1  # only the output is kept
     graph, x, y, _ = small_graph()
-    known = fx.Interpreter(fx.GraphModule({}, graph)).run(None, initial_env={y: rushlight.tensor(5.0)})
+    known = fx.Interpreter(fx.GraphModule({}, graph)).run(
+        None, initial_env={y: rushlight.tensor(5.0)}
+    )
     assert known.item() == 6
     with pytest.raises(RuntimeError, match="Expected positional argument for parameter x"):
         fx.Interpreter(fx.GraphModule({}, graph)).run()
@@ -583,7 +606,9 @@ def test_a_pattern_that_is_used_elsewhere_or_differs_does_not_match():
         return rushlight.neg(y) + y + rushlight.sum(x, dim=1)
 
     traced = fx.symbolic_trace(program)
-    assert not fx.replace_pattern(traced, lambda x: rushlight.neg(rushlight.relu(x)), lambda x: x + 0)
+    assert not fx.replace_pattern(
+        traced, lambda x: rushlight.neg(rushlight.relu(x)), lambda x: x + 0
+    )
     assert not fx.replace_pattern(traced, lambda x: rushlight.sum(x, dim=0), lambda x: x + 0)
     loose = fx.subgraph_rewriter.replace_pattern_with_filters(
         traced, lambda x: rushlight.sum(x, dim=0), lambda x: x + 0, ignore_literals=True
@@ -621,7 +646,7 @@ def test_patterns_with_several_outputs_and_modules():
 @pytest.mark.torch
 def test_graphs_print_as_in_torch():
     torch = pytest.importorskip("torch")
-    import torch.fx
+    importlib.import_module("torch.fx")
 
     def program(lib):
         class Model(lib.nn.Module):
@@ -636,7 +661,12 @@ def test_graphs_print_as_in_torch():
                     y += lib.ones(8)
                 a, b = y.chunk(2, -1)
                 z = lib.cat([a, b.relu()], dim=-1) ** 2 / (1 - y.shape[0])
-                return {"z": -z[:, 1:], "m": lib.max(z), "s": z.sum((0, 1)), "n": z.view(x.size(0), -1)}
+                return {
+                    "z": -z[:, 1:],
+                    "m": lib.max(z),
+                    "s": z.sum((0, 1)),
+                    "n": z.view(x.size(0), -1),
+                }
 
         return lib.fx.symbolic_trace(Model(), concrete_args={"flag": True})
 

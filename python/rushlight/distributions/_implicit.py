@@ -1,9 +1,9 @@
 """Gamma and Dirichlet numbers through which gradients reach their parameters.
 
 A number x with distribution function F(x; a) and density f moves with its parameter, at a constant
-F, by dx/da = -(dF/da) / f: implicit reparameterisation, Figurnov, Mohamed and Mnih (2018). Here dF/da
-is integrated from x away from the mode, where the density only falls: nothing cancels, and all digits
-of float64 are right. In log t (gamma) or log t / (1 - t) (beta) the densities are log-concave.
+F, by dx/da = -(dF/da) / f: implicit reparameterisation, Figurnov, Mohamed and Mnih (2018). Here
+dF/da is integrated from x away from the mode, where the density only falls, so that nothing
+cancels. In log t (gamma) and log t / (1 - t) (beta) the densities are log-concave.
 """
 
 import functools

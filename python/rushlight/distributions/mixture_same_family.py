@@ -1,7 +1,6 @@
 """Mixtures of distributions of one kind."""
 
 import rushlight
-from rushlight import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.constraints import MixtureSameFamilyConstraint
@@ -88,7 +87,7 @@ class MixtureSameFamily(Distribution):
         apart = self.component_distribution.mean - self.mean.unsqueeze(dim)
         return within + (weights * apart.pow(2)).sum(dim)
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         with rushlight.no_grad():
             dim = -1 - self._event_ndims
             which = self.mixture_distribution.sample(sample_shape)

@@ -9,23 +9,21 @@ from types import ModuleType
 
 import rushlight
 
-# Written as the operators that they are.
-OPERATORS = {
-    "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}",
-    "pos": "+{}", "neg": "-{}", "invert": "~{}",
-    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "matmul": "{} @ {}", "floordiv": "{} // {}",
-    "truediv": "{} / {}", "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}",
-    "and_": "{} & {}", "or_": "{} | {}", "xor": "{} ^ {}", "getitem": "{}[{}]",
+_ARITHMETIC = {
+    "add": "+", "sub": "-", "mul": "*", "matmul": "@", "floordiv": "//", "truediv": "/", "mod": "%",
+    "pow": "**", "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
 }  # fmt: skip
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
+# Functions of `operator` that are written as the operators that they are.
+OPERATORS = {
+    **{name: f"{{}} {symbol} {{}}" for name, symbol in (_COMPARISONS | _ARITHMETIC).items()},
+    **{"pos": "+{}", "neg": "-{}", "invert": "~{}", "getitem": "{}[{}]"},
+}
 IN_PLACE_OPERATORS = {
-    f"i{name.rstrip('_')}": form
-    for name, form in {
-        "add": "{} += {}", "sub": "{} -= {}", "mul": "{} *= {}", "matmul": "{} @= {}", "floordiv": "{} //= {}",
-        "truediv": "{} /= {}", "mod": "{} %= {}", "pow": "{} **= {}", "lshift": "{} <<= {}", "rshift": "{} >>= {}",
-        "and": "{} &= {}", "or": "{} |= {}", "xor": "{} ^= {}",
-    }.items()
-}  # fmt: skip
+    f"i{name.rstrip('_')}": f"{{}} {symbol}= {{}}" for name, symbol in _ARITHMETIC.items()
+}
+REFLECTED_OPERATORS = tuple(_ARITHMETIC)
 
 # Names that generated code uses without asking.
 GLOBALS = {

@@ -2,11 +2,10 @@
 
 import builtins
 import collections
-import contextlib
 import functools
 import inspect
 import math
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 
 import rushlight
 from rushlight import Tensor
@@ -38,7 +37,9 @@ _wrapped_methods = []  # (class, name)
 
 
 def wrap(fn_or_name):
-    """Record calls of a function as calls, not its body; call it at module scope, or as a decorator.
+    """Record calls of a function as calls, not its body.
+
+    Call it at module scope, or decorate a function with it.
 
     Args:
         fn_or_name: the function, or its name in the calling module, such as "len".
@@ -133,7 +134,7 @@ class _Patches:
 
 
 def _python_functions(module):
-    """The public functions of a module that are Python, and so do not record their calls themselves."""
+    """The public functions of a module that are Python: these do not record calls by themselves."""
     return [
         value
         for name, value in vars(module).items()
@@ -142,7 +143,12 @@ def _python_functions(module):
 
 
 # Of `rushlight`: they take what they are given as it is, or are asked about proxies.
-_RUN_AS_THEY_ARE = {rushlight.is_tensor, rushlight.is_storage, rushlight.typename, rushlight.compile}
+_RUN_AS_THEY_ARE = {
+    rushlight.is_tensor,
+    rushlight.is_storage,
+    rushlight.typename,
+    rushlight.compile,
+}
 
 
 class Tracer(TracerBase):
@@ -157,11 +163,15 @@ class Tracer(TracerBase):
     Subclasses decide which modules are leaves, recorded as one call: `is_leaf_module`.
     """
 
-    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+    def __init__(
+        self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False
+    ):
         super().__init__()
         functions = [*autowrap_functions]
         for module in autowrap_modules:
-            functions += [f for n, f in vars(module).items() if not n.startswith("_") and callable(f)]
+            functions += [
+                f for n, f in vars(module).items() if not n.startswith("_") and callable(f)
+            ]
         for name in rushlight._ELSEWHERE["functional"]:
             getattr(rushlight, name)  # it is found in the namespace from now on
         for module in function_modules():
@@ -307,7 +317,9 @@ class Tracer(TracerBase):
         stars = False
         for name in names[1:] if is_module else names:
             parameter = signature.parameters[name]
-            star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
+                parameter.kind, ""
+            )
             stars = stars or bool(star) or parameter.kind is parameter.KEYWORD_ONLY
             default = () if parameter.default is parameter.empty else (parameter.default,)
             kind = parameter.annotation
@@ -324,10 +336,12 @@ class Tracer(TracerBase):
         value = concrete_args[name]
         if isinstance(value, PHBase):
             return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
-        if not (value is None or isinstance(value, (bool, int, float, str, Tensor)) or callable(value)):
+        if not (
+            value is None or isinstance(value, (bool, int, float, str, Tensor)) or callable(value)
+        ):
             raise NotImplementedError(
-                f"concrete_args: {name} is a {type(value).__name__}; constants may be None, numbers, "
-                "strings, functions and tensors"
+                f"concrete_args: {name} is a {type(value).__name__}; constants may be None, "
+                "numbers, strings, functions and tensors"
             )
         given = self.create_proxy("placeholder", f"{name}_1", default, {})
         message = f"{name} has been specialized to have value {value} but got another value"
@@ -389,9 +403,7 @@ def _without_stars(function, count):
         co_flags=code.co_flags & ~HAS_VARSTUFF,
     )
     # Parameters come in the code as: positional, keyword-only, *args, **kwargs.
-    return FunctionType(
-        code, function.__globals__, function.__name__, None, function.__closure__
-    )
+    return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 
 
 def symbolic_trace(root, concrete_args=None):

@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import operator
 import warnings
 import weakref
 from collections import namedtuple
@@ -26,7 +27,7 @@ PythonCode = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,)
 
 
 class _NodeList:
-    """The nodes of a graph in order: an iterable with a length, safe to erase from while iterating."""
+    """The nodes of a graph in order; erasing them while iterating is safe."""
 
     def __init__(self, graph, direction="_next"):
         self.graph = graph
@@ -226,7 +227,7 @@ class Graph:
         return self._inserting(n, n.prepend)
 
     def inserting_after(self, n=None):
-        """Let new nodes come after `n`, in order, for a `with` block or from now on; None is the end."""
+        """Let new nodes come after `n`, for a `with` block or from now on; None is the end."""
         if n is None:
             return self.inserting_before(self._root)
         last = n
@@ -306,7 +307,15 @@ class Graph:
 
     # -- text ------------------------------------------------------------------------------------
 
-    def python_code(self, root_module, *, verbose=False, include_stride=False, include_device=False, colored=False):
+    def python_code(
+        self,
+        root_module,
+        *,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+    ):
         """Return the graph as the source of a function `forward`, with the globals it needs.
 
         Args:
@@ -329,9 +338,9 @@ class Graph:
     __repr__ = object.__repr__
 
     def on_generate_code(self, make_transformer):
-        """Let `make_transformer(current)` change the lines of generated code, from now on or in `with`.
+        """Let `make_transformer(current)` change the lines of code, from now on or in `with`.
 
-        The transformer takes and returns the list of the body's lines.
+        The transformer takes and returns the list of the body's lines; `current` may be None.
         """
         previous = self._codegen._body_transformer
         self._codegen._body_transformer = make_transformer(previous)
@@ -352,10 +361,10 @@ class Graph:
     # -- pickling: nodes refer to others by name, so that a long chain is no deep recursion -------
 
     def __reduce__(self):
-        rows = [
-            (n.op, n.name, n.target, map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference), n.type)
-            for n in self.nodes
-        ]  # fmt: skip
+        rows = []
+        for n in self.nodes:
+            args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
+            rows.append((n.op, n.name, n.target, args, kwargs, n.type))
         return _graph_from_rows, (type(self), rows)
 
 
@@ -495,7 +504,10 @@ def _expression(node, root_module, global_name, written):
         )
         return f"{_receiver(args[0], written)}.{node.target}({rest})", False
     if is_operator(node.target) and not kwargs:
-        return OPERATORS[node.target.__name__].format(*map(written, args)), False
+        operands = [written(a) for a in args]
+        if node.target is operator.pow and operands[0].startswith("-"):
+            operands[0] = f"({operands[0]})"
+        return OPERATORS[node.target.__name__].format(*operands), False
     if is_operator(node.target, IN_PLACE_OPERATORS) and not kwargs:
         return IN_PLACE_OPERATORS[node.target.__name__].format(*map(written, args)), True
     if node.target is getattr and len(args) == 2 and str(args[1]).isidentifier() and not kwargs:

@@ -175,14 +175,14 @@ class GraphModule(Module):
                     called = self.get_submodule(node.target)
                 except AttributeError:
                     continue  # the node names what is no longer there, as lint tells
-                used.update(
-                    f"{node.target}.{name}" for name, _ in called.named_modules() if name
-                )
+                used.update(f"{node.target}.{name}" for name, _ in called.named_modules() if name)
         for name, _ in list(self.named_modules()):
             if name and name not in used:
                 self.delete_submodule(name)
 
-    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False):
+    def print_readable(
+        self, print_output=True, include_stride=False, include_device=False, colored=False
+    ):
         """Print, and return, the code as a class with the classes of its graph modules inside."""
         text = self._readable(type(self).__name__)
         if print_output:

@@ -1,4 +1,4 @@
-"""The lists and dicts of a node's arguments: a change must go through the node, which counts uses."""
+"""The lists and dicts of a node's arguments: changes go through the node, which counts uses."""
 
 __all__ = ["immutable_list", "immutable_dict"]
 
@@ -18,8 +18,8 @@ class immutable_list(list):
     """A list that cannot be changed."""
 
     for _name in (
-        "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend", "insert", "pop", "remove",
-        "reverse", "sort",
+        "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend", "insert",
+        "pop", "remove", "reverse", "sort",
     ):  # fmt: skip
         locals()[_name] = _refusing(_name)
     del _name

@@ -137,7 +137,9 @@ class Interpreter:
 
         def value_of(node):
             if node not in self.env:
-                raise RuntimeError(f"Node {n} referenced nonexistent value {node}! Run Graph.lint()")
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint()"
+                )
             return self.env[node]
 
         return map_arg(args, value_of)

@@ -19,7 +19,7 @@ def has_side_effect(function):
 
 
 def map_aggregate(value, function):
-    """Return `value` with `function` applied to all that is not a tuple, list, dict or slice in it."""
+    """Return `value` with `function` of all in it that is not a tuple, list, dict or slice."""
     if isinstance(value, tuple):
         mapped = [map_aggregate(v, function) for v in value]
         return type(value)(*mapped) if hasattr(value, "_fields") else tuple(mapped)
@@ -139,7 +139,9 @@ class Node:
 
         self._set(map_arg(self._args, replaced), map_arg(self._kwargs, replaced))
 
-    def replace_all_uses_with(self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False):
+    def replace_all_uses_with(
+        self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False
+    ):
         """Let all users, or those for which `delete_user_cb` is true, use another node instead.
 
         Returns:

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import rushlight
 from rushlight import Tensor
-from rushlight.fx._names import OPERATORS, name_of_target
+from rushlight.fx._names import OPERATORS, REFLECTED_OPERATORS, name_of_target
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node, map_aggregate
 
-__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TraceError",
+    "TracerBase",
+]
 
 _LIBRARY = str(Path(rushlight.__file__).parent)
 
@@ -22,7 +29,7 @@ class TraceError(ValueError):
 
 
 def _users_line():
-    """"forward, model.py:12: `if x.sum() > 0:`" of the innermost frame that is not the library's."""
+    """Name, file and text of the line that runs in the innermost frame of the user's program."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
         frame = frame.f_back
@@ -52,7 +59,9 @@ class TracerBase:
         """Return the stand-in for a node's value."""
         return Proxy(node, self)
 
-    def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
+    def create_proxy(
+        self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None
+    ):
         """Insert a node, given arguments with proxies in them, and return its proxy."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
@@ -82,7 +91,9 @@ class TracerBase:
             return range(*map(self.create_arg, (a.start, a.stop, a.step)))
         if a is None or a is ... or isinstance(a, (*_CONSTANTS, Node)) or callable(a):
             return a
-        raise NotImplementedError(f"argument of type: {type(a)}")
+        raise NotImplementedError(
+            f"an argument of type {type(a).__name__} is no constant that code can be generated for"
+        )
 
     def to_bool(self, obj):
         """Decide a branch on a proxy: raise TraceError, unless a subclass knows better."""
@@ -104,9 +115,17 @@ class TracerBase:
 
 
 _CONSTANTS = (
-    str, int, float, bool, complex, bytes, rushlight.dtype, rushlight.device, rushlight.layout,
-    rushlight.memory_format, rushlight.Generator, Tensor,
-)  # fmt: skip
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    bytes,
+    rushlight.dtype,
+    rushlight.device,
+    rushlight.layout,
+    rushlight.memory_format,
+)
 
 
 def _described(proxy):
@@ -184,7 +203,9 @@ class Proxy:
         (tracer,) = tracers
         name = getattr(func, "__name__", None)
         if name == "__get__":  # a getter of a property of Tensor
-            return tracer.create_proxy("call_function", getattr, (args[0], func.__self__.__name__), {})
+            return tracer.create_proxy(
+                "call_function", getattr, (args[0], func.__self__.__name__), {}
+            )
         stem = name.strip("_")
         if name.startswith("__") and name.endswith("__"):
             for operation in (stem, f"{stem}_"):
@@ -266,14 +287,14 @@ def _define_operators():
 
         return record
 
-    commutable = {"eq", "ne", "lt", "gt", "le", "ge", "pos", "neg", "invert", "getitem"}
     for name in OPERATORS:
-        stem = name.strip("_")
-        setattr(Proxy, f"__{stem}__", forward(name))
-        if name not in commutable:
-            setattr(Proxy, f"__r{stem}__", reflected(name))
+        setattr(Proxy, f"__{name.strip('_')}__", forward(name))
+    for name in REFLECTED_OPERATORS:
+        setattr(Proxy, f"__r{name.strip('_')}__", reflected(name))
     Proxy.__hash__ = object.__hash__
-    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", operator.abs, (self,), {})
+    Proxy.__abs__ = lambda self: self.tracer.create_proxy(
+        "call_function", operator.abs, (self,), {}
+    )
 
 
 _define_operators()

@@ -9,7 +9,7 @@ from rushlight.fx.node import Node
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
-# anchor: the node from which the match was found; nodes_map: the graph's node for each of the pattern.
+# anchor: the node for the pattern's last output; nodes_map: that for each node of the pattern.
 Match = namedtuple("Match", "anchor nodes_map")
 ReplacedPatterns = namedtuple("ReplacedPatterns", "anchor nodes_map replacements")
 
@@ -36,7 +36,12 @@ def replace_pattern(gm, pattern, replacement):
 
 
 def replace_pattern_with_filters(
-    gm, pattern, replacement=None, match_filters=None, ignore_literals=False, replacement_callback=None
+    gm,
+    pattern,
+    replacement=None,
+    match_filters=None,
+    ignore_literals=False,
+    replacement_callback=None,
 ):
     """Replace matches of `pattern` for which all filters are true.
 
@@ -49,7 +54,9 @@ def replace_pattern_with_filters(
         A list of `ReplacedPatterns`, with the nodes that were put in.
     """
     make = replacement_callback if replacement_callback is not None else replacement
-    return _replace(gm, pattern, make, match_filters, ignore_literals, replacement_callback is not None)
+    return _replace(
+        gm, pattern, make, match_filters, ignore_literals, replacement_callback is not None
+    )
 
 
 def _graph_and_owner(program):
@@ -115,7 +122,7 @@ def _is_internal(node, match, placeholders):
 
 
 def _first_use(graph, internal, values):
-    """The node before which the replacement goes: the first of the match, or after its last input."""
+    """The node before which the replacement goes: the match's first, or after its last input."""
     inputs = {v for v in values.values() if isinstance(v, Node)}
     nodes = list(graph.nodes)
     last_input = max((nodes.index(v) for v in inputs), default=-1)
@@ -144,7 +151,9 @@ def _outputs(pattern_graph):
     returned = pattern_graph.output_node().args[0]
     returned = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if not all(isinstance(n, Node) and n.op != "placeholder" for n in returned):
-        raise ValueError(f"replace_pattern: the pattern must return what it computes, not {returned}")
+        raise ValueError(
+            f"replace_pattern: the pattern must return what it computes, not {returned}"
+        )
     return returned
 
 
