@@ -30,6 +30,16 @@ class PHBase:
 
 PH = PHBase()
 
+_tracing = 0  # how many tracers run
+
+
+def is_fx_tracing():
+    """Return whether a program is being recorded."""
+    return _tracing > 0
+
+
+is_fx_symbolic_tracing = is_fx_tracing
+
 # ---- functions that are recorded as one call -----------------------------------------------------
 
 _wrapped_globals = {}  # (id of a module's globals, name) -> the globals
@@ -273,7 +283,7 @@ class Tracer(TracerBase):
             concrete_args: values of arguments that are to be constants, by name.
         """
         if isinstance(root, Module):
-            self.root, function = root, type(root).forward
+            self.root, function = root, getattr(type(root), self.traced_func_name)
         else:
             self.root, function = Module(), root
         self._paths = {id(m): name for name, m in self.root.named_modules()}
@@ -289,6 +299,8 @@ class Tracer(TracerBase):
             function, isinstance(root, Module), concrete_args or {}
         )
         patches = _Patches()
+        global _tracing
+        _tracing += 1
         try:
             self._patch(patches, getattr(inspect.unwrap(function), "__globals__", {}))
             result = function(*args)
@@ -296,6 +308,7 @@ class Tracer(TracerBase):
             self.create_node("output", "output", (result,), {}, type_expr=returns)
         finally:
             patches.undo()
+            _tracing -= 1
             self._paths, self._constants = {}, {}
         return self.graph
 

@@ -255,11 +255,11 @@ class Graph:
 
     def process_inputs(self, *args):
         """Return the arguments as placeholders take them."""
-        return args
+        return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out):
         """Return the output as the caller takes it."""
-        return out
+        return self._codegen.process_outputs(out)
 
     def eliminate_dead_code(self, is_impure_node=None):
         """Erase nodes that nothing uses and that do nothing else.
@@ -418,8 +418,20 @@ class CodeGen:
         """Return the line that ends it, given the written output."""
         return f"return {output_args}"
 
+    def process_inputs(self, *args):
+        """Return what the function is called with as its placeholders take it."""
+        return args
+
+    def process_outputs(self, outputs):
+        """Return the output as the function returns it."""
+        return outputs
+
+    def additional_globals(self):
+        """Return further globals that the code needs, as (name, value) pairs."""
+        return []
+
     def _gen_python_code(self, nodes, root_module, *, verbose=False):
-        names, found = Namespace(), dict(GLOBALS)
+        names, found = Namespace(), {**GLOBALS, **dict(self.additional_globals())}
 
         def global_name(hint, value):
             """A name for a global of the code, which is entered among them."""
@@ -433,7 +445,7 @@ class CodeGen:
             found[name] = value
             return name
 
-        for name, value in GLOBALS.items():
+        for name, value in found.items():
             names.associate(name, value)
 
         nodes = list(nodes)

@@ -12,30 +12,29 @@ _OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr"
 _side_effectful_functions = {rushlight._assert}
 
 
-def has_side_effect(function):
+def has_side_effect(fn):
     """Mark a function as one that dead-code elimination keeps; usable as a decorator."""
-    _side_effectful_functions.add(function)
-    return function
+    _side_effectful_functions.add(fn)
+    return fn
 
 
-def map_aggregate(value, function):
-    """Return `value` with `function` of all in it that is not a tuple, list, dict or slice."""
-    if isinstance(value, tuple):
-        mapped = [map_aggregate(v, function) for v in value]
-        return type(value)(*mapped) if hasattr(value, "_fields") else tuple(mapped)
-    if isinstance(value, list):
-        return immutable_list([map_aggregate(v, function) for v in value])
-    if isinstance(value, dict):
-        return immutable_dict({k: map_aggregate(v, function) for k, v in value.items()})
-    if isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
-        return slice(*(map_aggregate(part, function) for part in parts))
-    return function(value)
+def map_aggregate(a, fn):
+    """Return `a` with `fn` of all in it that is not a tuple, list, dict or slice."""
+    if isinstance(a, tuple):
+        mapped = [map_aggregate(v, fn) for v in a]
+        return type(a)(*mapped) if hasattr(a, "_fields") else tuple(mapped)
+    if isinstance(a, list):
+        return immutable_list([map_aggregate(v, fn) for v in a])
+    if isinstance(a, dict):
+        return immutable_dict({k: map_aggregate(v, fn) for k, v in a.items()})
+    if isinstance(a, slice):
+        return slice(*(map_aggregate(part, fn) for part in (a.start, a.stop, a.step)))
+    return fn(a)
 
 
-def map_arg(value, function):
-    """Return `value` with `function` applied to all nodes in it."""
-    return map_aggregate(value, lambda v: function(v) if isinstance(v, Node) else v)
+def map_arg(a, fn):
+    """Return `a` with `fn` of all nodes in it."""
+    return map_aggregate(a, lambda v: fn(v) if isinstance(v, Node) else v)
 
 
 class Node:

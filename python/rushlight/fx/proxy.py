@@ -47,6 +47,7 @@ class TracerBase:
     proxy_buffer_attributes = False
     param_shapes_constant = False
     record_stack_traces = False
+    traced_func_name = "forward"
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         """Insert a node into the graph."""
@@ -248,6 +249,8 @@ class ParameterProxy(Proxy):
 
     def numel(self):
         return self.param.numel()
+
+    nelement = numel
 
 
 class Attribute(Proxy):

@@ -47,6 +47,13 @@ class ShapeProp(Interpreter):
         (3, 2)
     """
 
+    def __init__(self, gm, fake_mode=None):
+        if fake_mode is not None:
+            raise NotImplementedError(
+                "ShapeProp: there are no fake modes; propagate tensors on the meta device"
+            )
+        super().__init__(gm)
+
     def run_node(self, n):
         result = super().run_node(n)
         found = []
