@@ -32,13 +32,22 @@ CASES = [
     ("Exponential", {"rate": [0.5, 2.0]}),
     ("FisherSnedecor", {"df1": [1.0, 4.0, 8.0], "df2": [3.0, 5.0, 20.0]}),
     ("Gamma", {"concentration": [0.2, 1.0, 3.0, 50.0], "rate": [1.0, 2.0, 0.5, 3.0]}),
-    ("GeneralizedPareto", {"loc": [0.0, 1.0, 0.5], "scale": [1.0, 0.3, 2.0], "concentration": [0.0, 0.3, -0.4]}),
+    (
+        "GeneralizedPareto",
+        {"loc": [0.0, 1.0, 0.5], "scale": [1.0, 0.3, 2.0], "concentration": [0.0, 0.3, -0.4]},
+    ),
     ("Geometric", {"probs": [0.2, 0.7]}),
     ("Geometric", {"logits": [0.1, -1.0]}),
     ("Gumbel", {"loc": [0.0, 1.0], "scale": [1.0, 0.3]}),
     ("HalfCauchy", {"scale": [1.0, 0.3]}),
     ("HalfNormal", {"scale": [1.0, 0.3]}),
-    ("Independent", {"base_distribution": ("Normal", {"loc": CHOICES, "scale": 1.0}), "reinterpreted_batch_ndims": 1}),
+    (
+        "Independent",
+        {
+            "base_distribution": ("Normal", {"loc": CHOICES, "scale": 1.0}),
+            "reinterpreted_batch_ndims": 1,
+        },
+    ),
     ("InverseGamma", {"concentration": [0.5, 1.5, 4.0], "rate": [1.0, 2.0, 0.5]}),
     ("Kumaraswamy", {"concentration1": [0.6, 2.0], "concentration0": [1.5, 3.0]}),
     ("Laplace", {"loc": [0.0, 1.0], "scale": [1.0, 0.3]}),
@@ -46,14 +55,39 @@ CASES = [
     ("LKJCholesky", {"dim": 4, "concentration": 2.0}),
     ("LogisticNormal", {"loc": [[0.0, 1.0, 0.5]], "scale": [1.0, 0.3, 2.0]}),
     ("LogNormal", {"loc": [0.0, 1.0], "scale": [1.0, 0.3]}),
-    ("LowRankMultivariateNormal", {"loc": [0.0, 1.0], "cov_factor": [[[1.0], [0.5]], [[0.3], [2.0]]], "cov_diag": [0.5, 1.0]}),
-    ("MixtureSameFamily", {"mixture_distribution": ("Categorical", {"probs": [0.2, 0.5, 0.3]}),
-                           "component_distribution": ("Normal", {"loc": [0.0, 1.0, 4.0], "scale": 0.5})}),
-    ("MixtureSameFamily", {"mixture_distribution": ("Categorical", {"probs": CHOICES}),
-                           "component_distribution": ("MultivariateNormal", {"loc": [[[0.0, 1.0], [4.0, 2.0], [1.0, 1.0]], [[1.0, 1.0], [3.0, 2.0], [1.0, 0.0]]], "scale_tril": TRIL})}),
+    (
+        "LowRankMultivariateNormal",
+        {"loc": [0.0, 1.0], "cov_factor": [[[1.0], [0.5]], [[0.3], [2.0]]], "cov_diag": [0.5, 1.0]},
+    ),
+    (
+        "MixtureSameFamily",
+        {
+            "mixture_distribution": ("Categorical", {"probs": [0.2, 0.5, 0.3]}),
+            "component_distribution": ("Normal", {"loc": [0.0, 1.0, 4.0], "scale": 0.5}),
+        },
+    ),
+    (
+        "MixtureSameFamily",
+        {
+            "mixture_distribution": ("Categorical", {"probs": CHOICES}),
+            "component_distribution": (
+                "MultivariateNormal",
+                {
+                    "loc": [
+                        [[0.0, 1.0], [4.0, 2.0], [1.0, 1.0]],
+                        [[1.0, 1.0], [3.0, 2.0], [1.0, 0.0]],
+                    ],
+                    "scale_tril": TRIL,
+                },
+            ),
+        },
+    ),
     ("Multinomial", {"total_count": 6, "probs": CHOICES}),
     ("Multinomial", {"total_count": 3, "logits": [0.3, -0.4, 1.0]}),
-    ("MultivariateNormal", {"loc": [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]], "covariance_matrix": MATRIX}),
+    (
+        "MultivariateNormal",
+        {"loc": [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]], "covariance_matrix": MATRIX},
+    ),
     ("MultivariateNormal", {"loc": [0.0, 1.0], "precision_matrix": [MATRIX, MATRIX]}),
     ("MultivariateNormal", {"loc": [0.0, 1.0], "scale_tril": TRIL}),
     ("NegativeBinomial", {"total_count": [2.0, 5.5], "probs": [0.2, 0.7]}),
@@ -69,15 +103,20 @@ CASES = [
     ("RelaxedOneHotCategorical", {"temperature": 0.7, "probs": CHOICES}),
     ("RelaxedOneHotCategorical", {"temperature": [0.7], "logits": [0.3, -0.4, 1.0]}),
     ("StudentT", {"df": [0.8, 1.5, 6.0], "loc": [0.0, 1.0, 2.0], "scale": 1.5}),
-    ("TransformedDistribution", {"base_distribution": ("Normal", {"loc": [0.0, 1.0], "scale": [1.0, 0.3]}),
-                                 "transforms": ["ExpTransform", "SigmoidTransform"]}),
+    (
+        "TransformedDistribution",
+        {
+            "base_distribution": ("Normal", {"loc": [0.0, 1.0], "scale": [1.0, 0.3]}),
+            "transforms": ["ExpTransform", "SigmoidTransform"],
+        },
+    ),
     ("Uniform", {"low": [0.0, -1.0], "high": [1.0, 3.0]}),
     ("VonMises", {"loc": [0.0, 1.0], "concentration": [0.5, 6.0]}),
     ("Weibull", {"scale": [1.0, 0.3], "concentration": [1.5, 3.0]}),
     ("Wishart", {"df": [3.0, 5.0], "covariance_matrix": MATRIX}),
     ("Wishart", {"df": 4.0, "scale_tril": TRIL}),
     ("Wishart", {"df": 4.0, "precision_matrix": [MATRIX, MATRIX]}),
-]  # fmt: skip
+]
 
 
 def build(library, package, name, parameters):
@@ -382,7 +421,8 @@ def test_transform_cache():
 
 CONSTRAINTS = [
     "real", "positive", "nonnegative", "unit_interval", "simplex", "corr_cholesky", "real_vector",
-    ("greater_than", 1.5), ("less_than", 2.0), ("interval", -1.0, 3.0), ("half_open_interval", 0.0, 2.0),
+    ("greater_than", 1.5), ("less_than", 2.0), ("interval", -1.0, 3.0), ("half_open_interval", 0.0,
+    2.0),
 ]  # fmt: skip
 
 
@@ -444,19 +484,27 @@ OF_A_KIND = {
     "Geometric": {"probs": 0.3},
     "Gumbel": {"loc": 0.2, "scale": 1.5},
     "HalfNormal": {"scale": 1.5},
-    "Independent": {"base_distribution": ("Normal", {"loc": [0.0, 1.0], "scale": 2.0}),
-                    "reinterpreted_batch_ndims": 1},
+    "Independent": {
+        "base_distribution": ("Normal", {"loc": [0.0, 1.0], "scale": 2.0}),
+        "reinterpreted_batch_ndims": 1,
+    },
     "Laplace": {"loc": 0.2, "scale": 1.5},
-    "LowRankMultivariateNormal": {"loc": [0.0, 1.0], "cov_factor": [[1.0], [0.5]], "cov_diag": [0.5, 1.0]},
+    "LowRankMultivariateNormal": {
+        "loc": [0.0, 1.0],
+        "cov_factor": [[1.0], [0.5]],
+        "cov_diag": [0.5, 1.0],
+    },
     "MultivariateNormal": {"loc": [0.5, 1.0], "scale_tril": TRIL},
     "Normal": {"loc": 0.2, "scale": 1.5},
     "OneHotCategorical": {"probs": [0.2, 0.3, 0.5]},
     "Pareto": {"scale": 0.5, "alpha": 3.0},
     "Poisson": {"rate": 2.0},
-    "TransformedDistribution": {"base_distribution": ("Normal", {"loc": 0.2, "scale": 1.5}),
-                                "transforms": ["ExpTransform"]},
+    "TransformedDistribution": {
+        "base_distribution": ("Normal", {"loc": 0.2, "scale": 1.5}),
+        "transforms": ["ExpTransform"],
+    },
     "Uniform": {"low": 0.2, "high": 0.9},
-}  # fmt: skip
+}
 
 OTHERS_OF_A_KIND = OF_A_KIND | {
     "Bernoulli": {"probs": 0.6},

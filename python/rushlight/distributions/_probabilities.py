@@ -1,7 +1,12 @@
 """Distributions that take either probabilities or their logits."""
 
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from rushlight.distributions.utils import (
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
 
 
 class HasProbabilities(Distribution):

@@ -53,7 +53,9 @@ class Categorical(HasProbabilities):
 
     @property
     def mean(self):
-        return rushlight.full(self.batch_shape, nan, dtype=self.probs.dtype, device=self.probs.device)
+        return rushlight.full(
+            self.batch_shape, nan, dtype=self.probs.dtype, device=self.probs.device
+        )
 
     @property
     def mode(self):

@@ -4,11 +4,12 @@ import rushlight
 from rushlight import Tensor
 
 __all__ = [
-    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
-    "independent", "integer_interval", "interval", "half_open_interval", "is_dependent", "less_than", "lower_cholesky",
-    "lower_triangular", "MixtureSameFamilyConstraint", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_semidefinite", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "square",
-    "stack", "symmetric", "unit_interval",
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than", "greater_than_eq", "independent", "integer_interval", "interval",
+    "half_open_interval", "is_dependent", "less_than", "lower_cholesky", "lower_triangular",
+    "MixtureSameFamilyConstraint", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
+    "positive", "positive_semidefinite", "positive_definite", "positive_integer", "real",
+    "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
 
 
@@ -33,7 +34,9 @@ class Constraint:
 
 def _all_of(checked, dims):
     """Whether each event holds throughout: all() over the last `dims` dims."""
-    return checked.reshape(checked.shape[: checked.dim() - dims] + (-1,)).all(-1) if dims else checked
+    return (
+        checked.reshape(checked.shape[: checked.dim() - dims] + (-1,)).all(-1) if dims else checked
+    )
 
 
 # ---- constraints known only from an object's other parameters ------------------------------------

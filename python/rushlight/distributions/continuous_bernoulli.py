@@ -19,7 +19,7 @@ class ContinuousBernoulli(HasProbabilities, ExponentialFamily):
     Args:
         probs: p, or else
         logits: log(p / (1 - p)).
-        lims: between these values of p, closed forms lose their digits and Taylor series replace them.
+        lims: between these values of p, Taylor series replace closed forms, which lose digits.
 
     Source: Loaiza-Ganem and Cunningham (2019).
 

@@ -17,9 +17,9 @@ class Distribution:
         validate_args: check parameters now and values later; by default, as
             `set_default_validate_args` says.
 
-    A subclass states its parameters in `arg_constraints` and its values in `support`. Parameters are
-    attributes of shape batch_shape + (as many event dims as their constraint has), by which `expand`
-    knows how to expand them.
+    A subclass states its parameters in `arg_constraints` and its values in `support`. Parameters
+    are attributes of shape batch_shape + (as many event dims as their constraint has), by which
+    `expand` knows how to expand them.
     """
 
     has_rsample = False
@@ -33,7 +33,7 @@ class Distribution:
             raise ValueError(f"set_default_validate_args: expected True or False, got {value!r}")
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=Size(), event_shape=Size(), validate_args=None):
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
         self._batch_shape = Size(batch_shape)
         self._event_shape = Size(event_shape)
         if validate_args is not None:
@@ -133,12 +133,12 @@ class Distribution:
         """Standard deviation of each element."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         """Draw `sample_shape` samples from each distribution, without gradients."""
         with rushlight.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=Size()):
+    def rsample(self, sample_shape=()):
         """Draw samples through which gradients reach the parameters."""
         raise NotImplementedError(
             f"{type(self).__name__} has no differentiable samples; use sample()"
@@ -173,7 +173,7 @@ class Distribution:
         """Return exp(entropy)."""
         return self.entropy().exp()
 
-    def _extended_shape(self, sample_shape=Size()):
+    def _extended_shape(self, sample_shape=()):
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _validate_sample(self, value):

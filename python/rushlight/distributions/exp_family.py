@@ -7,8 +7,8 @@ from rushlight.distributions.distribution import Distribution
 class ExponentialFamily(Distribution):
     """A distribution with natural parameters theta and log-normalizer F.
 
-    A subclass that states `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`, the mean
-    of k(x), gets its entropy and its divergence from others of its class by differentiating F.
+    A subclass that states `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`, the
+    mean of k(x), gets its entropy and its divergence from others of its class by differentiating F.
     """
 
     @property

@@ -29,7 +29,8 @@ class Geometric(HasProbabilities):
         Distribution.__init__(self, param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             raise ValueError(
-                f"Geometric: parameter probs of shape {tuple(param.shape)} must be positive:\n{param}"
+                f"Geometric: parameter probs of shape {tuple(param.shape)} must be positive:\n"
+                f"{param}"
             )
 
     @property

@@ -42,7 +42,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(row + 0.5, marginal - 0.5 * row)
         super().__init__(self.concentration.shape, Size((dim, dim)), validate_args=validate_args)
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         length = self._beta.sample(sample_shape).unsqueeze(-1)
         shape = self._extended_shape(sample_shape)
         normal = rushlight.randn(shape, dtype=length.dtype, device=length.device).tril(-1)

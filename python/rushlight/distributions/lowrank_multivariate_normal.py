@@ -3,7 +3,6 @@
 import math
 
 import rushlight
-from rushlight import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.multivariate_normal import _half_log_det, _solve_lower
@@ -105,7 +104,7 @@ class LowRankMultivariateNormal(Distribution):
     def _expanded(self, matrix):
         return matrix.expand(self._batch_shape + matrix.shape[-2:])
 
-    def rsample(self, sample_shape=Size()):
+    def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
@@ -115,7 +114,9 @@ class LowRankMultivariateNormal(Distribution):
 
     def _log_det(self):
         """log det C."""
-        return 2 * _half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)
+        return 2 * _half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(
+            -1
+        )
 
     def _squared_length(self, x):
         """x^T C^-1 x."""

@@ -1,7 +1,6 @@
 """Mixtures of distributions of one kind."""
 
 import rushlight
-from rushlight import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.constraints import MixtureSameFamilyConstraint
@@ -88,7 +87,7 @@ class MixtureSameFamily(Distribution):
         apart = self.component_distribution.mean - self.mean.unsqueeze(dim)
         return within + (weights * apart.pow(2)).sum(dim)
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         with rushlight.no_grad():
             dim = -1 - self._event_ndims
             which = self.mixture_distribution.sample(sample_shape)
@@ -98,14 +97,14 @@ class MixtureSameFamily(Distribution):
             which = which.expand(batch + (1,) + tuple(self.event_shape))
             return drawn.gather(dim, which).squeeze(dim)
 
-    def cdf(self, value):
-        parts = self.component_distribution.cdf(value.unsqueeze(-1 - self._event_ndims))
+    def cdf(self, x):
+        parts = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
         return (parts * self.mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, x):
         if self._validate_args:
-            self._validate_sample(value)
-        parts = self.component_distribution.log_prob(value.unsqueeze(-1 - self._event_ndims))
+            self._validate_sample(x)
+        parts = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (parts + weights).logsumexp(-1)
 

@@ -63,7 +63,7 @@ class Multinomial(Distribution):
     def variance(self):
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         places = self._categorical.sample(Size((self.total_count,)) + Size(sample_shape))
         places = places.movedim(0, -1)
         counts = self.probs.detach().new_zeros(self._extended_shape(sample_shape))

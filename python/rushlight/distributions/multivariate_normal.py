@@ -3,7 +3,6 @@
 import math
 
 import rushlight
-from rushlight import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _standard_normal, lazy_property
@@ -140,7 +139,7 @@ class MultivariateNormal(_HasScaleMatrix):
         rows = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return rows.expand(self._batch_shape + self._event_shape)
 
-    def rsample(self, sample_shape=Size()):
+    def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)

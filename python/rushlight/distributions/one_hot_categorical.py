@@ -1,7 +1,6 @@
 """The categorical distribution, its values written as one-hot vectors."""
 
 import rushlight
-from rushlight import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
@@ -63,7 +62,7 @@ class OneHotCategorical(Distribution):
     def variance(self):
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         place = self._categorical.sample(sample_shape)
         return one_hot(place, self.event_shape[0]).to(self.probs)
 
@@ -90,5 +89,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape=Size()):
+    def rsample(self, sample_shape=()):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

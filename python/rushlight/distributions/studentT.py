@@ -57,7 +57,9 @@ class StudentT(Distribution):
 
     def _log_normalizer(self):
         df = self.df
-        return 0.5 * (df.log() + math.log(math.pi)) + (0.5 * df).lgamma() - (0.5 * (df + 1)).lgamma()
+        return (
+            0.5 * (df.log() + math.log(math.pi)) + (0.5 * df).lgamma() - (0.5 * (df + 1)).lgamma()
+        )
 
     def log_prob(self, value):
         if self._validate_args:

@@ -20,7 +20,8 @@ class TransformedDistribution(Distribution):
 
     Example:
         >>> base = torch.distributions.Normal(torch.zeros(2), 1.0)
-        >>> torch.distributions.TransformedDistribution(base, torch.distributions.ExpTransform()).support
+        >>> exp = torch.distributions.ExpTransform()
+        >>> torch.distributions.TransformedDistribution(base, exp).support
         GreaterThan(lower_bound=0.0)
     """
 
@@ -77,11 +78,11 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         with rushlight.no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=Size()):
+    def rsample(self, sample_shape=()):
         return self._forward(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):

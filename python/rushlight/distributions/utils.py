@@ -1,4 +1,4 @@
-"""What distributions share: parameters that broadcast, and probabilities that are given as logits."""
+"""What distributions share: parameters that broadcast, and probabilities given as logits."""
 
 import functools
 import numbers
@@ -48,7 +48,7 @@ def clamp_probs(probs):
 
 
 def logits_to_probs(logits, is_binary=False):
-    """Return probabilities: the sigmoid of each logit if `is_binary`, or softmax of the last dim."""
+    """Return probabilities: the sigmoid of each if `is_binary`, or softmax of the last dim."""
     return logits.sigmoid() if is_binary else softmax(logits, -1)
 
 

@@ -3,7 +3,7 @@
 import math
 
 import rushlight
-from rushlight import Size, where
+from rushlight import where
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property
@@ -22,8 +22,8 @@ class VonMises(Distribution):
     Source of the sampling: Best and Fisher (1979), rejection from a wrapped Cauchy distribution.
 
     Example:
-        >>> torch.distributions.VonMises(torch.tensor(0.0), torch.tensor(1.0)).log_prob(torch.tensor(1.0))
-        tensor(-1.5336)
+        >>> torch.distributions.VonMises(0.0, 1.0).log_prob(torch.tensor(1.0))
+        tensor(-1.5335)
     """
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -56,7 +56,7 @@ class VonMises(Distribution):
         r = (1 + rho**2) / (2 * rho)
         return where(k < 1e-5, 1 / k + k, r)  # the series, where r has lost its digits
 
-    def sample(self, sample_shape=Size()):
+    def sample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
         with rushlight.no_grad():
             loc, k, r = self.loc.double(), self.concentration.double(), self._proposal_r

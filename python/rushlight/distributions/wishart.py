@@ -104,7 +104,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.df.view(self._batch_shape + (1, 1)) * (C.pow(2) + outer)
 
-    def _bartlett_sampling(self, sample_shape=Size()):
+    def _bartlett_sampling(self, sample_shape=()):
         n = self._size
         noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed()
         row, column = rushlight.tril_indices(n, n, -1)
@@ -113,12 +113,12 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ noise
         return root @ root.mT
 
-    def rsample(self, sample_shape=Size(), max_try_correction=None):
+    def rsample(self, sample_shape=(), max_try_correction=None):
         """Draw samples; those that rounding made singular are drawn again.
 
         Args:
             sample_shape: shape of the draws.
-            max_try_correction: how often, at most; by default 10 for a single matrix, 3 for a batch.
+            max_try_correction: how often at most; by default 10 for a single matrix, else 3.
         """
         if max_try_correction is None:
             max_try_correction = 3 if len(self._batch_shape) > 0 else 10

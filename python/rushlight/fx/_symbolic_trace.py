@@ -1,0 +1,445 @@
+"""Recording of a module or function by running it on stand-ins for its arguments."""
+
+import builtins
+import collections
+import functools
+import inspect
+import math
+from types import CodeType, FunctionType
+
+import rushlight
+from rushlight import Tensor
+from rushlight.fx import proxy as proxies
+from rushlight.fx._names import function_modules
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
+from rushlight.nn import Module, Parameter
+
+__all__ = ["PH", "PHBase", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
+
+HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+class PHBase:
+    """Marks a place in concrete_args that stays an input."""
+
+    def __repr__(self):
+        return "PH"
+
+
+PH = PHBase()
+
+_tracing = 0  # how many tracers run
+
+
+def is_fx_tracing():
+    """Return whether a program is being recorded."""
+    return _tracing > 0
+
+
+is_fx_symbolic_tracing = is_fx_tracing
+
+# ---- functions that are recorded as one call -----------------------------------------------------
+
+_wrapped_globals = {}  # (id of a module's globals, name) -> the globals
+_wrapped_methods = []  # (class, name)
+
+
+def wrap(fn_or_name):
+    """Record calls of a function as calls, not its body.
+
+    Call it at module scope, or decorate a function with it.
+
+    Args:
+        fn_or_name: the function, or its name in the calling module, such as "len".
+
+    Example:
+        >>> _ = torch.fx.wrap("len")
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(f"wrap: expected a function or its name, got {fn_or_name!r}")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe().f_back
+    if frame.f_code.co_name != "<module>" and not frame.f_code.co_filename.startswith("<doctest"):
+        raise NotImplementedError(f"wrap({name!r}) must be called at the top level of a module")
+    _wrapped_globals[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def _find_proxy(args, kwargs):
+    found = []
+
+    def look(value):
+        if isinstance(value, Proxy):
+            found.append(value)
+
+    proxies.map_aggregate((args, kwargs), look)
+    return found[0] if found else None
+
+
+def _recording(function):
+    """`function`, recorded if an argument is a proxy."""
+    if getattr(function, "_records_calls_of", None) is not None:
+        return function
+
+    @functools.wraps(function)
+    def record(*args, **kwargs):
+        traced = _find_proxy(args, kwargs)
+        if traced is None:
+            return function(*args, **kwargs)
+        return traced.tracer.create_proxy("call_function", function, args, kwargs)
+
+    record._records_calls_of = function
+    return record
+
+
+class ProxyableClassMeta(type):
+    """A metaclass: constructing an instance from proxies is recorded as a call of the class."""
+
+    def __call__(cls, *args, **kwargs):
+        traced = _find_proxy(args, kwargs)
+        if traced is None:
+            return super().__call__(*args, **kwargs)
+        return traced.tracer.create_proxy("call_function", cls, args, kwargs)
+
+
+class _Patches:
+    """Replaced entries of namespaces, put back at the end."""
+
+    _MISSING = object()
+
+    def __init__(self):
+        self._done = []
+        self._visited = set()
+
+    def entry(self, namespace, name, value):
+        """Replace namespace[name]."""
+        self._done.append((namespace, name, namespace.get(name, self._MISSING)))
+        namespace[name] = value
+
+    def attribute(self, owner, name, value):
+        """Replace owner.name."""
+        self._done.append((owner, name, vars(owner).get(name, self._MISSING)))
+        setattr(owner, name, value)
+
+    def first_visit(self, namespace):
+        """Return whether this was not called with the namespace before."""
+        new = id(namespace) not in self._visited
+        self._visited.add(id(namespace))
+        return new
+
+    def undo(self):
+        while self._done:
+            owner, name, value = self._done.pop()
+            if isinstance(owner, dict):
+                if value is self._MISSING:
+                    del owner[name]
+                else:
+                    owner[name] = value
+            elif value is self._MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+def _python_functions(module):
+    """The public functions of a module that are Python: these do not record calls by themselves."""
+    return [
+        value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and isinstance(value, FunctionType)
+    ]
+
+
+# Of `rushlight`: they take what they are given as it is, or are asked about proxies.
+_RUN_AS_THEY_ARE = {
+    rushlight.is_tensor,
+    rushlight.is_storage,
+    rushlight.typename,
+    rushlight.compile,
+}
+
+
+class Tracer(TracerBase):
+    """Records the forward of a module, or a function, as a graph.
+
+    Args:
+        autowrap_modules: modules whose functions are recorded as calls.
+        autowrap_functions: further such functions.
+        param_shapes_constant: take the shapes of parameters as they are now, so that programs may
+            branch on them.
+
+    Subclasses decide which modules are leaves, recorded as one call: `is_leaf_module`.
+    """
+
+    def __init__(
+        self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False
+    ):
+        super().__init__()
+        functions = [*autowrap_functions]
+        for module in autowrap_modules:
+            functions += [
+                f for n, f in vars(module).items() if not n.startswith("_") and callable(f)
+            ]
+        for name in rushlight._ELSEWHERE["functional"]:
+            getattr(rushlight, name)  # it is found in the namespace from now on
+        for module in function_modules():
+            functions += _python_functions(module)
+        functions = [f for f in functions if f not in _RUN_AS_THEY_ARE]
+        self._autowrapped = {id(f): f for f in [*functions, rushlight._assert]}
+        self._autowrap_search = [*autowrap_modules, *function_modules()]
+        self.param_shapes_constant = param_shapes_constant
+        self.root = None
+        self.module_stack = collections.OrderedDict()
+        self.scope = None
+
+    # -- what subclasses may change --------------------------------------------------------------
+
+    def is_leaf_module(self, m, module_qualified_name):
+        """Return whether calls of a module are recorded as one: the modules of nn, by default."""
+        ours = m.__module__.startswith(("rushlight.nn", "torch.nn"))
+        return ours and not isinstance(m, rushlight.nn.Sequential)
+
+    def call_module(self, m, forward, args, kwargs):
+        """Record the call of a module: as one node if it is a leaf, else by calling `forward`."""
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """Return what an attribute of a module is while tracing: a proxy, if it is a parameter."""
+        kinds = [(Parameter, self.root.named_parameters)]
+        if self.proxy_buffer_attributes:
+            kinds.append((Tensor, self.root.named_buffers))
+        for kind, members in kinds:
+            if not isinstance(attr_val, kind):
+                continue
+            for name, value in members():
+                if value is attr_val:
+                    if name not in parameter_proxy_cache:
+                        factory = None
+                        if self.param_shapes_constant:
+                            factory = functools.partial(self._parameter_proxy, name, value)
+                        parameter_proxy_cache[name] = self.create_proxy(
+                            "get_attr", name, (), {}, proxy_factory_fn=factory
+                        )
+                    return parameter_proxy_cache[name]
+        return attr_val
+
+    def _parameter_proxy(self, name, value, node):
+        return ParameterProxy(self, node, name, value)
+
+    def get_fresh_qualname(self, prefix):
+        """Return a name that the root has no attribute of."""
+        count = 0
+        while hasattr(self.root, f"{prefix}{count}"):
+            count += 1
+        return f"{prefix}{count}"
+
+    def path_of_module(self, mod):
+        """Return the dotted path of a submodule of the root."""
+        path = self._paths.get(id(mod))
+        if path is not None:
+            return path
+        for name, module in self.root.named_modules():
+            if module is mod:
+                return name
+        raise NameError(f"{type(mod).__name__} is not installed as a submodule of the root")
+
+    def create_arg(self, a):
+        if isinstance(a, Tensor):
+            return self._attribute_of(a)
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if isinstance(type(a), ProxyableClassMeta):
+            raise NotImplementedError(
+                f"an instance of {type(a).__name__} that was made before tracing is an argument"
+            )
+        if isinstance(a, FunctionType) and getattr(a, "_records_calls_of", None) is not None:
+            a = a._records_calls_of
+        return super().create_arg(a)
+
+    def _attribute_of(self, tensor):
+        """The node of the attribute that holds a tensor; a constant becomes a new attribute."""
+        for name, value in (*self.root.named_parameters(), *self.root.named_buffers()):
+            if value is tensor:
+                return self.create_node("get_attr", name, (), {})
+        path = self._constants.get(id(tensor), (None,))[0]
+        if path is None:
+            path = self.get_fresh_qualname("_tensor_constant")
+            setattr(self.root, path, tensor)
+            self._constants[id(tensor)] = path, tensor
+        return self.create_node("get_attr", path, (), {})
+
+    # -- tracing ---------------------------------------------------------------------------------
+
+    def trace(self, root, concrete_args=None):
+        """Record `root` and return the graph.
+
+        Args:
+            root: a module or a function.
+            concrete_args: values of arguments that are to be constants, by name.
+        """
+        if isinstance(root, Module):
+            self.root, function = root, getattr(type(root), self.traced_func_name)
+        else:
+            self.root, function = Module(), root
+        self._paths = {id(m): name for name, m in self.root.named_modules()}
+        self._constants = {
+            id(value): (f"{prefix}.{name}" if prefix else name, value)
+            for prefix, module in self.root.named_modules()
+            for name, value in vars(module).items()
+            if isinstance(value, Tensor)
+        }
+        self.graph = Graph(tracer_cls=type(self))
+        returns = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+        function, args = self.create_args_for_root(
+            function, isinstance(root, Module), concrete_args or {}
+        )
+        patches = _Patches()
+        global _tracing
+        _tracing += 1
+        try:
+            self._patch(patches, getattr(inspect.unwrap(function), "__globals__", {}))
+            result = function(*args)
+            result = self.create_arg(result)
+            self.create_node("output", "output", (result,), {}, type_expr=returns)
+        finally:
+            patches.undo()
+            _tracing -= 1
+            self._paths, self._constants = {}, {}
+        return self.graph
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """Return the function and its arguments: proxies, and the concrete ones.
+
+        *args and **kwargs become one proxy each, so the function that is called has no stars.
+        """
+        function = inspect.unwrap(root_fn)
+        signature = inspect.signature(function)
+        # As the code has them: positional and keyword-only ones, then those with stars.
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        names = sorted(signature.parameters, key=lambda n: signature.parameters[n].kind in kinds)
+        if is_module and (not names or signature.parameters[names[0]].kind in kinds):
+            raise RuntimeError(
+                f"{type(self.root).__name__}.forward: self must be an argument of its own"
+            )
+        args = [self.root] if is_module else []
+        stars = False
+        for name in names[1:] if is_module else names:
+            parameter = signature.parameters[name]
+            star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
+                parameter.kind, ""
+            )
+            stars = stars or bool(star) or parameter.kind is parameter.KEYWORD_ONLY
+            default = () if parameter.default is parameter.empty else (parameter.default,)
+            kind = parameter.annotation
+            kind = None if kind is parameter.empty else kind
+            args.append(self._argument(f"{star}{name}", default, kind, concrete_args or {}))
+        unknown = set(concrete_args or {}) - set(names)
+        if unknown:
+            raise ValueError(f"concrete_args names {sorted(unknown)}, not arguments of {names}")
+        return (_without_stars(function, len(args)) if stars else root_fn), args
+
+    def _argument(self, name, default, annotation, concrete_args):
+        if name not in concrete_args:
+            return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+        value = concrete_args[name]
+        if isinstance(value, PHBase):
+            return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+        if not (
+            value is None or isinstance(value, (bool, int, float, str, Tensor)) or callable(value)
+        ):
+            raise NotImplementedError(
+                f"concrete_args: {name} is a {type(value).__name__}; constants may be None, "
+                "numbers, strings, functions and tensors"
+            )
+        given = self.create_proxy("placeholder", f"{name}_1", default, {})
+        message = f"{name} has been specialized to have value {value} but got another value"
+        if isinstance(value, (bool, int, float, str)):
+            self.create_proxy("call_function", rushlight._assert, (given == value, message), {})
+        elif value is None:
+            self.create_proxy("call_function", _assert_is_none, (given, message), {})
+        return value
+
+    def _patch(self, patches, root_globals):
+        """Let modules, their parameters and wrapped functions be recorded."""
+        own_call, own_getattr, cache = Module.__call__, Module.__getattr__, {}
+
+        def call(module, *args, **kwargs):
+            def forward(*args, **kwargs):
+                return own_call(module, *args, **kwargs)
+
+            body = getattr(type(module).forward, "__globals__", {})
+            self._autowrap(patches, body)
+            return self.call_module(module, forward, args, kwargs)
+
+        def attribute(module, name):
+            return self.getattr(name, own_getattr(module, name), cache)
+
+        patches.attribute(Module, "__call__", call)
+        patches.attribute(Module, "__getattr__", attribute)
+        for (_, name), namespace in list(_wrapped_globals.items()):
+            original = namespace.get(name, getattr(builtins, name, None))
+            if original is None:
+                raise NameError(f"wrap({name!r}): the module has no such function")
+            patches.entry(namespace, name, _recording(original))
+        for module in self._autowrap_search:
+            self._autowrap(patches, vars(module))
+        self._autowrap(patches, root_globals)
+
+    def _autowrap(self, patches, namespace):
+        if patches.first_visit(namespace):
+            for name, value in list(namespace.items()):
+                if id(value) in self._autowrapped:
+                    patches.entry(namespace, name, _recording(value))
+
+    def __deepcopy__(self, memo):
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+
+def _assert_is_none(value, message):
+    assert value is None, message
+
+
+def _without_stars(function, count):
+    """The function with all `count` parameters positional: *args is given as one object."""
+    code: CodeType = function.__code__
+    code = code.replace(
+        co_argcount=count,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~HAS_VARSTUFF,
+    )
+    # Parameters come in the code as: positional, keyword-only, *args, **kwargs.
+    return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+
+
+def symbolic_trace(root, concrete_args=None):
+    """Record a module or function and return a module that does the same, with its graph.
+
+    Args:
+        root: an `nn.Module` or a function.
+        concrete_args: values of arguments that are to be constants, by name.
+
+    Raises:
+        TraceError: the program branches on a value that only a run has; the message names the line.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+        >>> print(traced.code.strip())
+        def forward(self, x):
+            relu = torch.relu(x);  x = None
+            add = relu + 1;  relu = None
+            return add
+        >>> traced(torch.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)

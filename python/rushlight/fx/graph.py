@@ -1,0 +1,587 @@
+"""A program as a list of operations, from which Python code is generated."""
+
+import contextlib
+import enum
+import operator
+import warnings
+import weakref
+from collections import namedtuple
+
+import rushlight
+from rushlight.fx._names import (
+    GLOBALS,
+    IN_PLACE_OPERATORS,
+    OPERATORS,
+    Namespace,
+    is_of_rushlight,
+    is_operator,
+    name_of_target,
+    qualified_name,
+)
+from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
+
+__all__ = ["CodeGen", "Graph", "PythonCode"]
+
+# src: the source; globals: what it names; lineno_map: index of the node that each line is of.
+PythonCode = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
+
+
+class _NodeList:
+    """The nodes of a graph in order; erasing them while iterating is safe."""
+
+    def __init__(self, graph, direction="_next"):
+        self.graph = graph
+        self.direction = direction
+
+    def __len__(self):
+        return self.graph._len
+
+    def __iter__(self):
+        root, node = self.graph._root, getattr(self.graph._root, self.direction)
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = getattr(node, self.direction)  # an erased node keeps its links
+
+    def __reversed__(self):
+        return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
+
+
+class Graph:
+    """A list of nodes: placeholders, then operations, then one output.
+
+    Args:
+        owning_module: module whose attributes the nodes name.
+
+    Example:
+        >>> graph = torch.fx.Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.call_function(torch.relu, (x,))
+        >>> _ = graph.output(y)
+        >>> print(graph)
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), kwargs = {})
+            return relu
+    """
+
+    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+        self._root = Node(self, "", "output", "root", (), {})  # before the first, after the last
+        self._len = 0
+        self._insert = self._root.prepend
+        self._namespace = Namespace()
+        self._owner = None
+        self._tracer_cls = tracer_cls
+        self._codegen = CodeGen()
+        self.owning_module = owning_module
+
+    @property
+    def owning_module(self):
+        """The module whose attributes the nodes name, if it is alive."""
+        return self._owner() if self._owner is not None else None
+
+    @owning_module.setter
+    def owning_module(self, module):
+        self._owner = weakref.ref(module) if module is not None else None  # it holds this graph
+
+    @property
+    def nodes(self):
+        """The nodes, in order."""
+        return _NodeList(self)
+
+    def output_node(self):
+        """Return the output."""
+        node = self._root._prev
+        if node is self._root or node.op != "output":
+            raise RuntimeError("the graph has no output")
+        return node
+
+    def find_nodes(self, *, op, target=None, sort=True):
+        """Return the nodes of an op and, for calls of a function, target."""
+        return [
+            node
+            for node in self.nodes
+            if node.op == op and (target is None or node.target is target or node.target == target)
+        ]
+
+    # -- making nodes ----------------------------------------------------------------------------
+
+    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+        """Insert a node at the current place, by default the end.
+
+        Args:
+            op, target, args, kwargs: see `Node`.
+            name: wish for its name, which is made unique.
+            type_expr: annotation of its value.
+        """
+        args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+        for used in _nodes_in((args, kwargs)):
+            if used.graph is not self:
+                raise RuntimeError(f"create_node: argument {used.name} belongs to another graph")
+        name = self._namespace.create_name(name or name_of_target(target))
+        node = Node(self, name, op, target, args, kwargs, type_expr)
+        self._namespace.associate(name, node)
+        self._insert(node)
+        self._len += 1
+        return node
+
+    def placeholder(self, name, type_expr=None, default_value=...):
+        """Insert an argument of the function, before the current place."""
+        args = () if default_value is ... else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name, type_expr=None):
+        """Insert the fetching of a module's attribute, such as "layer1.weight"."""
+        owner = self.owning_module
+        if owner is not None and not _has_attribute(owner, qualified_name):
+            warnings.warn(
+                f"get_attr: {qualified_name!r} is not an attribute of the owning module, yet",
+                stacklevel=2,
+            )
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+        """Insert a call of a submodule."""
+        owner = self.owning_module
+        if owner is not None and not _has_attribute(owner, module_name):
+            warnings.warn(
+                f"call_module: {module_name!r} is not a module of the owning module, yet",
+                stacklevel=2,
+            )
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+        """Insert a call of a method of args[0]."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+        """Insert a call of a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def output(self, result, type_expr=None):
+        """Insert what the function returns: a node, or a structure of nodes."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def node_copy(self, node, arg_transform=lambda node: node):
+        """Insert a copy of another graph's node, with `arg_transform` of the nodes it uses."""
+        args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
+        new = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        new.meta = dict(node.meta)
+        return new
+
+    def graph_copy(self, g, val_map, return_output_node=False):
+        """Insert copies of all nodes of graph `g` but its output.
+
+        Args:
+            val_map: dict of g's nodes and ours; nodes that it holds are not copied, the others are
+                added.
+
+        Returns:
+            What stands for g's output here; with `return_output_node`, a pair with the node itself.
+        """
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], lambda n: val_map[n])
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, lambda n: val_map[n])
+        return None
+
+    def __deepcopy__(self, memo=None):
+        new = Graph(tracer_cls=self._tracer_cls)
+        new._codegen = self._codegen
+        mapped = {}
+        result = new.graph_copy(self, mapped, return_output_node=True)
+        if isinstance(result, tuple):
+            value, old = result
+            output = new.output(value, type_expr=old.type)
+            output.meta = dict(old.meta)
+        return new
+
+    # -- changing the graph ----------------------------------------------------------------------
+
+    def erase_node(self, to_erase):
+        """Remove a node that nothing uses."""
+        if to_erase.users:
+            raise RuntimeError(
+                f"erase_node: {to_erase} is still used by {', '.join(map(str, to_erase.users))}"
+            )
+        if to_erase.graph is not self:
+            raise RuntimeError(f"erase_node: {to_erase} belongs to another graph")
+        if to_erase._erased:
+            warnings.warn(f"erase_node: {to_erase} was erased before", stacklevel=2)
+            return
+        before, after = to_erase._prev, to_erase._next
+        to_erase._remove_from_list()
+        to_erase._prev, to_erase._next = before, after  # for an iteration that stands here
+        to_erase.args, to_erase.kwargs = (), {}
+        to_erase._erased = True
+        self._namespace.forget(to_erase)
+        self._len -= 1
+
+    def inserting_before(self, n=None):
+        """Let new nodes come before `n`, for a `with` block or from now on; None is the start."""
+        if n is None:
+            return self.inserting_after(self._root)
+        return self._inserting(n, n.prepend)
+
+    def inserting_after(self, n=None):
+        """Let new nodes come after `n`, for a `with` block or from now on; None is the end."""
+        if n is None:
+            return self.inserting_before(self._root)
+        last = n
+
+        def insert(node):
+            nonlocal last
+            last.append(node)
+            last = node
+
+        return self._inserting(n, insert)
+
+    def _inserting(self, n, insert):
+        if n.graph is not self:
+            raise ValueError(f"node {n} belongs to another graph")
+        previous, self._insert = self._insert, insert
+
+        @contextlib.contextmanager
+        def until_exit():
+            try:
+                yield
+            finally:
+                self._insert = previous
+
+        return until_exit()
+
+    def process_inputs(self, *args):
+        """Return the arguments as placeholders take them."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """Return the output as the caller takes it."""
+        return self._codegen.process_outputs(out)
+
+    def eliminate_dead_code(self, is_impure_node=None):
+        """Erase nodes that nothing uses and that do nothing else.
+
+        Args:
+            is_impure_node: function that tells which nodes do something else, by default
+                `Node.is_impure`.
+
+        Returns:
+            Whether there were any.
+        """
+        self.lint()
+        is_impure = is_impure_node or Node.is_impure
+        before = len(self.nodes)
+        for node in list(reversed(self.nodes)):
+            kept = node.op in ("placeholder", "output") or is_impure(node)
+            if not kept and not node.users:
+                self.erase_node(node)
+        return len(self.nodes) < before
+
+    def lint(self):
+        """Raise RuntimeError if the graph is not well formed: order, names, targets."""
+        seen, names = set(), set()
+        for node in self.nodes:
+            where = f"lint: node {node.name}"
+            if node.graph is not self:
+                raise RuntimeError(f"{where} belongs to another graph")
+            if node.name in names:
+                raise RuntimeError(f"{where}: another one has this name")
+            for used in node.all_input_nodes:
+                if used.graph is not self:
+                    raise RuntimeError(f"{where}: its argument {used} belongs to another graph")
+                if used not in seen:
+                    raise RuntimeError(f"{where} uses {used} before it is defined")
+            seen.add(node)
+            names.add(node.name)
+        owner = self.owning_module
+        for node in self.nodes if owner is not None else ():
+            if node.op in ("get_attr", "call_module"):
+                if not _has_attribute(owner, node.target):
+                    raise RuntimeError(
+                        f"lint: node {node.name}: {node.target!r} is not an attribute of "
+                        f"{type(owner).__name__}"
+                    )
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def python_code(
+        self,
+        root_module,
+        *,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+    ):
+        """Return the graph as the source of a function `forward`, with the globals it needs.
+
+        Args:
+            root_module: the name by which the code knows the module, as "self".
+            verbose: put types and shapes that passes noted behind the lines.
+        """
+        return self._codegen._gen_python_code(self.nodes, root_module, verbose=verbose)
+
+    def print_tabular(self):
+        """Print the nodes as a table."""
+        header = ("opcode", "name", "target", "args", "kwargs")
+        rows = [tuple(map(str, (n.op, n.name, n.target, n.args, n.kwargs))) for n in self.nodes]
+        widths = [max(map(len, column)) for column in zip(header, *rows)]
+        for row in (header, tuple("-" * w for w in widths), *rows):
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+    def __str__(self):
+        return "\n    ".join(["graph():", *(node.format_node() for node in self.nodes)])
+
+    __repr__ = object.__repr__
+
+    def on_generate_code(self, make_transformer):
+        """Let `make_transformer(current)` change the lines of code, from now on or in `with`.
+
+        The transformer takes and returns the list of the body's lines; `current` may be None.
+        """
+        previous = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(previous)
+
+        @contextlib.contextmanager
+        def until_exit():
+            try:
+                yield
+            finally:
+                self._codegen._body_transformer = previous
+
+        return until_exit()
+
+    def set_codegen(self, codegen):
+        """Let another object generate the code."""
+        self._codegen = codegen
+
+    # -- pickling: nodes refer to others by name, so that a long chain is no deep recursion -------
+
+    def __reduce__(self):
+        rows = []
+        for n in self.nodes:
+            args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
+            rows.append((n.op, n.name, n.target, args, kwargs, n.type))
+        return _graph_from_rows, (type(self), rows)
+
+
+class _Reference:
+    def __init__(self, node):
+        self.name = node.name
+
+
+def _graph_from_rows(kind, rows):
+    graph, nodes = kind(), {}
+
+    def resolved(value):
+        return nodes[value.name] if isinstance(value, _Reference) else value
+
+    for op, name, target, args, kwargs, annotation in rows:
+        args, kwargs = map_aggregate(args, resolved), map_aggregate(kwargs, resolved)
+        nodes[name] = graph.create_node(op, target, args, kwargs, name, annotation)
+    return graph
+
+
+def _nodes_in(value):
+    found = []
+    map_arg(value, found.append)
+    return found
+
+
+def _has_attribute(module, path):
+    for name in path.split("."):
+        if not hasattr(module, name):
+            return False
+        module = getattr(module, name)
+    return True
+
+
+# ---- code ----------------------------------------------------------------------------------------
+
+
+class CodeGen:
+    """Makes Python source of nodes, a line each."""
+
+    def __init__(self):
+        self._body_transformer = None
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        """Return the line that begins the function."""
+        if not free_vars or free_vars[0] != "self":
+            free_vars = ["self", *free_vars]
+        return f"def forward({', '.join(free_vars)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args):
+        """Return the line that ends it, given the written output."""
+        return f"return {output_args}"
+
+    def process_inputs(self, *args):
+        """Return what the function is called with as its placeholders take it."""
+        return args
+
+    def process_outputs(self, outputs):
+        """Return the output as the function returns it."""
+        return outputs
+
+    def additional_globals(self):
+        """Return further globals that the code needs, as (name, value) pairs."""
+        return []
+
+    def _gen_python_code(self, nodes, root_module, *, verbose=False):
+        names, found = Namespace(), {**GLOBALS, **dict(self.additional_globals())}
+
+        def global_name(hint, value):
+            """A name for a global of the code, which is entered among them."""
+            if is_of_rushlight(value) and value is not rushlight.device:
+                return qualified_name(value)
+            name = hint.replace(".", "_")
+            if found.get(name, value) is value:
+                names.associate(name, value)
+            else:
+                name = names.create_name(name, value)
+            found[name] = value
+            return name
+
+        for name, value in found.items():
+            names.associate(name, value)
+
+        nodes = list(nodes)
+        last_use = {}  # the node after which a value is not needed, and what it frees
+        users_last = {}
+        for node in reversed(nodes):
+            for used in node.all_input_nodes:
+                if used not in last_use:
+                    last_use[used] = node
+                    users_last.setdefault(node, []).append(used)
+
+        def written(value):
+            return _written(value, global_name)
+
+        body, parameters, annotation, lines = [], [], "", {}
+        for index, node in enumerate(nodes):
+            # What is freed comes in the order in which it appears, the reverse of how it was found.
+            freed = users_last.get(node, []) if node.op != "placeholder" else []
+            if not node.users and node.op not in ("placeholder", "output"):
+                freed = [*freed, node]
+            freed = "".join(f"{n.name} = " for n in freed if n.op != "output")
+            freed = f";  {freed}None" if freed else ""
+            kind = ""
+            if node.type is not None:
+                kind = f" : {_written_annotation(node.type, global_name)}"
+            noted = _noted(node) if verbose else ""
+            lines[len(body)] = index
+            if node.op == "placeholder":
+                default = f" = {written(node.args[0])}" if node.args else ""
+                parameters.append(f"{node.target}{kind}{default}")
+                name = node.target.replace("*", "")
+                if name != node.name:
+                    body.append(f"{node.name} = {name}{noted}")
+                continue
+            if node.op == "output":
+                if node.type is not None:
+                    annotation = f" -> {kind.removeprefix(' : ')}"
+                body.append(self.generate_output(written(node.args[0])))
+                continue
+            expression, in_place = _expression(node, root_module, global_name, written)
+            if in_place:
+                body.append(f"{expression};  {node.name} = {written(node.args[0])}{freed}{noted}")
+            else:
+                body.append(f"{node.name}{kind} = {expression}{freed}{noted}")
+        if not body:
+            body.append("pass")
+        if self._body_transformer is not None:
+            body = [line + "\n" for line in body]
+            body = "".join(self._body_transformer(body)).splitlines()
+        header = self.gen_fn_def(parameters, annotation)
+        source = "\n".join(["", "", "", header, *(f"    {line}" for line in body), "    "])
+        return PythonCode(source, found, lines)
+
+
+def _expression(node, root_module, global_name, written):
+    """(the node's value as source, whether it is a statement that works in place)."""
+    args, kwargs = node.args, node.kwargs
+    if node.op == "get_attr":
+        return _path(root_module, node.target), False
+    listed = ", ".join(
+        [*map(written, args), *(f"{key} = {written(value)}" for key, value in kwargs.items())]
+    )
+    if node.op == "call_module":
+        return f"{_path(root_module, node.target)}({listed})", False
+    if node.op == "call_method":
+        rest = ", ".join(
+            [*map(written, args[1:]), *(f"{k} = {written(v)}" for k, v in kwargs.items())]
+        )
+        return f"{_receiver(args[0], written)}.{node.target}({rest})", False
+    if is_operator(node.target) and not kwargs:
+        operands = [written(a) for a in args]
+        if node.target is operator.pow and operands[0].startswith("-"):
+            operands[0] = f"({operands[0]})"
+        return OPERATORS[node.target.__name__].format(*operands), False
+    if is_operator(node.target, IN_PLACE_OPERATORS) and not kwargs:
+        return IN_PLACE_OPERATORS[node.target.__name__].format(*map(written, args)), True
+    if node.target is getattr and len(args) == 2 and str(args[1]).isidentifier() and not kwargs:
+        return f"{_receiver(args[0], written)}.{args[1]}", False
+    function = global_name(qualified_name(node.target), node.target)
+    return f"{function}({listed})", False
+
+
+def _receiver(value, written):
+    text = written(value)
+    return text if isinstance(value, Node) else f"({text})"
+
+
+def _path(root, target):
+    """root.a.b, with getattr for what is no identifier, such as the index of a Sequential."""
+    text = root
+    for name in target.split("."):
+        text = f"{text}.{name}" if name.isidentifier() else f'getattr({text}, "{name}")'
+    return text
+
+
+def _written(value, global_name):
+    """The source of an argument."""
+    again = _written
+    if isinstance(value, Node):
+        return value.name
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        name = global_name(type(value).__name__, type(value))
+        return f"{name}({', '.join(again(v, global_name) for v in value)})"
+    if isinstance(value, rushlight.Size):
+        found = global_name("torch", rushlight.Size)
+        return f"{found}([{', '.join(again(v, global_name) for v in value)}])"
+    if isinstance(value, tuple):
+        inner = ", ".join(again(v, global_name) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, list):
+        return f"[{', '.join(again(v, global_name) for v in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {again(v, global_name)}" for k, v in value.items()) + "}"
+    if isinstance(value, slice):
+        parts = ", ".join(again(v, global_name) for v in (value.start, value.stop, value.step))
+        return f"slice({parts})"
+    if isinstance(value, enum.Enum):
+        return f"{global_name(type(value).__name__, type(value))}.{value.name}"
+    if isinstance(value, rushlight.device):
+        return repr(value)
+    if callable(value) and hasattr(value, "__name__"):
+        return global_name(qualified_name(value), value)
+    return repr(value)
+
+
+def _written_annotation(kind, global_name):
+    if isinstance(kind, type) and kind not in (type(None), rushlight.Tensor):
+        return global_name(type_name(kind), kind)
+    if isinstance(kind, type):
+        return type_name(kind) if kind is rushlight.Tensor else "NoneType"
+    return repr(kind) if isinstance(kind, str) else global_name("annotation", kind)
+
+
+def _noted(node):
+    """A comment with the shape and dtype that a pass noted."""
+    meta = node.meta.get("tensor_meta")
+    if not hasattr(meta, "shape"):
+        return ""
+    return f"  # {str(meta.dtype).removeprefix('torch.')}{list(meta.shape)}"

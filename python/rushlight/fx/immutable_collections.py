@@ -1,0 +1,47 @@
+"""The lists and dicts of a node's arguments: changes go through the node, which counts uses."""
+
+__all__ = ["immutable_list", "immutable_dict"]
+
+
+def _refusing(name):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(
+            f"'{type(self).__name__}' does not support {name}: assign to node.args or node.kwargs, "
+            "or call node.update_arg"
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+class immutable_list(list):
+    """A list that cannot be changed."""
+
+    for _name in (
+        "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend", "insert",
+        "pop", "remove", "reverse", "sort",
+    ):  # fmt: skip
+        locals()[_name] = _refusing(_name)
+    del _name
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+    def __reduce__(self):
+        return immutable_list, (tuple(self),)
+
+
+class immutable_dict(dict):
+    """A dict that cannot be changed."""
+
+    for _name in (
+        "__delitem__", "__ior__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update",
+    ):  # fmt: skip
+        locals()[_name] = _refusing(_name)
+    del _name
+
+    def __hash__(self):
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self):
+        return immutable_dict, (dict(self),)

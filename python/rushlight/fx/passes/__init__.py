@@ -1,0 +1,3 @@
+"""Analyses of graphs."""
+
+from rushlight.fx.passes import shape_prop

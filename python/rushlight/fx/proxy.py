@@ -1,0 +1,303 @@
+"""Stand-ins for values: what is done to them is recorded."""
+
+import dis
+import inspect
+import operator
+import sys
+from pathlib import Path
+
+import rushlight
+from rushlight import Tensor
+from rushlight.fx._names import OPERATORS, REFLECTED_OPERATORS, name_of_target
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node, map_aggregate
+
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TraceError",
+    "TracerBase",
+]
+
+_LIBRARY = str(Path(rushlight.__file__).parent)
+
+
+class TraceError(ValueError):
+    """A value was asked for that only a run has."""
+
+
+def _users_line():
+    """Name, file and text of the line that runs in the innermost frame of the user's program."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+        frame = frame.f_back
+    if frame is None:
+        return "the library itself"
+    info = inspect.getframeinfo(frame)
+    line = f": `{info.code_context[0].strip()}`" if info.code_context else ""
+    return f"{info.function}, {info.filename}:{info.lineno}{line}"
+
+
+class TracerBase:
+    """Records operations on proxies as nodes of `graph`."""
+
+    graph: Graph
+    proxy_buffer_attributes = False
+    param_shapes_constant = False
+    record_stack_traces = False
+    traced_func_name = "forward"
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        """Insert a node into the graph."""
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.record_stack_traces:
+            node.stack_trace = _users_line()
+        return node
+
+    def proxy(self, node):
+        """Return the stand-in for a node's value."""
+        return Proxy(node, self)
+
+    def create_proxy(
+        self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None
+    ):
+        """Insert a node, given arguments with proxies in them, and return its proxy."""
+        args, kwargs = self.create_arg(args), self.create_arg(kwargs)
+        node = self.create_node(kind, target, args, kwargs, name, type_expr)
+        return (proxy_factory_fn or self.proxy)(node)
+
+    def create_arg(self, a):
+        """Return an argument in the form that nodes hold: nodes for proxies, and plain constants.
+
+        Raises:
+            NotImplementedError: a constant has a type that code cannot be generated for.
+        """
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, tuple):
+            items = [self.create_arg(v) for v in a]
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, list):
+            return [self.create_arg(v) for v in a]
+        if isinstance(a, dict):
+            keys = [self.create_arg(key) for key in a]
+            if any(isinstance(key, Node) for key in keys):
+                raise RuntimeError(f"a key of a dict is traced, which code cannot hold: {keys}")
+            return {key: self.create_arg(value) for key, value in zip(keys, a.values())}
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        if isinstance(a, range):
+            return range(*map(self.create_arg, (a.start, a.stop, a.step)))
+        if a is None or a is ... or isinstance(a, (*_CONSTANTS, Node)) or callable(a):
+            return a
+        raise NotImplementedError(
+            f"an argument of type {type(a).__name__} is no constant that code can be generated for"
+        )
+
+    def to_bool(self, obj):
+        """Decide a branch on a proxy: raise TraceError, unless a subclass knows better."""
+        raise TraceError(
+            "symbolically traced variables cannot be used as inputs to control flow: "
+            f"the program branches on {_described(obj)} in {_users_line()}"
+        )
+
+    def iter(self, obj):
+        """Iterate over a proxy: raise TraceError, unless it is unpacked into a number of names."""
+        raise TraceError(
+            "Proxy object cannot be iterated: its length is not known while tracing. "
+            f"The program iterates over {_described(obj)} in {_users_line()}"
+        )
+
+    def keys(self, obj):
+        """Return the keys of a proxy, for `**proxy`."""
+        return Attribute(obj, "keys")()
+
+
+_CONSTANTS = (
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    bytes,
+    rushlight.dtype,
+    rushlight.device,
+    rushlight.layout,
+    rushlight.memory_format,
+)
+
+
+def _described(proxy):
+    return f"`{proxy.node.name}` ({proxy.node._pretty_target()})"
+
+
+class GraphAppendingTracer(TracerBase):
+    """Records into a graph that exists."""
+
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+
+
+class Proxy:
+    """The value of a node: operators, methods, attributes and functions of it make new nodes."""
+
+    def __init__(self, node, tracer=None):
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+        self.node = node
+
+    def __repr__(self):
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name):
+        if name in ("node", "tracer", "__deepcopy__", "__setstate__"):  # of a half-made object
+            raise AttributeError(name)
+        return Attribute(self, name)
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self):
+        # `a, b = proxy` tells how many there are, in the instruction that asks.
+        frame = inspect.currentframe().f_back
+        for instruction in dis.get_instructions(frame.f_code):
+            if instruction.offset == frame.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
+                return (self[i] for i in range(instruction.argval))
+        return self.tracer.iter(self)
+
+    def __bool__(self):
+        return self.tracer.to_bool(self)
+
+    def keys(self):
+        return self.tracer.keys(self)
+
+    def __len__(self):
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be "
+            "recorded, call fx.wrap('len') at module scope. "
+            f"The program asks for it in {_users_line()}"
+        )
+
+    def _as_number(self):
+        raise TraceError(
+            f"the program needs a number for {_described(self)}, which only a run has, in "
+            f"{_users_line()}"
+        )
+
+    __int__ = __float__ = __index__ = _as_number
+
+    def __setitem__(self, index, value):
+        self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tracers = {}
+        map_aggregate(
+            (args, kwargs),
+            lambda v: tracers.setdefault(v.tracer) if isinstance(v, Proxy) else None,
+        )
+        if len(tracers) != 1:
+            raise RuntimeError(f"found {len(tracers)} tracers in the arguments of {func}")
+        (tracer,) = tracers
+        name = getattr(func, "__name__", None)
+        if name == "__get__":  # a getter of a property of Tensor
+            return tracer.create_proxy(
+                "call_function", getattr, (args[0], func.__self__.__name__), {}
+            )
+        stem = name.strip("_")
+        if name.startswith("__") and name.endswith("__"):
+            for operation in (stem, f"{stem}_"):
+                if operation in OPERATORS:
+                    return tracer.create_proxy(
+                        "call_function", getattr(operator, operation), args, kwargs
+                    )
+                if stem.startswith("r") and operation[1:] in OPERATORS:
+                    function = getattr(operator, operation[1:])
+                    return tracer.create_proxy("call_function", function, args[::-1], kwargs)
+        if getattr(Tensor, name, None) is func:
+            return tracer.create_proxy("call_method", name, args, kwargs)
+        return tracer.create_proxy("call_function", func, args, kwargs, name_of_target(func))
+
+
+class ParameterProxy(Proxy):
+    """The proxy of a parameter, whose shape is that of the parameter now."""
+
+    def __init__(self, tracer, node, name, param):
+        super().__init__(node, tracer)
+        self.param = param
+        self.name = name
+
+    def __repr__(self):
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self):
+        return self.param.shape
+
+    def size(self, *dim):
+        return self.param.size(*dim)
+
+    def dim(self):
+        return self.param.dim()
+
+    @property
+    def ndim(self):
+        return self.param.ndim
+
+    def numel(self):
+        return self.param.numel()
+
+    nelement = numel
+
+
+class Attribute(Proxy):
+    """An attribute of a proxy: a method if it is called, else a value, recorded once it is used."""
+
+    def __init__(self, root, attr):
+        self.root = root
+        self.attr = attr
+        self.tracer = root.tracer
+        self._node = None
+
+    @property
+    def node(self):
+        if self._node is None:
+            args = (self.root, self.attr)
+            self._node = self.tracer.create_proxy("call_function", getattr, args, {}).node
+        return self._node
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _define_operators():
+    def forward(name):
+        function = getattr(operator, name)
+
+        def record(*args):
+            return args[0].tracer.create_proxy("call_function", function, args, {})
+
+        return record
+
+    def reflected(name):
+        function = getattr(operator, name)
+
+        def record(self, other):
+            return self.tracer.create_proxy("call_function", function, (other, self), {})
+
+        return record
+
+    for name in OPERATORS:
+        setattr(Proxy, f"__{name.strip('_')}__", forward(name))
+    for name in REFLECTED_OPERATORS:
+        setattr(Proxy, f"__r{name.strip('_')}__", reflected(name))
+    Proxy.__hash__ = object.__hash__
+    Proxy.__abs__ = lambda self: self.tracer.create_proxy(
+        "call_function", operator.abs, (self,), {}
+    )
+
+
+_define_operators()
