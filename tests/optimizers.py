@@ -80,6 +80,8 @@ def parameters(library, name="SGD"):
     shapes = [(3, 4), (5,), (), (2, 3, 2), (0,), (2,)]
     if name == "Muon":  # is for matrices alone
         shapes = [(3, 4), (2, 2), (4, 3)]
+    elif name == "SparseAdam":
+        shapes = [(3, 4), (5,)]
     elif name == "Adafactor":  # of torch divides by zero on empty ones
         shapes.remove((0,))
     library.manual_seed(1)
@@ -98,6 +100,21 @@ def make(library, name, options, params):
     if name == "LBFGS":
         groups = params
     return getattr(library.optim, name)(groups, **options)
+
+
+def step(name, optimizer, params, set_gradients):
+    """One step with the next random gradients; LBFGS minimises a function instead."""
+    def closure():
+        optimizer.zero_grad()
+        loss = sum(((p - 1) ** 4).sum() for p in params[:-1])
+        loss.backward()
+        return loss
+
+    set_gradients()
+    if name == "SparseAdam":
+        for param in params[:-1]:
+            param.grad = param.grad.to_sparse()
+    optimizer.step(*[closure] * (name == "LBFGS"))
 
 
 def make_scheduler(library, text):

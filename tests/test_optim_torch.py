@@ -72,26 +72,12 @@ def check_state(ours, theirs, tolerance=1e-5):
 def train(library, name, options, steps=6):
     """Parameters and state after some steps; or the kind of error that the options raise."""
     params, set_gradients = optimizers.parameters(library, name)
-    if name == "SparseAdam":
-        params = params[:1]
     try:
         optimizer = optimizers.make(library, name, options, params)
     except ValueError as error:
         return type(error).__name__
     for _ in range(steps):
-        if name == "LBFGS":
-            def closure():
-                optimizer.zero_grad()
-                loss = sum(((p - 1) ** 4).sum() for p in params[:-1])
-                loss.backward()
-                return loss
-
-            optimizer.step(closure)
-            continue
-        set_gradients()
-        if name == "SparseAdam":
-            params[0].grad = params[0].grad.to_sparse()
-        optimizer.step()
+        optimizers.step(name, optimizer, params, set_gradients)
     return [p.detach() for p in params], optimizer.state_dict(), repr(optimizer)
 
 
