@@ -1,4 +1,4 @@
-"""Checkpoints of modules, optimizers, schedulers and random numbers, to torch and back, to the bit."""
+"""Checkpoints of modules, optimizers, schedulers and generators, to torch and back, to the bit."""
 
 import io
 import warnings
