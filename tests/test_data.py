@@ -546,6 +546,18 @@ def test_resume_with_a_stateful_sampler():
         assert sum(begun + run(resumed), []) == [i * i for i in range(10)]
 
 
+def test_a_loaded_state_can_be_saved_again():
+    loader = DataLoader(Squares(9), 2, shuffle=True)
+    batches = [batch.tolist() for _, batch in zip(range(2), loader)]
+    state = loader.state_dict()
+    for _ in range(3):
+        loader = DataLoader(Squares(9), 2, shuffle=True)
+        loader.load_state_dict(state)
+        state = loader.state_dict()
+    batches += [batch.tolist() for batch in loader]
+    assert sorted(sum(batches, [])) == [i * i for i in range(9)]
+
+
 def test_resume_refuses_another_number_of_workers():
     state = DataLoader(Squares(3)).state_dict()
     with pytest.raises(ValueError, match="num_workers"):

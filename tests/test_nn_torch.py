@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import re
+import warnings
 
 import pytest
 
@@ -26,8 +27,8 @@ def test_every_module_has_a_case():
 
 def plain(value):
     """A printed form in which the library's name does not show."""
-    text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-    return re.sub(r"\b(rushlight|torch)\b", "library", text.replace("built-in function", "function"))
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(value)).replace("built-in function", "function")
+    return re.sub(r"\b(rushlight|torch)\b", "library", text)
 
 
 def parameters_of(function):
@@ -183,3 +184,165 @@ def test_copies(text, inputs):
         assert type(copied) is type(module) and repr(copied) == repr(module)
         state = copied.state_dict()
         assert all(v.equal(state[k]) for k, v in module.state_dict().items())
+
+
+def hook_log(library, old_backward):
+    """What every kind of hook, own and global, sees and when: call, backward, save and load."""
+    nn, log = library.nn, []
+    hooks = library.nn.modules.module
+
+    def record(name, change=None):
+        def hook(module, *args, **kwargs):
+            seen = [plain(type(a)) if not isinstance(a, tuple) else len(a) for a in args]
+            log.append((name, type(module).__name__, seen, sorted(kwargs)))
+            return change(*args) if change else None
+        return hook
+
+    model = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
+    handles = [
+        hooks.register_module_forward_pre_hook(record("global pre")),
+        hooks.register_module_forward_hook(record("global forward")),
+        hooks.register_module_forward_hook(record("global always"), always_call=True),
+        hooks.register_module_forward_hook(record("global keywords"), with_kwargs=True),
+        hooks.register_module_buffer_registration_hook(lambda *a: log.append(("buffer", a[1]))),
+        hooks.register_module_parameter_registration_hook(lambda *a: log.append(("param", a[1]))),
+        hooks.register_module_module_registration_hook(lambda *a: log.append(("module", a[1]))),
+    ]
+    if old_backward:
+        handles.append(hooks.register_module_backward_hook(record("global old backward")))
+        model[0].register_backward_hook(record("old backward"))
+    else:
+        handles.append(hooks.register_module_full_backward_pre_hook(record("global full pre")))
+        handles.append(hooks.register_module_full_backward_hook(record("global full")))
+        for module in model.modules():
+            module.register_full_backward_pre_hook(record("full pre"))
+            module.register_full_backward_pre_hook(record("first full pre"), prepend=True)
+            module.register_full_backward_hook(record("full"))
+            module.register_full_backward_hook(record("first full"), prepend=True)
+        model[1].register_full_backward_pre_hook(record("times 2", lambda g: (g[0] * 2,)))
+        model[0].register_full_backward_hook(
+            record("times 3", lambda before, after: tuple(g * 3 for g in before)))
+    for module in model.modules():
+        module.register_forward_pre_hook(record("pre"))
+        module.register_forward_pre_hook(record("first pre"), prepend=True)
+        module.register_forward_pre_hook(record("keywords pre"), with_kwargs=True)
+        module.register_forward_hook(record("forward"))
+        module.register_forward_hook(record("first forward"), prepend=True)
+        module.register_forward_hook(record("keywords"), with_kwargs=True)
+        module.register_forward_hook(record("always"), always_call=True)
+        module.register_state_dict_pre_hook(record("before state"))
+        module.register_state_dict_post_hook(record("after state"))
+        module.register_load_state_dict_pre_hook(record("before load"))
+        module.register_load_state_dict_post_hook(record("after load"))
+    model[0].register_forward_pre_hook(record("plus 1", lambda args: (args[0] + 1,)))
+    model[1].register_forward_hook(record("halve", lambda args, out: out / 2))
+    x = library.ones(4, 3, requires_grad=True)
+    with library.no_grad():
+        model[0].weight.fill_(0.25), model[0].bias.fill_(-0.5)
+    y = model(x)
+    y.sum().backward()
+    numbers = [t.tolist() for t in (y, x.grad, model[0].weight.grad)]
+    model.load_state_dict(model.state_dict())
+    model.register_buffer("kept", library.ones(1))
+    model.late = nn.Linear(1, 1)
+    with pytest.raises(RuntimeError):
+        model(library.ones(4, 2))
+    for handle in handles:
+        handle.remove()
+    del model.kept
+    log.append("removed")
+    nn.Linear(1, 1)(library.ones(1, 1))
+    # The kind of the global ones is settled by the first.
+    home = hooks if library is torch else library.nn.modules._hooks
+    home._global_is_full_backward_hook = None
+    return log, numbers
+
+
+@pytest.mark.parametrize("old_backward", [False, True])
+@pytest.mark.keeps_tensors("the exception holds the frames")
+def test_hooks(old_backward):
+    ours, theirs = (hook_log(library, old_backward) for library in (rushlight, torch))
+    assert ours[0] == theirs[0]
+    for mine, other in zip(ours[1], theirs[1]):
+        rushlight.testing.assert_close(rushlight.tensor(mine), rushlight.tensor(other))
+
+
+LOSSES = [name for name in MODULES if name.endswith("Loss") or name == "NLLLoss2d"]
+REDUCED = [name for name in LOSSES
+           if "size_average" in inspect.signature(getattr(torch.nn, name)).parameters]
+
+
+def outcome(function):
+    """What came, and the kinds of the warnings on the way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function()
+        except Exception as error:
+            result = type(error).__name__
+    return result, [warning.category.__name__ for warning in caught]
+
+
+@pytest.mark.parametrize("name", REDUCED)
+@pytest.mark.parametrize("size_average", [None, True, False])
+@pytest.mark.parametrize("reduce", [None, True, False])
+def test_old_arguments_of_losses(name, size_average, reduce):
+    def reduction(library):
+        loss = getattr(library.nn, name)(size_average=size_average, reduce=reduce)
+        return loss.reduction
+
+    assert outcome(lambda: reduction(rushlight)) == outcome(lambda: reduction(torch))
+
+
+X, Y = "T.ones(2, 3, 4, 4)", "T.ones(2, 3)"
+CALLS = [
+    f"nn.Softmax()({Y})", f"nn.LogSoftmax()({Y})", f"nn.Softmin()({Y})", "nn.NLLLoss2d()",
+    f"nn.functional.softmax({Y})", f"nn.functional.log_softmax({X})", f"nn.Softmax2d()({Y})",
+    f"nn.functional.upsample({X}, scale_factor=2)", f"nn.functional.tanh({Y})",
+    f"nn.functional.upsample_nearest({X}, 2)", f"nn.functional.upsample_bilinear({X}, 2)",
+    f"nn.functional.sigmoid({Y})", f"nn.init.uniform({Y})", f"nn.init.xavier_normal({Y})",
+    f"nn.functional.mse_loss({Y}, T.ones(2, 1))", f"nn.functional.l1_loss({Y}, T.ones(1, 3))",
+    f"nn.functional.dropout2d({Y})", f"nn.functional.dropout({Y}, 2.0)", "nn.Dropout(-1)",
+    "nn.Linear(0, 3)", "nn.LSTM(3, 4, num_layers=0)", "nn.LSTM(3, 4, dropout=0.5)",
+    "nn.LSTM(3, 4, 2, proj_size=4)", "nn.LSTM(3, 4, dropout=2)",
+    "nn.RNN(3, 4, nonlinearity='sin')", "nn.RNN(3, 4, mode='RNN_RELU')",
+    "nn.GRU(3, 4, proj_size=2)", "nn.Conv2d(3, 4, 3, groups=2)",
+    "nn.Conv2d(3, 4, 3, padding='full')", "nn.Conv2d(0, 4, 3)",
+    "nn.Conv2d(3, 4, 3, stride=2, padding='same')", "nn.Conv2d(3, 4, 3, padding_mode='wrap')",
+    f"nn.BatchNorm2d(3)({Y})", f"nn.BatchNorm1d(3)({X})", "nn.BatchNorm1d(3)(T.ones(1, 3))",
+    f"nn.InstanceNorm2d(5)({X})", f"nn.InstanceNorm2d(5, affine=True)({X})", "nn.GroupNorm(2, 3)",
+    f"nn.LayerNorm(3)({X})", f"nn.MaxPool2d(3, padding=2)({X})",
+    "nn.Embedding(3, 2, padding_idx=3)", "nn.Embedding(3, 2)(T.tensor([3]))",
+    "nn.Embedding.from_pretrained(T.ones(3))", "nn.EmbeddingBag(3, 2)(T.tensor([1]))",
+    "nn.MultiheadAttention(5, 2)", "nn.MultiheadAttention(0, 2)",
+    "nn.PixelShuffle(2)(T.ones(3, 2, 2))", f"nn.CrossEntropyLoss()({Y}, T.tensor([1, 3]))",
+    f"nn.BCELoss()({Y} * 2, {Y})", f"nn.BCELoss()({Y}, T.ones(3))",
+    f"nn.NLLLoss()({Y}, T.tensor([1]))", "nn.Unflatten(0, (2, 2))(T.ones(3))",
+    "nn.Fold(4, 2)(T.ones(1, 3, 9))", "nn.Upsample()(T.ones(1))",
+    f"nn.Upsample(2, mode='trilinear')({X})", "nn.Sequential(nn.ReLU())[1]", "nn.ModuleList([3])",
+    "nn.ModuleDict({'a': 3})", "nn.ModuleDict({1: nn.ReLU()})", "nn.Module().missing",
+    "nn.Module()(1)", "nn.Module(1)", "nn.Module().register_buffer('a.b', None)",
+    "nn.Module().register_parameter('a', T.ones(1))",
+    "nn.Linear(2, 2).register_parameter('', None)", "nn.Linear(2, 2).train(3)",
+    "nn.Linear(2, 2).get_submodule('x.y')", "nn.Linear(2, 2).load_state_dict({})",
+    "nn.Linear(2, 2).load_state_dict(3)",
+    "nn.Linear(2, 2).load_state_dict({'weight': T.ones(3, 2), 'bias': T.ones(2)})",
+    "nn.Linear(2, 2).to(T.int32)", "nn.Linear(2, 2).half().weight.dtype",
+    "nn.Linear(2, 2)(T.ones(3))", "nn.Parameter(T.ones(2, dtype=T.int64))",
+    "nn.Hardtanh(min_value=2)", "nn.Threshold(1)",
+    "nn.TransformerEncoderLayer(8, 2, activation='sin')",
+    "nn.AdaptiveLogSoftmaxWithLoss(5, 9, [6, 3])", "nn.CosineSimilarity()(T.ones(3), T.ones(4))",
+    "nn.LocalResponseNorm(2)(T.ones(2, 2))", "nn.GLU()(T.ones(3))", f"nn.RReLU(0.5, 0.1)({Y})",
+    f"nn.Flatten(2, 1)({X})",
+]
+
+
+@pytest.mark.parametrize("text", CALLS)
+@pytest.mark.keeps_tensors("exceptions hold their frames")
+def test_errors_and_warnings(text):
+    ours, theirs = (outcome(lambda library=library: modules.evaluate(library, text, 1))
+                    for library in (rushlight, torch))
+    assert ours[1] == theirs[1]
+    assert isinstance(ours[0], str) == isinstance(theirs[0], str), (ours[0], theirs[0])
+    if isinstance(theirs[0], str):
+        assert ours[0] == theirs[0]

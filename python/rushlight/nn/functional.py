@@ -4,6 +4,7 @@ What is one operation of the op table comes from there. The rest are combination
 written in Python: until the table has a row of the same name, which then takes their place.
 """
 
+import functools
 import warnings
 from math import prod
 
@@ -197,6 +198,25 @@ def pdist(input, p=2.0):
     return (input.index_select(0, first) - input.index_select(0, second)).norm(p, -1)
 
 
+# -- losses ------------------------------------------------------------------------------------
+
+
+def _warning_of_broadcast(loss):
+    """`loss` with a warning where its operands are broadcast: a (N, 1) beside a (N,), mostly."""
+
+    @functools.wraps(loss)
+    def checked(input, target, *args, **kwargs):
+        if input.shape != target.shape:
+            warnings.warn(
+                f"{loss.__name__}: target of shape {tuple(target.shape)} and input of shape "
+                f"{tuple(input.shape)} are broadcast to one shape, which is rarely meant",
+                stacklevel=2,
+            )
+        return loss(input, target, *args, **kwargs)
+
+    return checked
+
+
 # -- linear --------------------------------------------------------------------------------------
 
 
@@ -381,6 +401,9 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
 
 globals().update(vars(_table))  # those with an underscore too: modes are given the functions of here
+for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+    globals()[_name] = _warning_of_broadcast(getattr(_table, _name))
+del _name
 
 # What calls one operation alone leaves it to that operation to be taken over.
 rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "softmax", "tanh"))

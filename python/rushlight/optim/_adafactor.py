@@ -21,7 +21,8 @@ def _update(param, grad, state, group):
         eps1 = rushlight.finfo(param.dtype).eps
     weight = step ** group["beta2_decay"]  # of the new square in the average
     rho = min(lr, 1 / step**0.5)
-    size = param.norm(2).item() / param.numel() ** 0.5
+    root = max(1, param.numel()) ** 0.5
+    size = param.norm(2).item() / root
     alpha = max(eps2, size) * rho
     if group["weight_decay"] != 0:
         param.mul_(1 - lr * group["weight_decay"])
@@ -33,7 +34,7 @@ def _update(param, grad, state, group):
     else:
         variance = state["variance"].lerp_(grad.square(), weight)
     update = grad * variance.clamp(min=eps1 * eps1).rsqrt()
-    clip = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
+    clip = max(1.0, update.norm(2).item() / (root * group["d"]))
     param.add_(update, alpha=-alpha / clip)
 
 

@@ -447,6 +447,8 @@ def _column(states, name):
 
 def _addcdiv(param, numerator, denominator, value):
     """param += value * numerator / denominator, where value may be a tensor."""
+    if numerator.requires_grad:  # an average that the next step changes in place
+        numerator = numerator.clone()
     if isinstance(value, Tensor):
         param.add_(value * numerator / denominator)
     else:

@@ -22,7 +22,7 @@ def _update(param, grad, state, group):
     step_size.mul_(factor).clamp_(*group["step_sizes"])
     # Where it turned the gradient is forgotten: no step now, and none that shrinks next time.
     grad = grad.masked_fill(agreement < 0, 0)
-    param.sub_(grad.sign() * step_size)
+    param.sub_(grad.sign() * step_size.clone())  # the next step changes it in place
     prev.copy_(grad)
 
 

@@ -1,5 +1,7 @@
 """Activations, elementwise and along a dim. Attention is in its own file, exported here too."""
 
+import warnings
+
 import rushlight
 from rushlight.nn import functional as F
 from rushlight.nn import init as _init
@@ -101,6 +103,14 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}{_inplace_suffix(self.inplace)}"
 
 
+def _renamed(old_name, old, name, value):
+    """The value of an argument, which may have come under its older name."""
+    if old is None:
+        return value
+    warnings.warn(f"{old_name} is deprecated, use {name}", FutureWarning, stacklevel=3)
+    return old
+
+
 class Hardtanh(Module):
     """x cut to [min_val, max_val]."""
 
@@ -108,9 +118,8 @@ class Hardtanh(Module):
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
-        # The older names of the two bounds.
-        self.min_val = min_val if min_value is None else min_value
-        self.max_val = max_val if max_value is None else max_value
+        self.min_val = _renamed("min_value", min_value, "min_val", min_val)
+        self.max_val = _renamed("max_value", max_value, "max_val", max_val)
         self.inplace = inplace
         if self.max_val <= self.min_val:
             raise AssertionError(

@@ -1,5 +1,7 @@
 """Instance normalization: each sample and channel over its spatial dims."""
 
+import warnings
+
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
@@ -72,11 +74,14 @@ class _InstanceNorm(_NormBase):
         self._check_input_dim(input)
         no_batch = self._get_no_batch_dim()
         feature_dim = input.dim() - no_batch
-        if input.size(feature_dim) != self.num_features and self.affine:
-            raise ValueError(
+        if input.size(feature_dim) != self.num_features:
+            differs = (
                 f"expected input's size at dim={feature_dim} to match num_features "
                 f"({self.num_features}), but got {input.size(feature_dim)}"
             )
+            if self.affine:
+                raise ValueError(differs)
+            warnings.warn(f"{differs}; without affine=True it is not used", stacklevel=2)
         if input.dim() == no_batch:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
         return self._apply_instance_norm(input)

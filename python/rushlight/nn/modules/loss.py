@@ -1,5 +1,6 @@
 """Losses: how far an output is from its target."""
 
+import warnings
 from math import prod
 
 from rushlight.nn import functional as F
@@ -122,6 +123,11 @@ class NLLLoss(_WeightedLoss):
 
 class NLLLoss2d(NLLLoss):
     """The older name of NLLLoss on images."""
+
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
+                 reduction="mean"):
+        warnings.warn("NLLLoss2d is deprecated, use NLLLoss", FutureWarning, stacklevel=2)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):

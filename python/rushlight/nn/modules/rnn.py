@@ -1,6 +1,7 @@
 """Recurrent layers and their cells."""
 
 import math
+import warnings
 
 import rushlight
 from rushlight.nn import _recurrent, init
@@ -267,6 +268,10 @@ def _check_sizes(mode, hidden_size, num_layers, dropout, proj_size):
     is_number = isinstance(dropout, (int, float)) and not isinstance(dropout, bool)
     if not is_number or not 0 <= dropout <= 1:
         raise ValueError(f"dropout: expected a probability between 0 and 1 but got {dropout!r}")
+    if dropout > 0 and num_layers == 1:
+        warnings.warn(
+            f"dropout={dropout}: acts between layers, of which num_layers=1 has none", stacklevel=4
+        )
     if not isinstance(hidden_size, int):
         raise TypeError(f"hidden_size: expected an int but got {type(hidden_size).__name__}")
     if hidden_size <= 0:

@@ -247,7 +247,7 @@ class DataLoader:
     def state_dict(self):
         """Return the position after the last batch yielded, for `load_state_dict`."""
         if self._loaded_state is not None:
-            return self._loaded_state
+            return {"num_workers": self.num_workers, "epoch": self._loaded_state}
         if self._progress is None:
             return {"num_workers": self.num_workers, "epoch": None}
         lives_on = self.num_workers == 0 or self.persistent_workers

@@ -1,0 +1,161 @@
+"""optim beside torch.optim: what optimizers and schedulers do to parameters and to their state."""
+
+import inspect
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import optimizers  # noqa: E402
+
+import rushlight  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+LIBRARIES = (rushlight, torch)
+NAMES = [name for name, member in vars(torch.optim).items()
+         if isinstance(member, type) and name != "Optimizer"]
+CASES = [pytest.param(name, options, id=f"{name}-{i}") for name in optimizers.OPTIONS
+         for i, options in enumerate(optimizers.combinations(name))]
+
+
+def signature_of(cls):
+    return [(p.name, p.kind, p.default) for p in inspect.signature(cls).parameters.values()]
+
+
+def test_every_optimizer_has_a_case():
+    assert set(optimizers.OPTIONS) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures(name):
+    assert signature_of(getattr(rushlight.optim, name)) == signature_of(getattr(torch.optim, name))
+
+
+BASE = torch.optim.lr_scheduler.LRScheduler
+SCHEDULERS = [name for name, member in vars(torch.optim.lr_scheduler).items()
+              if isinstance(member, type) and issubclass(member, BASE)]
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_scheduler_signatures(name):
+    ours, theirs = (getattr(library.optim.lr_scheduler, name) for library in LIBRARIES)
+    assert signature_of(ours) == signature_of(theirs)
+
+
+def tensors_of(state):
+    """The numbers in nested state, with the path to each."""
+    if isinstance(state, dict):
+        for key, value in sorted(state.items(), key=str):
+            yield from ((f"{key}.{path}", v) for path, v in tensors_of(value))
+    elif isinstance(state, (list, tuple)):
+        for key, value in enumerate(state):
+            yield from ((f"{key}.{path}", v) for path, v in tensors_of(value))
+    elif isinstance(state, (rushlight.Tensor, torch.Tensor)):
+        yield str(state.dtype).split(".")[1], state.detach().double().tolist()
+    else:
+        yield type(state).__name__, state
+
+
+def check_state(ours, theirs, tolerance=1e-5):
+    ours, theirs = list(tensors_of(ours)), list(tensors_of(theirs))
+    assert [path for path, _ in ours] == [path for path, _ in theirs]
+    for (path, mine), (_, other) in zip(ours, theirs):
+        if isinstance(mine, (float, list)):
+            mine, other = (rushlight.tensor(v, dtype=rushlight.float64) for v in (mine, other))
+            assert rushlight.allclose(mine, other, tolerance, tolerance, equal_nan=True), path
+        else:
+            assert mine == other, path
+
+
+def train(library, name, options, steps=6):
+    """Parameters and state after some steps; or the kind of error that the options raise."""
+    params, set_gradients = optimizers.parameters(library, name)
+    try:
+        optimizer = optimizers.make(library, name, options, params)
+    except ValueError as error:
+        return type(error).__name__
+    for _ in range(steps):
+        optimizers.step(name, optimizer, params, set_gradients)
+    return [p.detach() for p in params], optimizer.state_dict(), repr(optimizer)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_steps(name, options):
+    ours, theirs = (train(library, name, options) for library in LIBRARIES)
+    assert isinstance(ours, str) == isinstance(theirs, str), (ours, theirs)
+    if not isinstance(ours, str):
+        # Muon computes in bfloat16.
+        tolerance = 2e-2 if name == "Muon" else 1e-4 if name == "LBFGS" else 1e-5
+        check_state(ours[0], theirs[0], tolerance)
+        check_state(ours[1], theirs[1], tolerance)
+        assert ours[2] == theirs[2]
+
+
+FLAGS = [(name, flag, value)
+         for name in NAMES for flag in ("foreach", "fused") for value in (True, False)
+         if flag in inspect.signature(getattr(torch.optim, name)).parameters]
+
+
+@pytest.mark.parametrize(("name", "flag", "value"), FLAGS)
+def test_ways_to_run(name, flag, value):
+    options = {key: values[-1] for key, values in optimizers.OPTIONS[name].items()}
+    if name == "SGD":
+        options["dampening"] = 0
+    ours, theirs = (train(library, name, {**options, flag: value}) for library in LIBRARIES)
+    check_state(ours[0], theirs[0])
+    check_state(ours[1], theirs[1])
+
+
+# torch's own rule changes in place what backward needs, for Adamax and Rprop.
+DIFFERENTIABLE = [name for name in NAMES
+                  if "differentiable" in inspect.signature(getattr(torch.optim, name)).parameters
+                  and name not in ("Adamax", "Rprop")]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_through_steps(name):
+    results = []
+    for library in LIBRARIES:
+        library.manual_seed(2)
+        start, grad = (library.rand(3, dtype=library.float64).requires_grad_() for _ in range(2))
+        param = start.clone()
+        optimizer = getattr(library.optim, name)([param], lr=0.1, differentiable=True)
+        for step in range(1, 4):
+            param.grad = grad * step
+            optimizer.step()
+        results.append([g.tolist() for g in library.autograd.grad(param.sum(), [start, grad])])
+        param.grad = None
+        del optimizer
+    check_state(*results, 1e-7)
+
+
+@pytest.mark.parametrize("text", optimizers.SCHEDULERS)
+def test_schedulers(text):
+    histories = []
+    for library in LIBRARIES:
+        optimizer, scheduler = optimizers.make_scheduler(library, text)
+        history = []
+        for epoch in range(20):
+            optimizer.step()
+            scheduler.step(*[(5.0, 4, 4, 4, 4, 3, 3, 3, 7, 7)[epoch % 10]] * ("Plateau" in text))
+            momenta = [group["momentum"] for group in optimizer.param_groups]
+            rates = [group["lr"] for group in optimizer.param_groups]
+            history.append([rates, momenta, scheduler.get_last_lr()])
+        groups = [{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]
+        state = {key: value for key, value in scheduler.state_dict().items()
+                 if not callable(value) and "anneal" not in key and "scale_fn" not in key}
+        histories.append([history, groups, state])
+    check_state(*histories, 1e-12)
+
+
+def test_warnings_of_order():
+    """A scheduler that steps before its optimizer says so."""
+    for library in LIBRARIES:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            optimizer, scheduler = optimizers.make_scheduler(library, "s.StepLR(o, 3)")
+            scheduler.step()
+            scheduler.step(4)
+        assert [w.category for w in caught] == [UserWarning, UserWarning]
