@@ -79,7 +79,7 @@ def run(
         for direction in range(directions):
             place = layer * directions + direction
             output, final = _scan(
-                _STEPS[mode],
+                mode,
                 input,
                 tuple(state[place] for state in states),
                 _five(all_weights[place], has_biases),
@@ -94,11 +94,14 @@ def run(
     return input, tuple(rushlight.stack(finals) for finals in zip(*last))
 
 
-def _scan(step, input, states, weights, sizes, backwards):
+def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
+    step = _STEPS[mode]
     x = F.linear(input, weights[0], weights[2])
     if sizes is not None:
         return _scan_packed(step, x, states, weights, sizes, backwards)
+    if _at_once(mode, x, states, weights):
+        return _scan_at_once(mode, x, states, weights, backwards)
     outputs = []
     steps = x.unbind(0)
     for x_t in reversed(steps) if backwards else steps:
@@ -107,6 +110,26 @@ def _scan(step, input, states, weights, sizes, backwards):
     if backwards:
         outputs.reverse()
     return rushlight.stack(outputs), states
+
+
+def _at_once(mode, x, states, weights):
+    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or are short."""
+    if mode not in ("LSTM", "GRU") or weights[4] is not None:
+        return False
+    return x.dtype in (rushlight.float32, rushlight.float64) and all(
+        t.dtype == x.dtype for t in (*states, weights[1])
+    )
+
+
+def _scan_at_once(mode, x, states, weights, backwards):
+    last = 0 if backwards else -1
+    if mode == "LSTM":
+        if weights[3] is not None:
+            x = x + weights[3]
+        output, cells, _ = F._lstm_layer(x, *states, weights[1], backwards)
+        return output, (output[last], cells[last])
+    output, _ = F._gru_layer(x, *states, weights[1], weights[3], backwards)
+    return output, (output[last],)
 
 
 def _scan_packed(step, x, states, weights, sizes, backwards):
