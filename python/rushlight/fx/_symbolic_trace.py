@@ -182,8 +182,9 @@ class Tracer(TracerBase):
             functions += [
                 f for n, f in vars(module).items() if not n.startswith("_") and callable(f)
             ]
-        for name in rushlight._ELSEWHERE["functional"]:
-            getattr(rushlight, name)  # it is found in the namespace from now on
+        for name, module in rushlight._HOME.items():
+            if module.startswith(("_", "functional")):
+                getattr(rushlight, name)  # now loaded, it is found in the namespace
         for module in function_modules():
             functions += _python_functions(module)
         functions = [f for f in functions if f not in _RUN_AS_THEY_ARE]
