@@ -361,7 +361,9 @@ TRANSFORMS = [
     lambda t: t.AffineTransform(0.5, -2.0),
     lambda t: t.ComposeTransform([t.AffineTransform(0.5, 2.0), t.SigmoidTransform()]),
     lambda t: t.CorrCholeskyTransform(),
-    lambda t: t.CumulativeDistributionTransform(distributions.Normal(0.0, 2.0)),
+    lambda t: t.CumulativeDistributionTransform(
+        importlib.import_module(t.__package__).Normal(0.0, 2.0)
+    ),
     lambda t: t.ExpTransform(),
     lambda t: t.ExpTransform().inv,
     lambda t: t.IndependentTransform(t.ExpTransform(), 1),
@@ -670,3 +672,41 @@ def test_divergence_against_torch(names):
     ours = distributions.kl_divergence(*pair(rushlight, distributions, names))
     theirs = torch.distributions.kl_divergence(*pair(torch, torch.distributions, names))
     close(ours.detach(), theirs.detach())
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("make", TRANSFORMS)
+def test_transform_against_torch(make):
+    torch = pytest.importorskip("torch")
+    ours, theirs = make(distributions.transforms), make(torch.distributions.transforms)
+    assert (ours.bijective, ours.domain.event_dim) == (theirs.bijective, theirs.domain.event_dim)
+    x = domain_sample(ours, (2, 3, 3) if ours.domain.event_dim == 2 else (2, 6))
+    x_there = torch.from_numpy(x.numpy())
+    y, y_there = ours(x), theirs(x_there)
+    close(y, y_there, 1e-9)
+    close(ours.inv(y), theirs.inv(y_there), 1e-9)
+    if ours.bijective:
+        jacobian = ours.log_abs_det_jacobian(x, y)
+        close(jacobian, theirs.log_abs_det_jacobian(x_there, y_there), 1e-9)
+
+
+@pytest.mark.torch
+def test_both_libraries_refuse_the_same():
+    torch = pytest.importorskip("torch")
+    for package, library in ((distributions, rushlight), (torch.distributions, torch)):
+        two, three = library.zeros(2), library.ones(3)
+        for make in (
+            lambda d=package, a=two, b=three: d.Normal(a, b),
+            lambda d=package, a=two: d.Independent(d.Normal(a, 1.0), 2),
+            lambda d=package, a=three: d.Categorical(a.sum()),
+            lambda d=package, a=two: d.Categorical(probs=a.new_tensor([-1.0, 2.0])),
+            lambda d=package, a=three: d.MultivariateNormal(a, -a.diag_embed()),
+            lambda d=package, a=three: d.MixtureSameFamily(d.Categorical(a), d.Normal(a[:2], 1.0)),
+            lambda d=package, a=two: d.Uniform(a, a),
+            lambda d=package, a=two: d.Normal(a, 1.0).log_prob(0.5),
+            lambda d=package, a=two: d.Dirichlet(a + 1).log_prob(a + 1),
+            lambda d=package, a=two: d.Gamma(a, a),
+            lambda d=package: d.transforms.ReshapeTransform((2, 3), (4,)),
+        ):
+            with pytest.raises((ValueError, RuntimeError)):
+                make()

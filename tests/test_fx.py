@@ -298,6 +298,16 @@ def test_wrapped_functions_are_recorded_as_calls():
         fx.wrap("abs")
 
 
+def test_factories_take_traced_sizes():
+    def program(x):
+        places = rushlight.arange(x.shape[0], device=x.device)
+        return rushlight.zeros(x.size(0), 2) + places[:, None] + rushlight.full((2,), x.shape[0])
+
+    traced = fx.symbolic_trace(program)
+    assert_equal(traced(rushlight.ones(3)), program(rushlight.ones(3)))
+    assert_equal(traced(rushlight.ones(5)), program(rushlight.ones(5)))
+
+
 def test_leaf_modules():
     class Leaves(fx.Tracer):
         def is_leaf_module(self, m, module_qualified_name):

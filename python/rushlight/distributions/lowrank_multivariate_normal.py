@@ -5,7 +5,11 @@ import math
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.multivariate_normal import _half_log_det, _solve_lower
+from rushlight.distributions.multivariate_normal import (
+    _batch_mahalanobis,
+    _batch_mv,
+    _half_log_det,
+)
 from rushlight.distributions.utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -109,7 +113,7 @@ class LowRankMultivariateNormal(Distribution):
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
         own = _standard_normal(shape, **options)
-        spread = (self._unbroadcasted_cov_factor @ common.unsqueeze(-1)).squeeze(-1)
+        spread = _batch_mv(self._unbroadcasted_cov_factor, common)
         return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * own
 
     def _log_det(self):
@@ -121,8 +125,8 @@ class LowRankMultivariateNormal(Distribution):
     def _squared_length(self, x):
         """x^T C^-1 x."""
         weighted = x / self._unbroadcasted_cov_diag
-        common = (self._unbroadcasted_cov_factor.mT @ weighted.unsqueeze(-1)).squeeze(-1)
-        reduction = _solve_lower(self._capacitance_tril, common).pow(2).sum(-1)
+        common = _batch_mv(self._unbroadcasted_cov_factor.mT, weighted)
+        reduction = _batch_mahalanobis(self._capacitance_tril, common)
         return (x * weighted).sum(-1) - reduction
 
     def _factor(self):

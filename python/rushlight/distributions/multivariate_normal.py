@@ -22,12 +22,22 @@ def _solve_lower(factor, vectors):
     return solved.movedim(-1, 0).reshape(vectors.shape)
 
 
+def _batch_mv(matrix, vector):
+    """A x, of (..., n, k) and (..., k)."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def _batch_mahalanobis(factor, x):
+    """x^T (L L^T)^-1 x."""
+    return _solve_lower(factor, x).pow(2).sum(-1)
+
+
 def _half_log_det(factor):
     """log det L."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _factor_of_inverse(precision):
+def _precision_to_scale_tril(precision):
     """The Cholesky factor of P^-1. With J the reversal of order: J P J = F F^T, and P = (J F J)
     (J F J)^T, whose factor is upper triangular; its transposed inverse is lower."""
     upper = rushlight.linalg.cholesky(precision.flip(-2, -1)).flip(-2, -1).mT
@@ -53,7 +63,7 @@ def _one_matrix(name, **matrices):
 _FACTOR = {
     "scale_tril": lambda matrix: matrix,
     "covariance_matrix": lambda matrix: rushlight.linalg.cholesky(matrix),
-    "precision_matrix": _factor_of_inverse,
+    "precision_matrix": _precision_to_scale_tril,
 }
 
 
@@ -142,7 +152,7 @@ class MultivariateNormal(_HasScaleMatrix):
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)
 
     def _log_det(self):
         """log det C."""
@@ -150,7 +160,7 @@ class MultivariateNormal(_HasScaleMatrix):
 
     def _squared_length(self, x):
         """x^T C^-1 x."""
-        return _solve_lower(self._unbroadcasted_scale_tril, x).pow(2).sum(-1)
+        return _batch_mahalanobis(self._unbroadcasted_scale_tril, x)
 
     def _factor(self):
         """(..., n, k) F of C = F F^T."""

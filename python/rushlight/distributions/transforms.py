@@ -13,6 +13,9 @@ from rushlight.distributions._transform import (
     _with_event_dim,
     identity_transform,
 )
+from rushlight.distributions._transform import (
+    _InverseTransform as _InverseTransform,  # which libraries import from here
+)
 from rushlight.distributions.utils import (
     _sum_rightmost,
     broadcast_all,

@@ -152,6 +152,12 @@ def _python_functions(module):
     ]
 
 
+# They take sizes, of which no tensor is among the arguments.
+_FACTORIES = (
+    "arange", "empty", "empty_strided", "eye", "full", "linspace", "logspace", "ones", "rand",
+    "randint", "randn", "randperm", "tril_indices", "triu_indices", "zeros",
+)  # fmt: skip
+
 # Of `rushlight`: they take what they are given as it is, or are asked about proxies.
 _RUN_AS_THEY_ARE = {
     rushlight.is_tensor,
@@ -182,12 +188,14 @@ class Tracer(TracerBase):
             functions += [
                 f for n, f in vars(module).items() if not n.startswith("_") and callable(f)
             ]
-        for name in rushlight._ELSEWHERE["functional"]:
-            getattr(rushlight, name)  # it is found in the namespace from now on
+        for name, module in rushlight._HOME.items():
+            if module.startswith(("_", "functional")):
+                getattr(rushlight, name)  # now loaded, it is found in the namespace
         for module in function_modules():
             functions += _python_functions(module)
         functions = [f for f in functions if f not in _RUN_AS_THEY_ARE]
-        self._autowrapped = {id(f): f for f in [*functions, rushlight._assert]}
+        functions += [rushlight._assert, *(getattr(rushlight, name) for name in _FACTORIES)]
+        self._autowrapped = {id(f): f for f in functions}
         self._autowrap_search = [*autowrap_modules, *function_modules()]
         self.param_shapes_constant = param_shapes_constant
         self.root = None

@@ -365,7 +365,7 @@ class Graph:
         for n in self.nodes:
             args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
             rows.append((n.op, n.name, n.target, args, kwargs, n.type))
-        return _graph_from_rows, (type(self), rows)
+        return _graph_from_rows, (type(self), rows, self._codegen)
 
 
 class _Reference:
@@ -373,8 +373,9 @@ class _Reference:
         self.name = node.name
 
 
-def _graph_from_rows(kind, rows):
+def _graph_from_rows(kind, rows, codegen):
     graph, nodes = kind(), {}
+    graph.set_codegen(codegen)
 
     def resolved(value):
         return nodes[value.name] if isinstance(value, _Reference) else value
