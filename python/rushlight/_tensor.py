@@ -52,25 +52,26 @@ class _Methods:
         return self.__rtruediv__(other)
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
-        """Look at the storage of another tensor, or at a storage, from now on; without one, at nothing.
+        """Look at the elements of another tensor or of a storage from now on, or at none.
 
         Args:
-            source: a tensor, or a storage with `storage_offset`, `size` and `stride` counted in elements.
+            source: a tensor, or a storage, which grows where size and stride look past its end.
         """
         if self.requires_grad and rushlight.is_grad_enabled():
-            raise RuntimeError("set_: a tensor that requires grad cannot look elsewhere; use no_grad() or detach()")
+            raise RuntimeError(
+                "set_: a tensor that requires grad cannot look elsewhere; use no_grad() or detach()"
+            )
         if source is None:
             source = rushlight.empty(0, dtype=self.dtype, device=self.device)
         elif not isinstance(source, Tensor):
-            untyped = source.untyped() if isinstance(source, rushlight.storage.TypedStorage) else source
-            size = (untyped.nbytes() // self.dtype.itemsize,) if size is None else tuple(size)
-            source = _C._tensor_on_storage(untyped, self.dtype, 0, (0,), (1,))
+            source = _on_storage(source, self.dtype, storage_offset, size, stride)
+        elif size is not None:
+            stride = _dense_strides(size) if stride is None else stride
+            source = source.detach().as_strided(size, stride, storage_offset)
         if source.dtype != self.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
-        if size is not None:
-            if stride is None:
-                stride = rushlight.empty(size, device="meta").stride()
-            source = _on_longer_storage(source, storage_offset, tuple(size), tuple(stride))
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
+            )
         self.data = source.detach()
         return self
 
@@ -240,13 +241,21 @@ def _share_storage(self):
     return self
 
 
-def _on_longer_storage(tensor, offset, size, stride):
-    """The storage of `tensor`, seen otherwise; it grows where that looks past its end."""
-    needed = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1 if 0 not in size else 0
-    storage = tensor.untyped_storage()
-    if needed * tensor.dtype.itemsize > storage.nbytes():
-        storage.resize_(needed * tensor.dtype.itemsize)
-    return tensor.detach().as_strided(size, stride, offset)
+def _dense_strides(size):
+    return rushlight.empty(size, device="meta").stride()
+
+
+def _on_storage(storage, dtype, offset, size, stride):
+    """A tensor that looks at a storage, which grows if need be."""
+    if isinstance(storage, rushlight.storage.TypedStorage):
+        storage = storage.untyped()
+    size = (storage.nbytes() // dtype.itemsize,) if size is None else tuple(size)
+    stride = _dense_strides(size) if stride is None else tuple(stride)
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride))
+    needed = 0 if 0 in size else (last + 1) * dtype.itemsize
+    if needed > storage.nbytes():
+        storage.resize_(needed)
+    return _C._tensor_on_storage(storage, dtype, offset, size, stride)
 
 
 def install():
