@@ -36,9 +36,14 @@ Tensor masked_softmax(const Tensor& scores) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
+  if (is_reduced(query.dtype())) {  // scores of half precision would be off by half their weights
+    auto wide = [](const Tensor& t) { return t.defined() && t.dtype() != DType::Bool ? to(t, DType::Float32) : t; };
+    return to(scaled_dot_product_attention(wide(query), wide(key), wide(value), wide(attn_mask), dropout_p, is_causal, scale, enable_gqa),
+              query.dtype());
+  }
   Tensor k = enable_gqa ? for_each_query_head(key, query.dim() > 2 ? query.size(-3) : 1) : key;
   Tensor v = enable_gqa ? for_each_query_head(value, query.dim() > 2 ? query.size(-3) : 1) : value;
-  // Both sides take the root of the scale: half precision then overflows later.
+  // Both sides take the root of the scale: the products then overflow later.
   double size = static_cast<double>(query.size(-1)), factor = scale.value_or(1 / std::sqrt(size));
   double root = std::sqrt(std::abs(factor));
   Tensor q = query * Scalar(factor < 0 ? -root : root);

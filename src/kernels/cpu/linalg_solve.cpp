@@ -73,6 +73,9 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
     m.load(from);
     x.load(right, !left);
     load_vector<int32_t>(pivots, at, order.data());
+    for (int i = 0; i < m.rows(); ++i)  // LAPACK exchanges the rows that they name, unchecked
+      check(order[i] >= 1 && order[i] <= m.rows(), "linalg.lu_solve: pivots should be between 1 and ",
+            m.rows(), ", but got ", order[i]);
     if (through_conjugate) x.conjugate();
     Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
     if (through_conjugate) x.conjugate();
