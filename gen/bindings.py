@@ -17,9 +17,15 @@ def groups_of(tables):
         groups[tuple((op.full_name, op.table, inplace) for op, inplace in members)].append(target)
     found = []
     for names in groups.values():
-        members = targets[names[0]]
+        # A tensor is tried as a tensor first: one of no dims would pass for an int too.
+        members = sorted(targets[names[0]], key=_takes_int_second)
         found.append((members[0][0].table, names, members))
     return found
+
+
+def _takes_int_second(member):
+    parameters = member[0].signature.parameters
+    return len(parameters) > 1 and parameters[1].type == "int"
 
 
 def _identifier(target):

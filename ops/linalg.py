@@ -50,13 +50,14 @@ composite("lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor)", "linalg
 _LDL = "L D L^T = A of symmetric matrices, or L D L^H of Hermitian ones, read from their lower triangles"
 kernel("linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[LD, pivots, info]",
        names=("linalg.ldl_factor_ex",), out=True, doc=f"{_LDL}; info is nonzero where D is singular.",
-       samples=("spd(3, 3)", "spd(2, 2), hermitian=True"),
+       samples=("fixed([[2.0, 1], [1, 3]])", "fixed([[2.0, 1], [1, 3]]), hermitian=True"),
        grad="the factors of ldl_factor have no gradient formula here or in torch; use linalg.solve")
 composite("linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[LD, pivots]", names=("linalg.ldl_factor",), out=True,
-          doc=f"{_LDL}.", samples=("spd(3, 3)", "spd(2, 2), hermitian=True"))
+          doc=f"{_LDL}.", samples=("fixed([[2.0, 1], [1, 3]])", "fixed([[2.0, 1], [1, 3]]), hermitian=True"))
 kernel("linalg_ldl_solve_kernel(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool)", names=(),
        doc="Solves by a packed factorisation; batches of one shape.",
-       grad={"B": "linalg_ldl_solve_kernel(LD, pivots, grad, True) if hermitian else "
+       grad={"LD": "missing_gradient('linalg.ldl_solve: LD')",
+             "B": "linalg_ldl_solve_kernel(LD, pivots, grad, True) if hermitian else "
                   "conj(linalg_ldl_solve_kernel(LD, pivots, conj(grad), False))"})
 composite("linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)", names=("linalg.ldl_solve",), out=True,
           doc="Solves A X = B for A given by linalg.ldl_factor.",

@@ -42,43 +42,49 @@ elementwise("airy_ai(input: Tensor)", "airy_ai(input)", result="float", dtypes=F
             doc="The Airy function Ai.", ref="(lambda x: scipy.special.airy(x)[0])",
             grad="the derivative of airy_ai is no function of this library, nor of torch")
 
-# n is truncated; a negative degree gives 0, one beyond 2^24 may give NaN.
+# The degree n is truncated: negative ones give 0, and those beyond 2^24 may give NaN.
+_LIMIT = "where({x} * {x} == 1, pow({x}, trunc(n) + 1) * {limit}, {slope} / ({x} * {x} - 1))"  # at 1 and -1 by its limit
+_SLOPE_U = _LIMIT.format(x="{x}", limit="trunc(n) * (trunc(n) + 1) * (trunc(n) + 2) / 3",
+                         slope="((trunc(n) + 1) * {t}(input, n + 1) - {x} * out)")
+_SLOPE_P = _LIMIT.format(x="input", limit="trunc(n) * (trunc(n) + 1) / 2", slope="trunc(n) * (input * out - legendre_polynomial_p(input, n - 1))")
 for _name, _doc, _slope, _ref in (
-        ("chebyshev_polynomial_t", "Chebyshev polynomial of the first kind",
-         "grad * n * chebyshev_polynomial_u(input, n - 1)", "eval_chebyt(n, x)"),
-        ("chebyshev_polynomial_u", "Chebyshev polynomial of the second kind", None, "eval_chebyu(n, x)"),
-        ("chebyshev_polynomial_v", "Chebyshev polynomial of the third kind", None, "eval_chebyu(n, x) - scipy.special.eval_chebyu(n - 1, x)"),
-        ("chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind", None,
-         "eval_chebyu(n, x) + scipy.special.eval_chebyu(n - 1, x)"),
-        ("hermite_polynomial_h", "Hermite polynomial of physics", "2 * grad * n * hermite_polynomial_h(input, n - 1)", "eval_hermite(n, x)"),
-        ("hermite_polynomial_he", "Hermite polynomial of probability", "grad * n * hermite_polynomial_he(input, n - 1)",
-         "eval_hermitenorm(n, x)"),
-        ("laguerre_polynomial_l", "Laguerre polynomial", None, "eval_laguerre(n, x)"),
-        ("legendre_polynomial_p", "Legendre polynomial", None, "eval_legendre(n, x)"),
+        ("chebyshev_polynomial_t", "Chebyshev polynomial of the first kind", "trunc(n) * chebyshev_polynomial_u(input, n - 1)", "eval_chebyt(n, x)"),
+        ("chebyshev_polynomial_u", "Chebyshev polynomial of the second kind", _SLOPE_U.format(t="chebyshev_polynomial_t", x="input"),
+         "eval_chebyu(n, x)"),
+        ("chebyshev_polynomial_v", "Chebyshev polynomial of the third kind", None, None),
+        ("chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind", None, None),
+        ("hermite_polynomial_h", "Hermite polynomial of physics", "2 * trunc(n) * hermite_polynomial_h(input, n - 1)",
+         "eval_hermite(numpy.asarray(n).astype(int), x)"),
+        ("hermite_polynomial_he", "Hermite polynomial of probability", "trunc(n) * hermite_polynomial_he(input, n - 1)",
+         "eval_hermitenorm(numpy.asarray(n).astype(int), x)"),
+        ("laguerre_polynomial_l", "Laguerre polynomial",
+         "where(input == 0, neg(trunc(n)), trunc(n) * (out - laguerre_polynomial_l(input, n - 1)) / input)", "eval_laguerre(n, x)"),
+        ("legendre_polynomial_p", "Legendre polynomial", _SLOPE_P, "eval_legendre(n, x)"),
         ("shifted_chebyshev_polynomial_t", "Chebyshev polynomial of the first kind, of 2 input - 1,",
-         "2 * grad * n * shifted_chebyshev_polynomial_u(input, n - 1)", "eval_sh_chebyt(n, x)"),
-        ("shifted_chebyshev_polynomial_u", "Chebyshev polynomial of the second kind, of 2 input - 1,", None, "eval_sh_chebyu(n, x)"),
-        ("shifted_chebyshev_polynomial_v", "Chebyshev polynomial of the third kind, of 2 input - 1,", None,
-         "eval_sh_chebyu(n, x) - scipy.special.eval_sh_chebyu(n - 1, x)"),
-        ("shifted_chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind, of 2 input - 1,", None,
-         "eval_sh_chebyu(n, x) + scipy.special.eval_sh_chebyu(n - 1, x)")):
+         "2 * trunc(n) * shifted_chebyshev_polynomial_u(input, n - 1)", "eval_sh_chebyt(n, x)"),
+        ("shifted_chebyshev_polynomial_u", "Chebyshev polynomial of the second kind, of 2 input - 1,",
+         "2 * " + _SLOPE_U.format(t="shifted_chebyshev_polynomial_t", x="(2 * input - 1)"), "eval_sh_chebyu(n, x)"),
+        ("shifted_chebyshev_polynomial_v", "Chebyshev polynomial of the third kind, of 2 input - 1,", None, None),
+        ("shifted_chebyshev_polynomial_w", "Chebyshev polynomial of the fourth kind, of 2 input - 1,", None, None)):
     elementwise(f"{_name}(input: Tensor | Number, n: Tensor | Number)", f"{_name}(input, n)", result="float", dtypes=FLOATING,
                 names=(f"special.{_name}",), doc=f"{_doc} of degree n.",
-                ref=f"(lambda x, n: scipy.special.{_ref})", samples=("x(2, 3), 3", "x(2, 3), fixed([0.0, 2.0, 7.0])", "0.5, fixed([4, 1], 'int64')"),
-                grad={"input": _slope} if _slope else "the derivative is no function of this library, nor of torch")
+                ref=_ref and f"(lambda x, n: scipy.special.{_ref})",
+                samples=("x(2, 3), 3", "x(2, 3), fixed([0.0, 2.0, 7.0])", "0.5, fixed([4, 1], 'int64')"),
+                grad={"input": f"grad * {_slope}"} if _slope else "this kind has no gradient formula here, nor any in torch")
 
 for _name, _alias, _doc, _sign in (("igamma", "gammainc", "lower", ""), ("igammac", "gammaincc", "upper", "-")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=FLOATING, inplace=True,
                 names=(f"torch.{_name}", f"Tensor.{_name}", f"special.{_alias}"), ref=f"scipy.special.{_alias}",
                 doc=f"Regularised {_doc} incomplete gamma function; input is the shape, other the bound.",
-                samples=("pos(2, 3), pos(2, 3)", "pos(2, 3), pos(3)"),
-                grad={"other": f"{_sign}grad * igamma_slope(input, other)"})
+                samples=("pos(2, 3), pos(2, 3)", "pos(3), pos(2, 3)"),
+                grad={"input": f"missing_gradient('{_name}: input')", "other": f"{_sign}grad * igamma_slope(input, other)"})
 elementwise("igamma_slope(input: Tensor, other: Tensor)", "igamma_slope(input, other)", dtypes=FLOATING, names=(),
             doc="The derivative of igamma by other.",
-            grad={"other": "grad * out * ((input - 1) / other - 1)"})
+            grad={"input": "missing_gradient('igamma: input')", "other": "grad * out * ((input - 1) / other - 1)"})
 elementwise("zeta(input: Tensor | Number, other: Tensor | Number)", "zeta(input, other)", result="float", dtypes=FLOATING,
             node="SpecialZetaBackward0", names=("special.zeta",), doc="The Hurwitz zeta function.", ref="scipy.special.zeta",
-            grad={"other": "neg(grad * input * zeta(input + 1, other))"})
+            samples=("above_one(2, 3), pos(2, 3)", "2, pos(2, 3)", "above_one(2, 3), 2"),
+            grad={"input": "missing_gradient('zeta: input')", "other": "neg(grad * input * zeta(input + 1, other))"})
 elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(input, other)", result="float",
             dtypes=FLOATING, names=("special.xlog1py",), doc="input * log1p(other), 0 where input is 0.",
             ref="scipy.special.xlog1py",

@@ -172,7 +172,8 @@ class Call:
         by_name = dict(zip((p.name for p in parameters), self.args)) | self.named
         if op.no_gradient or op.row.result == "bool" and not op.gradients:
             return []
-        wanted = [g.parameter.name for g in op.gradients] or list(by_name)
+        there = [g for g in op.gradients if not g.formula.text.startswith("missing_gradient")]
+        wanted = [g.parameter.name for g in there] or list(by_name)
         found = []
         tree_map(found.append, [by_name[name] for name in wanted if name in by_name])
         return [array for array in found if array.differentiable]

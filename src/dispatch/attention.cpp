@@ -129,6 +129,11 @@ Tensor with_four_dims(Tensor t) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
+  if (is_reduced(query.dtype())) {  // scores of half precision would be off by half their weights
+    auto wide = [](const Tensor& t) { return t.defined() && t.dtype() != DType::Bool ? to(t, DType::Float32) : t; };
+    return to(scaled_dot_product_attention(wide(query), wide(key), wide(value), wide(attn_mask), dropout_p, is_causal, scale, enable_gqa),
+              query.dtype());
+  }
   double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   bool shares = enable_gqa && query.dim() > 2 && key.dim() > 2;
   if (shares) {

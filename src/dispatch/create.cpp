@@ -121,8 +121,9 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::o
   check((by > 0 && to >= from) || (by < 0 && to <= from), "arange: upper bound and lower bound inconsistent with step sign: start ",
         from, ", end ", to, ", step ", by);
   double count = std::ceil((to - from) / by);
-  if (is_integral(type) && !floating) {
+  if (type == DType::Int64 || (is_integral(type) && !floating)) {
     int64_t span = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
+    check_value(stride != 0, "arange: step must be nonzero, and ", by, " is 0 in ", type);
     count = static_cast<double>(span / stride + (span % stride != 0));
   }
   check(count >= 0 && count <= 9e15, "arange: invalid size, possible overflow: ", count);

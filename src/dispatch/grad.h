@@ -112,6 +112,9 @@ Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& si
 Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean, const Tensor& rstd,
                            const Tensor& weight, double eps, int64_t which);
 
+// Raises: of one input of an op that has gradients for the others. `what` names both.
+Tensor missing_gradient(const char* what);
+
 int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
 Tensor in_order(const Tensor& t);         // a copy in row-major order
 

@@ -3,6 +3,14 @@
 
 #include "dispatch/generated.h"
 
+namespace rl::grad {
+
+Tensor missing_gradient(const char* what) {
+  fail(ErrorKind::NotImplemented, "the derivative for '", what, "' is not implemented");
+}
+
+}  // namespace rl::grad
+
 namespace rl::ops {
 
 // p (p - 1) / 4 log(pi) + sum over i < p of lgamma(x - i / 2).

@@ -36,15 +36,22 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
         A = A.to(dtype)
     if ord == "nuc" or abs(ord) == 2:
         values = _native.svdvals(A.movedim((rows, columns), (-2, -1)))
-        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord > 0 else values.amin(-1)
+        result = values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.amin(-1)
         if keepdim:
             for d in sorted((rows, columns)):
                 result = result.unsqueeze(d)
         return into(out, result)
     summed, ranged = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = _native.vector_norm(A, 1, summed, True)
-    result = sums.amax(ranged, True) if ord > 0 else sums.amin(ranged, True)
+    result = _largest(sums, ranged, True) if ord > 0 else sums.amin(ranged, True)
     return into(out, result if keepdim else result.squeeze((rows, columns)))
+
+
+def _largest(sizes, dim, keepdim=False):
+    """The largest of numbers that are not negative: 0 of none."""
+    if sizes.shape[dim] == 0:
+        return sizes.sum(dim, keepdim)
+    return sizes.amax(dim, keepdim)
 
 
 def _wrap(d, ndim):

@@ -155,7 +155,8 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     centre = mean(input, dim, keepdim=True, mask=mask)
     squares = _filled("var", (input - centre).abs().square(), mask, 0)
     count = (_count(input, dim, mask) - correction).clamp_min(0)
-    return _without(sum(squares, dim, keepdim=True) / count, input, dim, keepdim)
+    result = (sum(squares, dim, keepdim=True) / count).to(input.dtype)
+    return _without(result, input, dim, keepdim)
 
 
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):

@@ -1,0 +1,168 @@
+"""Functions of the Python layer that are no row of the op table."""
+
+import numpy as np
+import pytest
+import rushlight as rl
+
+GRID = rl.arange(60, dtype=rl.float64).mul(0.37).sin().reshape(3, 4, 5)
+PLACES = rl.tensor([0.0, 0.5, 2.0, 2.25], dtype=rl.float64)
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient_of_a_grid(edge_order):
+    for spacing, dims in ((1, (0, 1, 2)), (0.5, (2,)), ([2.0, 0.1], (1, -1)), ([PLACES], (1,))):
+        got = rl.gradient(GRID, spacing=spacing, dim=dims, edge_order=edge_order)
+        steps = spacing if isinstance(spacing, list) else [spacing] * len(dims)
+        steps = [s.numpy() if isinstance(s, rl.Tensor) else s for s in steps]
+        expected = np.gradient(GRID.numpy(), *steps, axis=dims, edge_order=edge_order)
+        for g, e in zip(got, expected if len(dims) > 1 else [expected]):
+            np.testing.assert_allclose(g.numpy(), e, atol=1e-13)
+
+
+def test_gradient_of_two_values_and_of_integers():
+    assert rl.gradient(rl.tensor([1.0, 3.0]), spacing=4)[0].tolist() == [0.5, 0.5]
+    assert rl.gradient(rl.tensor([1, 4, 9]))[0].tolist() == [3, 4, 5]
+
+
+def test_gradient_refuses():
+    with pytest.raises(RuntimeError, match="edge_order"):
+        rl.gradient(GRID, edge_order=3)
+    with pytest.raises(RuntimeError, match="multiple times"):
+        rl.gradient(GRID, dim=(1, -2))
+    with pytest.raises(RuntimeError, match="spacing"):
+        rl.gradient(GRID, spacing=[1.0], dim=(0, 1))
+    with pytest.raises(RuntimeError, match="coordinates"):
+        rl.gradient(GRID, spacing=[PLACES], dim=0)
+    with pytest.raises(IndexError, match="out of range"):
+        rl.gradient(GRID, dim=3)
+    with pytest.raises(RuntimeError, match="edge_order"):
+        rl.gradient(rl.ones(2), edge_order=2)
+
+
+POINTS = rl.rand(50, 2, dtype=rl.float64, generator=rl.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("density", [False, True])
+def test_histogramdd(density):
+    weight = POINTS[:, 0] + 1
+    edges = [rl.tensor([0.1, 0.2, 0.7], dtype=rl.float64), rl.tensor([0.0, 0.5, 0.9, 1.0], dtype=rl.float64)]
+    for bins, ends in ((3, None), ([2, 4], [0.0, 1.0, 0.25, 0.75]), (edges, None)):
+        got = rl.histogramdd(POINTS, bins, range=ends, weight=weight, density=density)
+        numpy_bins = [e.numpy() for e in bins] if bins is edges else bins
+        numpy_ends = ends and list(zip(ends[::2], ends[1::2]))
+        expected = np.histogramdd(POINTS.numpy(), numpy_bins, numpy_ends, density=density, weights=weight.numpy())
+        np.testing.assert_allclose(got.hist.numpy(), expected[0])
+        for g, e in zip(got.bin_edges, expected[1]):
+            np.testing.assert_allclose(g.numpy(), e)
+
+
+def test_histogramdd_refuses():
+    for arguments in ({"bins": [3]}, {"bins": 0}, {"bins": 2, "range": [0.0, 1.0]}, {"bins": 2, "weight": rl.ones(3)},
+                      {"bins": 2, "range": [1.0, 0.0, 0.0, 1.0]}):  # fmt: skip
+        with pytest.raises(RuntimeError, match="histogramdd"):
+            rl.histogramdd(POINTS, **arguments)
+    with pytest.raises(RuntimeError, match="finite"):
+        rl.histogramdd(POINTS / 0, 3)
+
+
+@pytest.mark.parametrize("shape", [(9, 6), (5, 8), (2, 7, 6)])
+@pytest.mark.parametrize("dtype", [rl.float64, rl.complex128])
+def test_svd_lowrank(shape, dtype):
+    A = rl.randn(*shape[:-1], 3, dtype=dtype) @ rl.randn(*shape[:-2], 3, shape[-1], dtype=dtype)
+    U, S, V = rl.svd_lowrank(A, q=4)
+    assert rl.allclose((U * S.to(dtype).unsqueeze(-2)) @ V.mH, A, atol=1e-10)
+    assert rl.allclose(S[..., :3], rl.linalg.svdvals(A)[..., :3])
+    M = rl.ones(shape[-1], dtype=dtype)
+    U, S, V = rl.svd_lowrank(A, q=4, M=M)
+    assert rl.allclose((U * S.to(dtype).unsqueeze(-2)) @ V.mH, A - M, atol=1e-10)
+
+
+def test_pca_lowrank():
+    data = rl.randn(20, 3, dtype=rl.float64) + 5
+    _, S, V = rl.pca_lowrank(data)
+    values, vectors = np.linalg.eigh(np.cov(data.numpy().T))
+    np.testing.assert_allclose((S**2 / 19).numpy(), values[::-1])
+    np.testing.assert_allclose(abs(V.numpy()), abs(vectors[:, ::-1]))
+    with pytest.raises(ValueError, match="q"):
+        rl.pca_lowrank(data, q=4)
+
+
+def test_lu():
+    A = rl.randn(4, 3, dtype=rl.float64)
+    LU, pivots, info = A.lu(get_infos=True)
+    P, L, U = rl.lu_unpack(LU, pivots)
+    assert rl.allclose(P @ L @ U, A) and info == 0
+    assert len(rl.lu(rl.zeros(2, 2))) == 2  # singular is no error here
+
+
+def test_tensordot_broadcasts_what_is_of_size_one():
+    a, b = rl.ones(2, 1), rl.arange(6.0).reshape(3, 2)
+    assert rl.tensordot(a, b, ([1], [0])).tolist() == [[6, 9], [6, 9]]
+
+
+def test_functions_of_repeated_singular_values_have_gradients():
+    for shape in ((3, 3), (3, 2)):
+        A = rl.zeros(shape, dtype=rl.float64) + rl.eye(*shape, dtype=rl.float64)
+        A.requires_grad_()
+        (g,) = rl.autograd.grad(rl.linalg.svdvals(A).sum(), A)
+        assert rl.allclose(g, A.detach())
+    A = rl.eye(3, dtype=rl.float64).requires_grad_()
+    (g,) = rl.autograd.grad(rl.linalg.eigvalsh(A).sum(), A)
+    assert rl.allclose(g, A.detach())
+
+
+def test_two_numbers_are_no_tensor():
+    for function in (rl.xlogy, rl.special.zeta, rl.float_power, rl.special.hermite_polynomial_h):
+        with pytest.raises(TypeError, match="must be Tensor"):
+            function(2, 3)
+
+
+def test_inputs_without_a_gradient_say_so():
+    a = rl.ones(2, requires_grad=True)
+    for function in (rl.igamma, rl.igammac, rl.special.zeta):
+        with pytest.raises(NotImplementedError, match="input' is not implemented"):
+            function(a + 1, rl.ones(2)).sum().backward()
+
+
+def test_incomplete_gamma_over_a_wide_range():
+    special = pytest.importorskip("scipy.special")
+    a = 10.0 ** np.linspace(-2, 5, 36)
+    for factor in (0.1, 0.5, 0.9, 0.999, 1.0, 1.001, 1.2, 3.0):
+        a_, x = rl.tensor(a, dtype=rl.float64), rl.tensor(a * factor, dtype=rl.float64)
+        np.testing.assert_allclose(rl.igamma(a_, x).numpy(), special.gammainc(a, a * factor), rtol=1e-11)
+        np.testing.assert_allclose(rl.igammac(a_, x).numpy(), special.gammaincc(a, a * factor), rtol=1e-10)
+
+
+def test_polynomials_of_high_degree():
+    x = rl.linspace(-1, 1, 9, dtype=rl.float64)
+    n = 1000
+    assert rl.allclose(rl.special.chebyshev_polynomial_t(x, n), (n * x.acos()).cos(), atol=1e-10)
+    assert rl.special.chebyshev_polynomial_u(x, n)[[0, -1]].tolist() == [n + 1, n + 1]
+    assert rl.special.chebyshev_polynomial_v(x, n)[[0, -1]].tolist() == [2 * n + 1, 1]
+    assert rl.special.chebyshev_polynomial_w(x, n)[[0, -1]].tolist() == [1, 2 * n + 1]
+    assert rl.special.legendre_polynomial_p(x, 10**18).isnan().all()  # and no hour of recurrence
+
+
+def test_ldl():
+    A = rl.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 1.0]], dtype=rl.float64)  # needs blocks of 2
+    LD, pivots = rl.linalg.ldl_factor(A)
+    assert (pivots < 0).any() and (LD.triu(1) == 0).all()
+    B = rl.randn(3, 2, dtype=rl.float64).requires_grad_()
+    assert rl.allclose(A @ rl.linalg.ldl_solve(LD, pivots, B), B)
+    assert rl.autograd.gradcheck(lambda b: rl.linalg.ldl_solve(LD, pivots, b), (B,))
+    C = rl.complex(A, rl.tensor([[0.0, 1, 0], [-1, 0, 2], [0, -2, 0]], dtype=rl.float64))
+    for hermitian, matrix in ((True, C), (False, rl.complex(A, A))):
+        LD, pivots = rl.linalg.ldl_factor(matrix, hermitian=hermitian)
+        B = rl.randn(3, 2, dtype=rl.complex128).requires_grad_()
+        X = rl.linalg.ldl_solve(LD, pivots, B, hermitian=hermitian)
+        assert rl.allclose(matrix @ X, B)
+        assert rl.autograd.gradcheck(lambda b, f=(LD, pivots), h=hermitian: rl.linalg.ldl_solve(*f, b, hermitian=h), (B,))
+
+
+def test_ldl_refuses():
+    with pytest.raises(rl.linalg.LinAlgError, match="singular"):
+        rl.linalg.ldl_factor(rl.zeros(2, 2))
+    assert rl.linalg.ldl_factor_ex(rl.zeros(2, 2)).info == 1
+    for pivots in ([0, 1], [1, 9], [-1, 2], [1, -2]):
+        with pytest.raises(RuntimeError, match="pivot"):
+            rl.linalg.ldl_solve(rl.eye(2), rl.tensor(pivots, dtype=rl.int32), rl.ones(2, 1))

@@ -1,0 +1,96 @@
+"""rushlight.masked: as the operation over what the mask keeps, line by line."""
+
+import math
+
+import numpy as np
+import pytest
+import rushlight as rl
+from rushlight import masked
+
+X = rl.tensor([[3.0, -1.0, 2.5, 0.5], [1.0, 2.0, -4.0, 7.0], [0.25, 0.5, 5.0, -6.0]], dtype=rl.float64)
+MASK = rl.tensor([[True, False, True, True], [False, False, True, False], [False, False, False, False]])
+
+# of the elements kept in a line
+PLAIN = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "amax": lambda v: v.max(initial=-math.inf),
+    "amin": lambda v: v.min(initial=math.inf),
+    "mean": lambda v: v.mean() if v.size else math.nan,
+    "median": lambda v: np.sort(v)[(v.size - 1) // 2] if v.size else math.nan,
+    "norm": lambda v: math.sqrt((v * v).sum()),
+    "var": lambda v: v.var(ddof=1) if v.size > 1 else math.nan,
+    "std": lambda v: v.std(ddof=1) if v.size > 1 else math.nan,
+    "logsumexp": lambda v: np.log(np.exp(v).sum()) if v.size else -math.inf,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_reductions(name, keepdim):
+    expected = [PLAIN[name](row[keep]) for row, keep in zip(X.numpy(), MASK.numpy())]
+    got = getattr(masked, name)(X, dim=1, keepdim=keepdim, mask=MASK)
+    assert got.shape == ((3, 1) if keepdim else (3,))
+    np.testing.assert_allclose(got.numpy().ravel(), expected)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, "argmax", "argmin"])
+def test_no_mask_keeps_all(name):
+    function = getattr(masked, name)
+    everything = rl.ones(3, 4, dtype=rl.bool)
+    assert rl.allclose(function(X, dim=1), function(X, dim=1, mask=everything))
+
+
+def test_places():
+    assert masked.argmax(X, 1, mask=MASK).tolist() == [0, 2, 0]
+    assert masked.argmin(X, 1, mask=MASK).tolist() == [3, 2, 0]
+
+
+def test_over_all_dims_and_several():
+    assert masked.sum(X, mask=MASK).item() == 2.0
+    assert masked.mean(X, (0, 1), mask=MASK).item() == 0.5
+    assert masked.prod(X, (0, 1), keepdim=True, mask=MASK).tolist() == [[-15.0]]
+    assert masked.sum(X[0, 0], mask=rl.tensor(False)).item() == 0
+
+
+def test_softmax():
+    kept = masked.softmax(X, 1, mask=MASK)
+    assert rl.allclose(kept[0, [0, 2, 3]], X[0, [0, 2, 3]].softmax(0)) and kept[0, 1] == 0
+    assert kept[1].tolist() == [0, 0, 1, 0] and kept[2].isnan().all()
+    assert rl.allclose(masked.log_softmax(X, 1, mask=MASK)[0].exp(), kept[0])
+    assert rl.allclose(masked.softmin(-X, 1, mask=MASK)[:2], kept[:2])
+
+
+def test_scans_and_normalize():
+    assert masked.cumsum(X, 1, mask=MASK)[0].tolist() == [3, 3, 5.5, 6]
+    assert masked.cumprod(X, 1, mask=MASK)[0].tolist() == [3, 3, 7.5, 3.75]
+    unit = masked.normalize(X, 2.0, 1, mask=MASK)
+    assert rl.allclose(unit.norm(dim=1), rl.tensor([1.0, 1.0, 0.0], dtype=rl.float64))
+
+
+def test_logaddexp():
+    other = X.flip(1)
+    got = masked.logaddexp(X, other, input_mask=MASK, other_mask=~MASK)
+    assert rl.equal(got, rl.where(MASK, X, other))
+
+
+def test_integers():
+    whole = X.to(rl.int32)
+    assert masked.sum(whole, 1, mask=MASK).dtype == rl.int64
+    assert masked.amax(whole, 1, mask=MASK).tolist() == [3, -4, rl.iinfo(rl.int32).min]
+    assert masked.mean(whole, 1, mask=MASK).dtype == rl.float32
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "norm", "logsumexp"])
+def test_gradients(name):
+    x = X[:1].clone().requires_grad_()
+    assert rl.autograd.gradcheck(lambda x: getattr(masked, name)(x, dim=1, mask=MASK[:1]), (x,))
+
+
+def test_masks_are_bool_and_fit():
+    with pytest.raises(TypeError, match="bool"):
+        masked.sum(X, mask=MASK.int())
+    with pytest.raises(IndexError, match="broadcast"):
+        masked.sum(X[0], mask=MASK)
+    with pytest.raises(ValueError, match="unbiased"):
+        masked.var(X, unbiased=True, correction=0)
