@@ -196,7 +196,7 @@ def bad_calls_of(op, number, rounds):
 
 
 def fresh(value):
-    """A copy of the arguments, as calls in place may change them; expanded ones stay as they are."""
+    """A copy of the arguments, as calls in place change them; expanded ones stay as they are."""
 
     def copy(tensor):
         if 0 in tensor.stride() or tensor.is_meta or tensor.requires_grad:
