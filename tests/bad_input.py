@@ -1,4 +1,6 @@
-"""Bad calls of every row, and a process to make them in: `python bad_input.py FIRST LAST SKIP EVERY ROUNDS`.
+"""Bad calls of every row, and a process to make them in.
+
+    python bad_input.py FIRST LAST SKIP EVERY ROUNDS
 
 The process says what it is about to call, one call a line; a line that begins with BAD tells of an
 outcome that is no good error.
@@ -11,8 +13,9 @@ import signal
 import sys
 import time
 
-import rushlight as rl
 from table import PUBLIC, Array, DType, case, function, texts_of, tree_map
+
+import rushlight as rl
 
 HUGE = 2**40
 ROWS = [op for op in PUBLIC if texts_of(op)]
@@ -60,16 +63,56 @@ def bad_values(value):
     """What may come where the plain argument `value` was expected."""
     if isinstance(value, (tuple, list)):
         kind, count = type(value), len(value)
-        yield from (kind(), kind([*value, 1]), kind(value[:1]), kind([2**63 - 1] * 2), kind([2**70]))
-        for one in (-1, 0, 1, 100, HUGE, 2**31, 2**63 - 1, -(2**63), None, "a", 1.5, rl.zeros(0), rl.ones(3)):
+        yield from (
+            kind(),
+            kind([*value, 1]),
+            kind(value[:1]),
+            kind([2**63 - 1] * 2),
+            kind([2**70]),
+        )
+        for one in (
+            -1,
+            0,
+            1,
+            100,
+            HUGE,
+            2**31,
+            2**63 - 1,
+            -(2**63),
+            None,
+            "a",
+            1.5,
+            rl.zeros(0),
+            rl.ones(3),
+        ):
             yield kind([one] * count)
             if count > 1:
                 yield kind([*value[:-1], one])
         yield kind([1] * 65)
         yield kind([value, value])
     yield from (None, "a", object(), -1, 0, 1000, HUGE, -HUGE, 2**31, 2**63 - 1, -(2**63), 2**70)
-    yield from (math.nan, math.inf, -math.inf, 1e300, 5e-324, 1j, True, [], [1, 2, 3], (-1, -1), (HUGE,))
-    yield from (rl.zeros(()), rl.ones(2, 2), rl.float32, rl.complex64, rl.bool, rl.device("meta"), rl.zeros(3, dtype=rl.int64))
+    yield from (
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e300,
+        5e-324,
+        1j,
+        True,
+        [],
+        [1, 2, 3],
+        (-1, -1),
+        (HUGE,),
+    )
+    yield from (
+        rl.zeros(()),
+        rl.ones(2, 2),
+        rl.float32,
+        rl.complex64,
+        rl.bool,
+        rl.device("meta"),
+        rl.zeros(3, dtype=rl.int64),
+    )
 
 
 def bad_ones(original, good):
@@ -86,8 +129,17 @@ def replaced(call, place, other):
 
 def bad_outs(tensors):
     """What may come for `out`: wrong, or memory that the call reads."""
-    yield from ("a", [], [None], (rl.zeros(3),) * 2, rl.zeros(3, dtype=rl.int16), rl.zeros(3, dtype=rl.bool))
-    yield from (rl.zeros(3, dtype=dtype) for dtype in (rl.int64, rl.complex64, rl.float16, rl.float64))
+    yield from (
+        "a",
+        [],
+        [None],
+        (rl.zeros(3),) * 2,
+        rl.zeros(3, dtype=rl.int16),
+        rl.zeros(3, dtype=rl.bool),
+    )
+    yield from (
+        rl.zeros(3, dtype=dtype) for dtype in (rl.int64, rl.complex64, rl.float16, rl.float64)
+    )
     yield rl.zeros(1).expand(2, 3)
     yield rl.zeros(2, 3).requires_grad_()
     yield rl.empty(2, 3, device="meta")
@@ -111,13 +163,22 @@ def bad_calls_of(op, number, rounds):
     places = [*range(len(args)), *named]
     originals = {**dict(enumerate(sample.args)), **sample.named}
     goods = {**dict(enumerate(args)), **named}
-    calls = [replaced((args, named), p, other) for p in places for other in bad_ones(originals[p], goods[p])]
+    calls = [
+        replaced((args, named), p, other)
+        for p in places
+        for other in bad_ones(originals[p], goods[p])
+    ]
     calls += [(args[:-1], named), ((*args, 1), named), ((), {}), (args, {**named, "nonsense": 1})]
     calls += [(args, {**named, "out": out}) for out in bad_outs(tensors)]
     for place in places:  # lists of tensors
-        if isinstance(goods[place], (list, tuple)) and any(isinstance(t, rl.Tensor) for t in goods[place]):
+        if isinstance(goods[place], (list, tuple)) and any(
+            isinstance(t, rl.Tensor) for t in goods[place]
+        ):
             first = goods[place][0]
-            calls += [replaced((args, named), place, [*goods[place], other]) for other in bad_tensors(first)]
+            calls += [
+                replaced((args, named), place, [*goods[place], other])
+                for other in bad_tensors(first)
+            ]
     rng = random.Random(f"{op.full_name} {number}")
     for _ in range(rounds if len(places) > 1 else 0):  # two at once
         changed = args, named
@@ -135,7 +196,8 @@ def bad_calls_of(op, number, rounds):
 
 
 def fresh(value):
-    """A copy of the arguments, which calls in place may change; views with shared places stay so."""
+    """A copy of the arguments, as calls in place change them; expanded ones stay as they are."""
+
     def copy(tensor):
         if 0 in tensor.stride() or tensor.is_meta or tensor.requires_grad:
             return tensor
@@ -173,8 +235,14 @@ def backward(op, name, args, named):
 def is_good_error(error):
     """Whether an exception's message is one of ours or of the argument parser."""
     text = str(error)
-    return not isinstance(error, (SystemError, AssertionError)) and text and not any(
-        sign in text for sign in ("std::", "vector::", "basic_string", "could not create", "bad_alloc"))
+    return (
+        not isinstance(error, (SystemError, AssertionError))
+        and text
+        and not any(
+            sign in text
+            for sign in ("std::", "vector::", "basic_string", "could not create", "bad_alloc")
+        )
+    )
 
 
 def describe(value):
@@ -184,7 +252,9 @@ def describe(value):
         return "{" + ", ".join(f"{k}={describe(v)}" for k, v in value.items()) + "}"
     if isinstance(value, rl.Tensor):
         kind = f"{value.dtype}{tuple(value.shape[:10])}".removeprefix("torch.")
-        return f"{kind}{' meta' if value.is_meta else ''}{' expanded' if 0 in value.stride() else ''}"
+        return (
+            f"{kind}{' meta' if value.is_meta else ''}{' expanded' if 0 in value.stride() else ''}"
+        )
     return repr(value)[:40] if type(value) is not object else "object()"
 
 
@@ -205,7 +275,7 @@ def attempt(op, name, args, named):
 
 
 def attempt_for_a_while(*call):
-    """Make one call in a process that ends after 0.2 s of CPU: some would read a million million elements."""
+    """Make one call in a process that ends after 0.2 s: some would read 2**40 elements."""
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_PROF, 0.2)

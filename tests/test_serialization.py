@@ -359,7 +359,8 @@ def checkpoint():
 def in_old_format(parts):
     """The same values in the format before zip: pickles in a row, then the storages."""
     (description,) = [content for name, content in parts.items() if name.endswith("data.pkl")]
-    storages = {name.rpartition("/")[2]: content for name, content in parts.items() if "/data/" in name}
+    stored = [name for name in parts if "/data/" in name]
+    storages = {name.rpartition("/")[2]: parts[name] for name in stored}
     counts = {}
 
     def note_count(dtype, key, location, count):
@@ -368,7 +369,8 @@ def in_old_format(parts):
 
     CheckpointReader(io.BytesIO(description), note_count).read()
     head = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]
-    pickles = [pickle.dumps(value, 2) for value in head] + [description, pickle.dumps(list(storages), 2)]
+    pickles = [pickle.dumps(value, 2) for value in head]
+    pickles += [description, pickle.dumps(list(storages), 2)]
     return b"".join(pickles) + b"".join(
         counts[key].to_bytes(8, "little") + content for key, content in storages.items()
     )
