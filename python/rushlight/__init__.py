@@ -33,7 +33,7 @@ newaxis = None
 
 _SUBPACKAGES = (
     "accelerator", "amp", "autograd", "backends", "cpu", "cuda", "fft", "func", "functional", "futures", "hub", "jit", "linalg",
-    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "special", "storage", "testing", "types", "utils",
+    "multiprocessing", "nn", "optim", "random", "return_types", "serialization", "sparse", "special", "storage", "testing", "types", "utils",
     "version",
 )  # fmt: skip
 
@@ -50,6 +50,8 @@ _ELSEWHERE = {
         "unique_consecutive", "unravel_index",
     ),
     "serialization": ("save", "load"),
+    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+               "sparse_compressed_tensor"),
     "amp": ("autocast", "GradScaler"),
     "func": ("vmap",),
     "_settings": (
