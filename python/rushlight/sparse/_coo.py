@@ -35,7 +35,7 @@ class SparseTensor(Tensor):
 
     def is_coalesced(self):
         """Return whether the indices are sorted and different."""
-        return self.__dict__["coalesced"]
+        return self.__dict__["coo_coalesced"]
 
     def indices(self):
         """Return the (sparse_dim, nnz) indices of a coalesced tensor."""
@@ -54,10 +54,10 @@ class SparseTensor(Tensor):
             )
 
     def _indices(self):
-        return self.__dict__["indices"]
+        return self.__dict__["coo_indices"]
 
     def _values(self):
-        return self.__dict__["values"]
+        return self.__dict__["coo_values"]
 
     def _nnz(self):
         return self._values().size(0)
@@ -78,8 +78,7 @@ class SparseTensor(Tensor):
         values = values if dtype is None else values.to(dtype)
         size = [_count(shape), *values.shape[1:]]
         flat = rushlight.zeros(size, dtype=values.dtype)
-        if values.numel():
-            flat = flat.index_copy(0, keys_of(whole._indices(), shape), values)
+        flat = flat.index_copy(0, keys_of(whole._indices(), shape), values)
         return flat.reshape(self.shape)
 
     def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
@@ -134,7 +133,9 @@ def wrap(indices, values, size, is_coalesced):
     """A SparseTensor without history."""
     shape = rushlight.empty(size, dtype=values.dtype, device="meta")
     sparse = Tensor._make_subclass(SparseTensor, shape)
-    sparse.__dict__.update(indices=indices, values=values, coalesced=is_coalesced)
+    sparse.__dict__.update(
+        coo_indices=indices, coo_values=values, coo_coalesced=is_coalesced
+    )
     return sparse
 
 

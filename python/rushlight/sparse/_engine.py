@@ -15,7 +15,9 @@ def add_in_place(to, gradient):
         return
     total = _functions.add(to.detach(), gradient.detach())
     to.__dict__.update(
-        indices=total._indices(), values=total._values(), coalesced=total.is_coalesced()
+        coo_indices=total._indices(),
+        coo_values=total._values(),
+        coo_coalesced=total.is_coalesced(),
     )
 
 

@@ -340,8 +340,10 @@ def add(input, other, *, alpha=1):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     _check_same_form("add", input, other)
     both = input.is_coalesced() and other.is_coalesced()
-    indices = rushlight.cat([input._indices(), other._indices()], 1)
     scaled = values_of(other) if alpha == 1 else values_of(other) * alpha
+    if rushlight.equal(input._indices(), other._indices()):
+        return construct(input._indices(), values_of(input) + scaled, input.shape, both)
+    indices = rushlight.cat([input._indices(), other._indices()], 1)
     values = rushlight.cat([values_of(input), scaled])
     total = construct(indices, values, input.shape, False)
     return coalesced(total) if both else total
@@ -461,7 +463,9 @@ def _replace(input, result):
     if result.dtype != input.dtype:
         raise RuntimeError(f"result type {result.dtype} can't be cast to {input.dtype} in place")
     input.__dict__.update(
-        indices=result._indices(), values=result._values(), coalesced=result.is_coalesced()
+        coo_indices=result._indices(),
+        coo_values=result._values(),
+        coo_coalesced=result.is_coalesced(),
     )
     return input
 
