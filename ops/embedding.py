@@ -4,8 +4,9 @@ from ops.schema import composite, kernel
 _OPTIONS = "padding_idx: int = -1, scale_grad_by_freq: bool = False"
 kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)", names=("torch.embedding",),
        doc="The rows of weight that indices name.",
-       grad={"weight": "embedding_gradient(grad, indices, sizes(weight), padding_idx, scale_grad_by_freq)"})
-kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: int, scale_grad_by_freq: bool)", names=(),
+       grad={"weight": "embedding_gradient(grad, indices, sizes(weight), padding_idx, scale_grad_by_freq, sparse)"})
+kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: int, scale_grad_by_freq: bool, "
+       "sparse: bool = False)", names=(),
        doc="Adds each gradient to the row that its index names.",
        grad={"grad_output": "embedding_second(grad, indices, padding_idx, scale_grad_by_freq)"})
 composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float)", names=("torch.embedding_renorm_",),

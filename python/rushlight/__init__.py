@@ -54,8 +54,8 @@ def as_torch():
 _SUBPACKAGES = (
     "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
     "func", "functional", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
-    "onnx", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version",
-    "types", "utils", "version", "xpu",
+    "onnx", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse", "special", "storage",
+    "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -84,6 +84,8 @@ _ELSEWHERE = {
     "jit": ("fork", "wait"),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("save", "load"),
+    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+               "sparse_compressed_tensor"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (
         "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",

@@ -98,6 +98,20 @@ def _rebuild_meta_tensor(dtype, size, stride, requires_grad):
     )
 
 
+def _rebuild_sparse(layout, parts):
+    if layout is not rushlight.sparse_coo or len(_expect(parts, tuple)) not in (3, 4):
+        raise pickle.UnpicklingError("a sparse tensor of a layout that is not supported")
+    indices, values, size, is_coalesced = (*parts, None)[:4]
+    for part in (indices, values):
+        if type(part) is not rushlight.Tensor or part.is_meta:
+            raise pickle.UnpicklingError("a sparse tensor is not made of tensors")
+    size = rushlight.Size([_expect(n, int) for n in _expect(size, tuple, rushlight.Size)])
+    try:
+        return rushlight.sparse_coo_tensor(indices, values, size, is_coalesced=bool(is_coalesced))
+    except RuntimeError as error:  # indices that the size does not allow
+        raise pickle.UnpicklingError(f"a damaged sparse tensor: {error}") from error
+
+
 def _rebuild_parameter(data, requires_grad, hooks, state=None):
     if not isinstance(data, rushlight.Tensor):
         raise pickle.UnpicklingError("a parameter is not made of a tensor")
@@ -145,6 +159,8 @@ def _default_dict(factory=None, items=None):
 
 
 def _layout(text):
+    if text == "torch.sparse_coo":
+        return rushlight.sparse_coo
     if text != "torch.strided":
         raise pickle.UnpicklingError(f"tensors of layout {text!r} are not supported")
     return rushlight.strided
@@ -181,6 +197,7 @@ _FUNCTIONS = {
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild_tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta_tensor,
+    ("torch._utils", "_rebuild_sparse_tensor"): _rebuild_sparse,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch.nn.parameter", "Parameter"): lambda data, grad=True: _rebuild_parameter(data, grad, {}),

@@ -27,6 +27,7 @@ _REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
 _REBUILD_FROM_TYPE = _TorchName("torch._tensor", "_rebuild_from_type_v2")
 _STORAGE_TYPES = {dtype: _TorchName("torch", name) for dtype, name in STORAGE_NAMES.items()}
+_REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
 _UNTYPED_STORAGE = _TorchName("torch.storage", "UntypedStorage")
 _TENSOR = _TorchName("torch", "Tensor")
 
@@ -55,7 +56,7 @@ class CheckpointWriter(pickle._Pickler):
             parts = (obj.type,) if obj.index is None else (obj.type, obj.index)
             return _TorchName("torch", "device"), parts
         if isinstance(obj, rushlight.layout):
-            return _TorchName("torch.serialization", "_get_layout"), ("torch.strided",)
+            return _TorchName("torch.serialization", "_get_layout"), (str(obj),)
         return NotImplemented
 
     def save_global(self, obj, name=None):
@@ -104,6 +105,9 @@ class CheckpointWriter(pickle._Pickler):
             if state:
                 return _REBUILD_PARAMETER_WITH_STATE, (*arguments, state)
             return _REBUILD_PARAMETER, arguments
+        if tensor.is_sparse:
+            parts = (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+            return _REBUILD_SPARSE, (rushlight.sparse_coo, parts)
         rebuild, arguments = self._plain_tensor(tensor)
         if kind is rushlight.Tensor and not state:
             return rebuild, arguments

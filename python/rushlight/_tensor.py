@@ -210,6 +210,34 @@ class _Methods:
         """Return the places of elements that are not zero; see `rushlight.nonzero`."""
         return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
 
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """Return this tensor, or one of another dtype: it is dense."""
+        return self if dtype is None else self.to(dtype)
+
+    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+        """Return the elements that are not zero as a sparse tensor; see `rushlight.sparse`."""
+        from rushlight.sparse._coo import to_sparse
+
+        return to_sparse(self, sparse_dim, layout=layout, dense_dim=dense_dim)
+
+    def to_sparse_coo(self):
+        """Return the elements that are not zero as a sparse tensor; see `rushlight.sparse`."""
+        return self.to_sparse()
+
+    def sparse_mask(self, mask):
+        """Return the elements at the indices of a sparse `mask`, as a sparse tensor."""
+        from rushlight.sparse._coo import sparse_mask
+
+        return sparse_mask(self, mask)
+
+    def sparse_dim(self):
+        """Return 0: no dim is sparse."""
+        return 0
+
+    def dense_dim(self):
+        """Return how many dims are dense: all."""
+        return self.dim()
+
     def storage(self):
         """Return the elements this tensor looks at, as a `TypedStorage`."""
         from rushlight.storage import TypedStorage
@@ -256,6 +284,30 @@ def _on_storage(storage, dtype, offset, size, stride):
     if needed > storage.nbytes():
         storage.resize_(needed)
     return _C._tensor_on_storage(storage, dtype, offset, size, stride)
+
+
+def _needs_sparse(name):
+    def refuse(self):
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Raise RuntimeError: this is for sparse tensors."
+    return refuse
+
+
+def _other_layout(name):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"{name}: sparse tensors are in COO layout here, no other")
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Raise NotImplementedError: this layout is not supported."
+    return refuse
+
+
+for _name in ("coalesce", "is_coalesced", "indices", "values", "_indices", "_values", "_nnz"):
+    setattr(_Methods, _name, _needs_sparse(_name))
+for _name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
+    setattr(_Methods, _name, _other_layout(_name))
 
 
 def install():

@@ -15,6 +15,7 @@ bool anomaly_checks_nan = true;
 bool is_exclusive(const Tensor& t) {
   const TensorImpl* impl = t.impl();
   const Storage* storage = impl->storage.get();
+  if (impl->device.is_meta()) return false;
   if (impl->refs.load(std::memory_order_acquire) != 1 || !storage->owned) return false;
   int32_t owners = 1;
   if (impl->base) {
@@ -36,7 +37,7 @@ void conform(Tensor& grad, const OutputMeta& want, const Node& from, size_t inde
     fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
          index, " - ", conflict...);
   };
-  if (impl->device != want.device)
+  if (impl->device != want.device && !engine_ops.is_sparse(grad))
     refuse("expected device ", want.device, " but got ", impl->device);
   if (impl->sizes != want.sizes) {
     int64_t extra = grad.dim() - want.sizes.size();

@@ -32,6 +32,9 @@ struct EngineOps {
   Tensor (*clone)(const Tensor&);
   Tensor (*zeros)(IntSpan sizes, TensorOptions);
   bool (*has_nan)(const Tensor&);
+  // Sparse tensors are no business of this layer: to it they are meta tensors, without elements.
+  bool (*is_sparse)(const Tensor&);
+  Tensor (*make_sparse)(const Tensor& indices, const Tensor& values, const Dims& sizes);
 };
 extern EngineOps engine_ops;
 

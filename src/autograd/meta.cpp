@@ -186,7 +186,10 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
   if (grad_enabled()) {
     m.grad = m.grad.defined() ? engine_ops.add(m.grad, incoming) : engine_ops.clone(incoming);
   } else if (m.grad.defined()) {
-    engine_ops.add_in_place(m.grad, incoming);
+    if (m.grad.is_meta() == incoming.is_meta()) engine_ops.add_in_place(m.grad, incoming);
+    else m.grad = engine_ops.add(m.grad, incoming);  // a sparse one and a dense one
+  } else if (incoming.is_meta()) {
+    m.grad = engine_ops.clone(incoming);
   } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
     TensorImpl* impl = incoming.impl();
     impl->base = nullptr;

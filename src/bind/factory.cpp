@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "autograd/engine.h"
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/types.h"
@@ -176,6 +177,7 @@ void set_requires_grad(const Tensor& t, bool requires_grad) {
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) {
     const Tensor& t = tensor_of(data);
+    check_implemented(!engine_ops.is_sparse(t), "tensor: the data is a sparse tensor; use clone()");
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
   Device place = device.value_or(Device{});

@@ -5,6 +5,7 @@
 #include "bind/graph.h"
 #include "bind/modes.h"
 #include "bind/registry.h"
+#include "bind/sparse.h"
 #include "bind/storage_type.h"
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
@@ -54,6 +55,7 @@ void init_module(PyObject* module) {
   init_backward(module);
   init_source_tracing();
   install_ops();
+  init_sparse(module);
   Registry registry(module);
   register_tensor_methods(registry);
   register_factory(registry);

@@ -1,6 +1,7 @@
 // Tables of vectors.
 #include "kernels/embedding.h"
 
+#include "autograd/engine.h"
 #include "dispatch/generated.h"
 
 namespace rl {
@@ -39,7 +40,27 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
   return out;
 }
 
-Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx, bool scale_grad_by_freq) {
+namespace {
+
+// The rows that were looked up, as they come: an index that occurs twice has two.
+Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx) {
+  NoGradGuard guard;
+  Tensor places = ops::to(ops::reshape(indices, Dims{-1}), DType::Int64);
+  Tensor rows = ops::reshape(grad, Dims{places.numel(), size[1]});
+  if (padding_idx >= 0) {
+    Tensor kept = ops::reshape(ops::nonzero(ops::ne(places, wrap_number(Scalar(padding_idx)))), Dims{-1});
+    places = ops::index_select(places, 0, kept);
+    rows = ops::index_select(rows, 0, kept);
+  }
+  return engine_ops.make_sparse(ops::unsqueeze(places, 0), rows, size);
+}
+
+}  // namespace
+
+Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx, bool scale_grad_by_freq,
+                          bool sparse) {
+  check(!sparse || !scale_grad_by_freq, "embedding: scale_grad_by_freq is not supported with sparse gradients");
+  if (sparse) return sparse_gradient(grad, indices, size, padding_idx);
   Tensor out = rl::empty(size, options(grad));
   if (!out.is_meta()) kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq, out.view());
   return out;

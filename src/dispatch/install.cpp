@@ -30,10 +30,16 @@ bool has_nan(const Tensor& t) {
   return *total.data<int64_t>() != 0;
 }
 
+// Where nobody has brought sparse tensors along; bind/ does.
+bool never_sparse(const Tensor&) { return false; }
+Tensor no_sparse(const Tensor&, const Tensor&, const Dims&) {
+  fail(ErrorKind::NotImplemented, "sparse gradients are not available without Python");
+}
+
 }  // namespace
 
 void install_ops() {
-  engine_ops = {add, add_in_place, grad::sum_to, cast, clone, zeros, has_nan};
+  engine_ops = {add, add_in_place, grad::sum_to, cast, clone, zeros, has_nan, never_sparse, no_sparse};
   view_ops = {as_strided, as_strided_backward, clone, copy};
 }
 

@@ -1,0 +1,390 @@
+"""Sparse tensors in coordinate layout."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import rushlight
+from rushlight import nn
+from rushlight.sparse import SparseTensor
+
+SHAPE = (4, 5)
+
+
+def random_dense(shape=SHAPE, share=0.4, dtype=rushlight.float64):
+    return rushlight.randn(*shape, dtype=dtype) * (rushlight.rand(*shape) < share)
+
+
+def random_sparse(shape=SHAPE, sparse_dim=None, count=9, dtype=rushlight.float64):
+    """Uncoalesced, some indices twice."""
+    sparse_dim = len(shape) if sparse_dim is None else sparse_dim
+    indices = rushlight.stack([rushlight.randint(0, n, (count,)) for n in shape[:sparse_dim]])
+    indices[:, -1] = indices[:, 0]
+    values = rushlight.randn(count, *shape[sparse_dim:], dtype=dtype)
+    return rushlight.sparse_coo_tensor(indices, values, shape)
+
+
+def same(sparse, dense):
+    if isinstance(sparse, rushlight.Tensor) and sparse.is_sparse:
+        if sparse.is_coalesced():
+            keys = rushlight.sparse._coo.keys_of(
+                sparse._indices(), sparse.shape[: sparse.sparse_dim()]
+            )
+            assert bool((keys[1:] > keys[:-1]).all())
+        assert sparse.shape == dense.shape
+        sparse = sparse.to_dense()
+    if dense.dtype == rushlight.bool:
+        return rushlight.equal(sparse, dense)
+    return rushlight.allclose(sparse, dense, equal_nan=True)
+
+
+# name -> the function, for sparse and for dense tensors
+FUNCTIONS = {
+    "neg": lambda x: -x,
+    "abs": lambda x: x.abs(),
+    "tanh": rushlight.tanh,
+    "relu": lambda x: x.relu(),
+    "square": lambda x: x**2,
+    "scale": lambda x: 2 * x / 3,
+    "by a tensor without dims": lambda x: x * rushlight.tensor(2.0, dtype=rushlight.float64),
+    "transpose": lambda x: x.transpose(0, 1),
+    "t": lambda x: x.t(),
+    "T": lambda x: x.T,
+    "permute": lambda x: x.permute(1, 0),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "select": lambda x: x[2],
+    "element": lambda x: x[1, 2],
+    "column": lambda x: x[:, 3],
+    "index_select": lambda x: x.index_select(0, rushlight.tensor([3, 0, 3])),
+    "cat": lambda x: rushlight.cat([x, x * 2], 1),
+    "stack": lambda x: rushlight.stack([x, x]),
+    "sum": lambda x: x.sum(),
+    "sum of rows": lambda x: x.sum(0),
+    "sum of columns": lambda x: x.sum(-1),
+    "norm": lambda x: x.norm(),
+    "clone": lambda x: x.clone(),
+    "double": lambda x: x.to(rushlight.float64),
+    "add": lambda x: x + x * 3,
+    "sub": lambda x: x - 0.5 * x,
+    "mul": lambda x: x * x.tanh(),
+    "mul by dense": lambda x: x * rushlight.arange(20.0, dtype=rushlight.float64).view(4, 5),
+    "mul by row": lambda x: rushlight.arange(5.0, dtype=rushlight.float64) * x,
+    "add to dense": lambda x: rushlight.ones(4, 5, dtype=rushlight.float64) + x,
+    "dense minus": lambda x: rushlight.ones(4, 5, dtype=rushlight.float64) - x,
+    "matmul": lambda x: x @ rushlight.arange(10.0, dtype=rushlight.float64).view(5, 2),
+    "matmul from left": lambda x: rushlight.arange(8.0, dtype=rushlight.float64).view(2, 4) @ x,
+    "matrix and vector": lambda x: x @ rushlight.arange(5.0, dtype=rushlight.float64),
+    "vector and matrix": lambda x: rushlight.arange(4.0, dtype=rushlight.float64) @ x,
+    "square matrix": lambda x: x @ x.t(),
+    "addmm": lambda x: rushlight.addmm(
+        rushlight.ones(4, 3, dtype=rushlight.float64),
+        x,
+        rushlight.ones(5, 3, dtype=rushlight.float64),
+        beta=0.5,
+        alpha=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("is_coalesced", [True, False])
+def test_functions_and_gradients(name, is_coalesced):
+    function = FUNCTIONS[name]
+    sparse = random_sparse()
+    sparse = (sparse.coalesce() if is_coalesced else sparse).requires_grad_()
+    dense = sparse.detach().to_dense().requires_grad_()
+    ours, wanted = function(sparse), function(dense)
+    assert same(ours, wanted)
+    weight = rushlight.randn(wanted.shape, dtype=rushlight.float64)
+    ours = ours.to_dense() if ours.is_sparse else ours
+    (ours * weight).sum().backward()
+    (wanted * weight).sum().backward()
+    assert sparse.grad.is_sparse and sparse.grad.shape == SHAPE
+    # where nothing is stored, a sparse gradient says nothing
+    at = tuple(sparse.coalesce().indices())
+    assert rushlight.allclose(sparse.grad.to_dense()[at], dense.grad[at])
+
+
+def test_values_have_gradients():
+    indices = rushlight.tensor([[0, 1, 1, 0], [2, 0, 2, 2]])
+    values = rushlight.randn(4, dtype=rushlight.float64, requires_grad=True)
+
+    def function(values):
+        sparse = rushlight.sparse_coo_tensor(indices, values, (2, 3))
+        product = rushlight.sparse.mm(sparse, rushlight.ones(3, 2, dtype=rushlight.float64))
+        return (product**2).sum() + rushlight.sparse.softmax(sparse, 1).values().pow(3).sum()
+
+    assert rushlight.autograd.gradcheck(function, (values,))
+    assert rushlight.autograd.gradgradcheck(function, (values,))
+
+
+def test_dense_dims():
+    sparse = random_sparse((4, 5, 2), 2)
+    assert (sparse.sparse_dim(), sparse.dense_dim(), sparse._nnz()) == (2, 1, 9)
+    dense = sparse.to_dense()
+    assert same(sparse.coalesce(), dense) and same(sparse.transpose(0, 1), dense.transpose(0, 1))
+    assert same(sparse.sum(2), dense.sum(2)) and same(sparse.sum((0, 2)), dense.sum((0, 2)))
+    assert same(sparse[1], dense[1]) and same(sparse + sparse, 2 * dense)
+    assert same(sparse[:, :, 1], dense[:, :, 1])
+    assert same(dense.to_sparse(2), dense) and dense.to_sparse(1).values().shape[1:] == (5, 2)
+
+
+def test_construction_and_queries():
+    sparse = rushlight.sparse_coo_tensor([[0, 1, 0], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+    assert type(sparse) is SparseTensor and isinstance(sparse, rushlight.Tensor)
+    assert sparse.is_sparse and sparse.layout is rushlight.sparse_coo and not sparse.is_meta
+    assert sparse.device == rushlight.device("cpu") and sparse.dtype == rushlight.float32
+    assert sparse.shape == (2, 3) and sparse.size(1) == 3 and len(sparse) == 2
+    assert not sparse.is_coalesced() and sparse._nnz() == 3
+    with pytest.raises(RuntimeError, match="uncoalesced"):
+        sparse.values()
+    whole = sparse.coalesce()
+    assert whole.indices().tolist() == [[0, 1], [2, 0]] and whole.values().tolist() == [8, 4]
+    assert whole.coalesce() is whole and whole.to_sparse() is whole
+    assert rushlight.sparse_coo_tensor([[0, 4]], [1, 2]).shape == (5,)
+    assert rushlight.sparse_coo_tensor(size=(2, 3))._nnz() == 0
+    dense = rushlight.ones(2, 3)
+    assert not dense.is_sparse and dense.to_dense() is dense and dense.layout is rushlight.strided
+    for name in ("coalesce", "indices", "values", "is_coalesced"):
+        with pytest.raises(RuntimeError, match="Strided"):
+            getattr(dense, name)()
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (([[0, 5]], [1.0, 2.0], (3,)), "found index 5"),
+    (([[0, -1]], [1.0, 2.0], (3,)), "found negative index -1 for dim 0"),
+    (([[0, 1]], [1.0, 2.0, 3.0], (3,)), "same nnz"),
+    (([[0, 1]], [1.0, 2.0], (3, 4)), "not satisfied"),
+    (([0, 1], [1.0, 2.0], (3,)), "sparse_dim, nnz"),
+    (([[0.5, 1]], [1.0, 2.0], (3,)), "must be integers"),
+    (([[0, 1]], [[1.0], [2.0]], (3, 4)), "values have shape"),
+    (([[0, 1]], [1.0, 2.0], (-3,)), "size"),
+])  # fmt: skip
+def test_bad_indices_are_refused(arguments, text):
+    with pytest.raises(RuntimeError, match=text):
+        rushlight.sparse_coo_tensor(*arguments)
+
+
+def test_false_promises_and_other_layouts_are_refused():
+    with pytest.raises(RuntimeError, match="is_coalesced=True"):
+        rushlight.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,), is_coalesced=True)
+    for name in ("csr", "csc", "bsr", "bsc"):
+        with pytest.raises(NotImplementedError, match="COO"):
+            getattr(rushlight, f"sparse_{name}_tensor")([0, 1], [0], [1.0])
+        with pytest.raises(NotImplementedError, match="COO"):
+            getattr(rushlight.eye(2), f"to_sparse_{name}")()
+
+
+REFUSED = [
+    lambda x: x.exp(), lambda x: x.view(5, 4), lambda x: x.reshape(20), lambda x: x.numpy(),
+    lambda x: x.tolist(), lambda x: x.item(), lambda x: x.data_ptr(), lambda x: x.untyped_storage(),
+    lambda x: x[0:2], lambda x: x + 1, lambda x: x + rushlight.ones(4, 5), lambda x: x.max(),
+    lambda x: x == x, lambda x: rushlight.equal(x, x), lambda x: rushlight.allclose(x, x),
+    lambda x: bool(x), lambda x: x.fill_(1), lambda x: rushlight.ones(4, 5).copy_(x),
+    lambda x: nn.functional.linear(x, rushlight.ones(3, 5)), lambda x: memoryview(x),
+    lambda x: rushlight.where(x > 0, x, x), lambda x: x.expand(2, 4, 5), lambda x: x.mean(),
+    lambda x: rushlight.ones(4, 5).mul_(x), lambda x: x.__setitem__(0, 1.0), lambda x: x.cuda(),
+    lambda x: rushlight.conv1d(x.unsqueeze(0), x.unsqueeze(0)), lambda x: x.sort(),
+    lambda x: rushlight.utils.data.default_collate([x, rushlight.ones(4, 5)]),
+    lambda x: rushlight.from_dlpack(x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_is_not_supported_says_so(number):
+    sparse = random_sparse(dtype=rushlight.float32)
+    with pytest.raises((NotImplementedError, RuntimeError, TypeError, BufferError, ValueError)):
+        REFUSED[number](sparse)
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_no_function_reads_memory_that_is_not_there():
+    """Every function of the library, given sparse tensors: an error, or the dense one's result."""
+    checked = 0
+    for name, function in rushlight._C._functions[""].items():
+        for count in (1, 2):
+            sparse = random_sparse(dtype=rushlight.float32).coalesce()
+            args, dense = [sparse] * count, [sparse.to_dense()] * count
+            try:
+                result = function(*args)
+            except (NotImplementedError, RuntimeError, TypeError, ValueError, IndexError):
+                continue
+            results = result if isinstance(result, (tuple, list)) else [result]
+            if not any(isinstance(r, rushlight.Tensor) for r in results):
+                continue
+            wanted = function(*dense)
+            wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]
+            for ours, theirs in zip(results, wanted, strict=True):
+                assert not ours.is_meta, name
+                if name != "empty_like":
+                    assert same(ours, theirs), name
+            checked += 1
+    assert checked > 15
+
+
+def test_gradients_of_both_kinds_add_up():
+    weight = nn.Parameter(rushlight.randn(5, 2, dtype=rushlight.float64))
+    looked_up = rushlight.tensor([1, 3, 1])
+
+    def lookup():
+        return nn.functional.embedding(looked_up, weight, sparse=True)
+
+    lookup().sum().backward()
+    assert weight.grad.is_sparse and weight.grad._nnz() == 3
+    lookup().pow(2).sum().backward()
+    assert weight.grad.is_sparse
+    (lookup().sum() + lookup().sum()).backward()  # added up within a pass
+    assert weight.grad.is_sparse
+    dense = nn.Parameter(weight.detach().clone())
+    for loss in (lambda w: w.sum(), lambda w: w.pow(2).sum(), lambda w: 2 * w.sum()):
+        loss(dense[looked_up]).backward()
+    assert same(weight.grad, dense.grad)
+    for tied in (weight.sum() + lookup().sum(), lookup().sum() + weight.sum(), lookup().sum()):
+        tied.backward()
+    (3 * dense[looked_up].sum() + 2 * dense.sum()).backward()
+    assert not weight.grad.is_sparse and same(weight.grad, dense.grad)
+    weight.grad = rushlight.sparse_coo_tensor([[0]], weight.grad[:1], (5, 2))
+    assert weight.grad.is_sparse
+    with pytest.raises(RuntimeError, match="size"):
+        weight.grad = rushlight.sparse_coo_tensor(size=(5, 3), dtype=rushlight.float64)
+
+
+def test_padding_and_frequency():
+    table = nn.Embedding(5, 2, padding_idx=1, sparse=True)
+    table(rushlight.tensor([[1, 3], [1, 2]])).sum().backward()
+    assert table.weight.grad._indices().tolist() == [[3, 2]]
+    table = nn.Embedding(5, 2, scale_grad_by_freq=True, sparse=True)
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
+        table(rushlight.tensor([1])).sum().backward()
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: rushlight.optim.SGD(p, lr=0.1),
+    "SGD with momentum": lambda p: rushlight.optim.SGD(p, lr=0.1, momentum=0.9),
+    "Adagrad": lambda p: rushlight.optim.Adagrad(p, lr=0.1),
+    "SparseAdam": lambda p: rushlight.optim.SparseAdam(p, lr=0.1),
+}
+
+
+def train(table, optimizer, steps=6):
+    for step in range(steps):
+        optimizer.zero_grad()
+        rows = table(rushlight.tensor([step % 3, 4, 4, 2]))
+        (rows**2).sum().backward()
+        assert table.weight.grad.is_sparse == table.sparse
+        optimizer.step()
+    return table.weight.detach()
+
+
+@pytest.mark.parametrize("name", ["SGD", "SGD with momentum", "Adagrad"])
+def test_optimizers_do_the_same_with_sparse_gradients(name):
+    tables = [nn.Embedding(5, 3, sparse=sparse) for sparse in (True, False)]
+    tables[1].load_state_dict(tables[0].state_dict())
+    ours, dense = (train(table, OPTIMIZERS[name](table.parameters())) for table in tables)
+    assert rushlight.allclose(ours, dense, atol=1e-6)
+
+
+def test_optimizers_refuse_sparse_gradients_they_cannot_take():
+    table = nn.Embedding(5, 3, sparse=True)
+    with pytest.raises(RuntimeError, match="does not support sparse gradients"):
+        train(table, rushlight.optim.Adam(table.parameters()))
+    optimizer = rushlight.optim.SGD(table.parameters(), lr=0.1)
+    train(table, optimizer, 1)
+    optimizer.zero_grad(set_to_none=False)
+    assert not table.weight.grad.to_dense().any()
+
+
+def test_copies_pickles_and_files(tmp_path):
+    leaf = random_sparse().requires_grad_()
+    for copied in (copy.deepcopy(leaf), pickle.loads(pickle.dumps(leaf)), copy.copy(leaf)):
+        assert type(copied) is SparseTensor and copied.requires_grad and copied is not leaf
+        assert copied._indices().tolist() == leaf._indices().tolist()
+        assert same(copied.detach(), leaf.detach().to_dense())
+    file = io.BytesIO()
+    rushlight.save({"sparse": leaf.detach(), "whole": leaf.detach().coalesce()}, file)
+    file.seek(0)
+    loaded = rushlight.load(file)
+    assert not loaded["sparse"].is_coalesced() and loaded["whole"].is_coalesced()
+    assert same(loaded["sparse"], leaf.detach().to_dense())
+    shared = random_sparse().share_memory_()
+    assert shared.is_shared() and shared._indices().is_shared()
+
+
+def test_nothing_keeps_itself_alive():
+    import gc
+
+    sparse = random_sparse().requires_grad_()
+    (sparse @ rushlight.ones(5, 2, dtype=rushlight.float64)).sum().backward()
+    gc.disable()
+    try:
+        before = rushlight._C._live_tensors()
+        for _ in range(3):
+            rushlight.sparse.softmax(random_sparse().requires_grad_(), 1).sum().backward()
+        assert rushlight._C._live_tensors() == before
+    finally:
+        gc.enable()
+
+
+# ---- against torch ---------------------------------------------------------------------------
+
+
+def examples(library, indices, values, shape):
+    make = library.sparse_coo_tensor
+    plain = make(indices, values, shape)
+    yield from (plain, plain.coalesce(), plain * 2, plain.t(), plain.half(), plain.to(library.int64))
+    yield from (make(indices, values, shape, requires_grad=True), make(size=(2, 3)))
+    yield make([[0, 1]], [[1, 2], [3, 4]], (3, 2))
+    yield make([[0, 1]], [[0.5, 2e6], [3, 4]], (3, 2), dtype=library.float64)
+    yield make(library.arange(60).view(2, 30), library.arange(30.0), (60, 90))
+    yield library.sparse.sum(plain, 0)
+    yield from (library.sparse.softmax(plain, d) for d in (0, 1))
+    yield from (library.sparse.log_softmax(plain, d) for d in (0, 1))
+    yield from (plain.transpose(0, 1) @ plain, plain - plain * 3, library.cat([plain, plain], 1))
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_same_as_torch():
+    import torch
+
+    generator = rushlight.Generator().manual_seed(0)
+    indices = rushlight.stack(
+        [rushlight.randint(0, n, (7,), generator=generator) for n in SHAPE]
+    ).tolist()
+    values = rushlight.randn(7, generator=generator).tolist()
+    with torch.sparse.check_sparse_tensor_invariants():
+        theirs = list(examples(torch, indices, values, SHAPE))
+    ours = list(examples(rushlight, indices, values, SHAPE))
+    for mine, wanted in zip(ours, theirs, strict=True):
+        assert repr(mine) == repr(wanted)
+
+
+@pytest.mark.torch
+def test_sparse_adam_as_torch():
+    import torch
+
+    found = []
+    for library in (rushlight, torch):
+        library.manual_seed(0)
+        table = library.nn.Embedding(5, 3, sparse=True)
+        optimizer = library.optim.SparseAdam(table.parameters(), lr=0.1)
+        for step in range(8):
+            optimizer.zero_grad()
+            (table(library.tensor([step % 3, 4, 4, 2])) ** 2).sum().backward()
+            optimizer.step()
+        found.append(rushlight.tensor(table.weight.detach().tolist()))
+    assert rushlight.allclose(*found, atol=1e-6)
+
+
+@pytest.mark.torch
+def test_files_from_and_for_torch(tmp_path):
+    import torch
+
+    for writer, reader in ((rushlight, torch), (torch, rushlight)):
+        sparse = writer.sparse_coo_tensor([[0, 1, 0], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+        writer.save({"a": sparse, "b": sparse.coalesce()}, tmp_path / "file.pt")
+        loaded = reader.load(tmp_path / "file.pt")
+        assert repr(loaded["a"]) == repr(sparse) and not loaded["a"].is_coalesced()
+        assert loaded["b"].is_coalesced()
