@@ -30,6 +30,14 @@ def step():
 """
 
 
+MODULE = """
+class Empty(T.nn.Module):
+    def forward(self, x):
+        return x
+empty, layer, a = Empty(), T.nn.Linear(4, 4), T.ones(1, 4)
+"""
+
+
 def plain(name, statement, target, setup=VECTORS, numpy=None, numpy_setup=NUMPY_VECTORS):
     """A row without gradients; `numpy` is its statement there, if it has one."""
     numpy = (numpy, numpy_setup) if numpy else None
@@ -52,6 +60,9 @@ ROWS = [
     plain("a + 1.0", "a + 1.0", 8, numpy="a + 1.0"),
     plain("tensor([1.0, 2.0, 3.0, 4.0])", "T.tensor([1.0, 2.0, 3.0, 4.0])", 8,
           numpy="T.array([1.0, 2.0, 3.0, 4.0])"),
+    plain("empty nn.Module, called", "empty(a)", 5, MODULE),
+    plain("Linear(4, 4) of 1x4", "layer(a)", 5, MODULE),
+    plain("layer.weight", "layer.weight", 5, MODULE),
     Row("MLP 32-32-32, batch 8, step with Adam", "step()", GRAD + MLP, target=10),
 ]
 

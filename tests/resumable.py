@@ -1,4 +1,4 @@
-"""A training program that goes on from its last checkpoint: run by test_resume.py, and killed there.
+"""A training program that goes on from its last checkpoint: test_resume.py runs it and kills it.
 
     python resumable.py CHECKPOINT RESULT WORKERS
 """

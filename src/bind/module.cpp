@@ -4,6 +4,7 @@
 #include "bind/factory.h"
 #include "bind/graph.h"
 #include "bind/modes.h"
+#include "bind/nn_module_type.h"
 #include "bind/registry.h"
 #include "bind/sparse.h"
 #include "bind/storage_type.h"
@@ -30,6 +31,7 @@ void init_types(PyObject* module) {
   init_generator(module);
   init_storage_type(module);
   init_tensor_type(module);
+  init_nn_module_type(module);
   Object types = checked(PyDict_Copy(PyModule_GetDict(module)));
   PyObject *name, *value;
   for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &name, &value);)

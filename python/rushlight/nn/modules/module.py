@@ -3,7 +3,7 @@
 import sys
 from collections import OrderedDict
 
-from rushlight import Tensor
+from rushlight import Tensor, _ModuleBase
 from rushlight.nn.modules._conversion import _Conversion
 from rushlight.nn.modules._hooks import (
     _global_backward_hooks,
@@ -49,7 +49,7 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f"Module [{type(self).__name__}] has no forward method")
 
 
-class Module(_Hooks, _State, _Conversion):
+class Module(_Hooks, _State, _Conversion, _ModuleBase):
     """The base class of all layers and models.
 
     Parameters, buffers and modules assigned as attributes are registered, so that `parameters()`,
@@ -107,31 +107,9 @@ class Module(_Hooks, _State, _Conversion):
 
     # -- calling ---------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
-        own = self.__dict__  # 3x faster than attributes, which all pass __getattr__'s machinery
-        try:
-            if (
-                own["_forward_hooks"]
-                or own["_forward_pre_hooks"]
-                or own["_backward_hooks"]
-                or own["_backward_pre_hooks"]
-                or _global_forward_hooks
-                or _global_forward_pre_hooks
-                or _global_backward_hooks
-                or _global_backward_pre_hooks
-            ):
-                return self._call_with_hooks(args, kwargs)
-            return self.forward(*args, **kwargs)
-        except Exception as error:
-            if "_forward_hooks" not in own:
-                raise AttributeError(
-                    f"{type(self).__name__}: called before Module.__init__() was"
-                ) from None
-            if _HAS_NOTES:
-                _note_module(error, self)
-            raise
-
-    _call_impl = _wrapped_call_impl = __call__
+    # Written in C: forward, or _call_with_hooks where there are any; an error that comes out of it
+    # passes _note_module.
+    _call_impl = _wrapped_call_impl = _ModuleBase.__call__
 
     # -- registering -----------------------------------------------------------------------------
 
@@ -524,6 +502,8 @@ def _note_module(error, module):
 
     Every enclosing call passes here on the way out and knows a longer path to that module.
     """
+    if not _HAS_NOTES:
+        return
     notes = getattr(error, "__notes__", None)
     known = getattr(error, "_rushlight_module", None)
     if known is None:
