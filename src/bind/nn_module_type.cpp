@@ -147,7 +147,8 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef methods[] = {
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -164,9 +165,8 @@ void init_nn_module_type(PyObject* module) {
                          "_backward_pre_hooks"};
   for (int i = 0; i < 3; ++i) member_kinds[i] = intern(members[i]);
   for (int i = 0; i < 4; ++i) hook_kinds[i] = intern(hooks[i]);
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call)},
-                         {Py_tp_methods, methods},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_methods, methods}, {0, nullptr}};
   // No fields of its own, so that a module can derive from another built-in type as well.
   module_base = make_type(module, "rushlight._ModuleBase", 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots);
