@@ -3,8 +3,7 @@
 import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
-    _check_lr,
-    _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -51,22 +50,9 @@ class Adadelta(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        _check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        _check_range("epsilon value", eps)
-        _check_range("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
         return {

@@ -4,8 +4,7 @@ import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     _addcdiv,
-    _check_lr,
-    _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -69,23 +68,7 @@ class Adagrad(ElementwiseOptimizer):
         differentiable=False,
         fused=None,
     ):
-        _check_lr(lr)
-        _check_range("lr_decay value", lr_decay)
-        _check_range("weight_decay value", weight_decay)
-        _check_range("initial_accumulator_value value", initial_accumulator_value)
-        _check_range("epsilon value", eps)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
         if fused:
             if differentiable:
                 raise RuntimeError("`fused` does not support `differentiable`")

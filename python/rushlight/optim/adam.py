@@ -6,7 +6,7 @@ from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     _addcdiv,
     _check_lr,
-    _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -73,27 +73,9 @@ class Adam(ElementwiseOptimizer):
         decoupled_weight_decay=False,
     ):
         _check_lr(lr, foreach, capturable)
-        _check_range("epsilon value", eps)
-        _check_range("beta parameter at index 0", betas[0], 0.0, 1.0)
-        _check_range("beta parameter at index 1", betas[1], 0.0, 1.0)
-        _check_range("weight_decay value", weight_decay)
-        kinds = {isinstance(beta, Tensor) for beta in betas}
-        if len(kinds) > 1:
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
         if fused:
             if differentiable:
                 raise RuntimeError("`fused` does not support `differentiable`")

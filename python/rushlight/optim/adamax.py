@@ -4,8 +4,7 @@ import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     _addcdiv,
-    _check_lr,
-    _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -52,22 +51,7 @@ class Adamax(ElementwiseOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        _check_lr(lr)
-        _check_range("epsilon value", eps)
-        _check_range("beta parameter at index 0", betas[0], 0.0, 1.0)
-        _check_range("beta parameter at index 1", betas[1], 0.0, 1.0)
-        _check_range("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
         return {

@@ -3,8 +3,7 @@
 import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
-    _check_lr,
-    _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -60,20 +59,7 @@ class ASGD(ElementwiseOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        _check_lr(lr)
-        _check_range("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
         return {

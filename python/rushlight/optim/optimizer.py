@@ -73,6 +73,34 @@ def _check_lr(lr, foreach=None, capturable=False):
     _check_range("learning rate", lr)
 
 
+# Options that must not be negative, and what errors call them.
+_NOT_NEGATIVE = {"eps": "epsilon"} | {
+    name: name
+    for name in ("initial_accumulator_value", "lr_decay", "momentum", "momentum_decay",
+                 "weight_decay")
+}
+
+
+def _checked(arguments):
+    """The options among the locals() of a constructor, where they hold its arguments alone.
+
+    Raises:
+        ValueError: one of those that many optimizers have is out of range.
+    """
+    options = {
+        name: value
+        for name, value in arguments.items()
+        if name not in ("self", "params", "__class__")
+    }
+    _check_lr(options["lr"])
+    for name, what in _NOT_NEGATIVE.items():
+        if name in options:
+            _check_range(f"{what} value", options[name])
+    for i, beta in enumerate(options.get("betas", ())):
+        _check_range(f"beta parameter at index {i}", beta, 0.0, 1.0)
+    return options
+
+
 class Optimizer:
     """The base class of all optimizers.
 

@@ -4,8 +4,8 @@ import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     _addcdiv,
-    _check_lr,
     _check_range,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -63,24 +63,8 @@ class RMSprop(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        _check_lr(lr)
-        _check_range("epsilon value", eps)
-        _check_range("momentum value", momentum)
-        _check_range("weight_decay value", weight_decay)
         _check_range("alpha value", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
         names = ["square_avg"]

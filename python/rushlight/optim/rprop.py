@@ -3,7 +3,7 @@
 import rushlight
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
-    _check_lr,
+    _checked,
     _column,
     _step_count,
     _to_scalar,
@@ -50,19 +50,9 @@ class Rprop(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        _check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
         lr = _to_scalar(group["lr"])

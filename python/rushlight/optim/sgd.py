@@ -4,8 +4,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
-    _check_lr,
-    _check_range,
+    _checked,
     _fusible,
     _to_scalar,
 )
@@ -62,23 +61,9 @@ class SGD(ElementwiseOptimizer):
         differentiable=False,
         fused=None,
     ):
-        _check_lr(lr)
-        _check_range("momentum value", momentum)
-        _check_range("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
         if fused:
             self._step_supports_amp_scaling = True
 
