@@ -369,6 +369,10 @@ def _composite_inplace(op, signatures):
     if isinstance(call, ast.Call) and ast.unparse(call.args[0]) == first and any(
             called.row.inplace for called in signatures.get(call.func.id, ())):
         return [f"  {_body(op, signatures).replace(f'ops::{call.func.id}(', f'ops::{call.func.id}_(', 1)};"]
-    arguments = ", ".join(["before", *(cxx_variable(p.name) for p in s.parameters[1:])])
-    return [f"  const Tensor before = records({self_name}) ? clone_before_change({self_name}) : {self_name};",
+    names = [(cxx_variable(p.name), p.is_tensor) for p in s.parameters[1:]]
+    arguments = ", ".join(["before", *(f"recorded ? beside_change({name}, {self_name}) : {name}" if tensor else name
+                                       for name, tensor in names)])
+    tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
+    return [f"  const bool recorded = records({tensors});",
+            f"  const Tensor before = recorded ? clone_before_change({self_name}) : {self_name};",
             f'  replace({self_name}, {op.cxx_name}({arguments}), "{op.name}_");']

@@ -65,6 +65,10 @@ struct Walk {
     int64_t at[max_dims + 1];
     char* p[N];
     for (int k = 0; k < N; ++k) p[k] = start[k];
+    if (ndim == 1) {  // no divisions: many runs are as short as a row of a table
+      for (int k = 0; k < N; ++k) p[k] += begin * strides[k][0];
+      return f(static_cast<char* const*>(p), end - begin);
+    }
     int64_t rest = begin;
     for (int d = 0; d < ndim; ++d) {
       at[d] = 0;

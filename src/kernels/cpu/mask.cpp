@@ -52,11 +52,20 @@ void masked_select(const View& input, const View& mask, const View& out) {
   check_mask("masked_select", input, mask);
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    constexpr int64_t strip = 1024;
     T* to = out.ptr<T>();
     int64_t step = out.strides[0];
-    for_each_true<T>(input, mask, [&](T& x) {
-      *to = x;
-      to += step;
+    Walk<2> w({&input, &mask}, false);
+    w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
+      T taken[strip];
+      for (int64_t i = 0; i < n; i += strip) {
+        int64_t count = 0;  // no branch: which way random bits go cannot be foreseen
+        for (int64_t k = i; k < std::min(n, i + strip); ++k) {
+          taken[count] = *reinterpret_cast<const T*>(p[0] + k * w.strides[0][0]);
+          count += p[1][k * w.strides[1][0]] != 0;
+        }
+        for (int64_t k = 0; k < count; ++k, to += step) *to = taken[k];
+      }
     });
   });
 }
@@ -92,14 +101,18 @@ void nonzero(const View& input, const View& out) {
   const char* row = input.ptr<char>();
   for (int64_t r = 0; r < rows; ++r) {
     bool hits[strip];
+    int32_t places[strip];
     for (int64_t i = 0; i < width; i += strip) {
       int64_t n = std::min(strip, width - i);
       load_strip(input.dtype, row + i * step, step, DType::Bool, hits, n);
-      for (int64_t k = 0; k < n; ++k) {
-        if (!hits[k]) continue;
+      int64_t count = 0;  // no branch: which way random bits go cannot be foreseen
+      for (int32_t k = 0; k < n; ++k) {
+        places[count] = k;
+        count += hits[k];
+      }
+      for (int64_t k = 0; k < count; ++k, to += down) {
         for (int64_t d = 0; d < last; ++d) to[d * across] = at[d];
-        if (last >= 0) to[last * across] = i + k;
-        to += down;
+        if (last >= 0) to[last * across] = i + places[k];
       }
     }
     for (int64_t d = last - 1; d >= 0; --d) {
