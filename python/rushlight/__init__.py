@@ -31,7 +31,9 @@ globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, m
 from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
 
 _tensor.install()
-_C._get_tracing_state = lambda: None  # libraries ask this: nothing is ever traced
+# Libraries call these: nothing is ever traced, and nobody counts who uses what.
+_C._get_tracing_state = lambda: None
+_C._log_api_usage_once = lambda event: None
 
 newaxis = None
 
