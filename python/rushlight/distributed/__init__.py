@@ -5,6 +5,7 @@ than one process is refused, clearly, where the group is made.
 """
 
 import datetime
+import importlib
 import os
 from enum import Enum
 
@@ -358,3 +359,9 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 isend, irecv = send, recv
+
+
+def __getattr__(name):
+    if name in ("algorithms", "optim", "tensor"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
