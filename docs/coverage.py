@@ -38,7 +38,7 @@ MODULES = """
     torch.backends.cuda torch.backends.cudnn torch.backends.mkl torch.backends.mkldnn
     torch.backends.mps torch.backends.openmp torch.backends.opt_einsum torch.nested torch.onnx
 """.split()
-REFUSALS = ("Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
+REFUSALS = ("Refused", "Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
 
 
 # Kernels of vendors' libraries and of quantisation, and forms made for compilers: nobody documents
@@ -91,13 +91,19 @@ def in_rushlight(name):
         return None
 
 
+def is_refused(value):
+    """Does its documentation say that it only refuses?"""
+    text = getattr(value, "__doc__", None)
+    return isinstance(text, str) and text.startswith(REFUSALS)
+
+
 def sort_out(names, home):
     """(there, refused, missing) of the names, looked up in a module or class."""
     there, refused, missing = [], [], []
     for name in names:
         if home is None or not hasattr(home, name):
             missing.append(name)
-        elif (getattr(getattr(home, name), "__doc__", None) or "").startswith(REFUSALS):
+        elif is_refused(getattr(home, name)):
             refused.append(name)
         else:
             there.append(name)

@@ -364,3 +364,12 @@ def test_the_version_says_what_programs_ask():
         warnings.simplefilter("error")
         major, minor = (int(part) for part in torch.__version__.split(".")[:2])
     assert (major, minor) >= (0, 1)
+
+
+def test_dtypes_that_are_not_there_can_be_compared():
+    x = torch.ones(2)
+    assert x.dtype != torch.float8_e4m3fn and torch.uint16.itemsize == 2
+    assert str(torch.float8_e5m2) == "torch.float8_e5m2" and torch.complex32 is torch.chalf
+    for use in (lambda: x.to(torch.float8_e4m3fn), lambda: torch.zeros(1, dtype=torch.uint32)):
+        with pytest.raises(TypeError, match="must be torch.dtype"):
+            use()
