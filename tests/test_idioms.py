@@ -370,6 +370,8 @@ def test_dtypes_that_are_not_there_can_be_compared():
     x = torch.ones(2)
     assert x.dtype != torch.float8_e4m3fn and torch.uint16.itemsize == 2
     assert str(torch.float8_e5m2) == "torch.float8_e5m2" and torch.complex32 is torch.chalf
+    limits = torch.finfo(torch.float8_e4m3fn)
+    assert (limits.max, limits.eps, limits.bits) == (448.0, 0.125, 8)
     for use in (lambda: x.to(torch.float8_e4m3fn), lambda: torch.zeros(1, dtype=torch.uint32)):
         with pytest.raises(TypeError, match="must be torch.dtype"):
             use()

@@ -1,4 +1,4 @@
-"""The dtypes that torch has and rushlight has not, as names to compare with: no tensor is of one."""
+"""The dtypes that torch has and rushlight has not: names to compare with; no tensor is of one."""
 
 
 class _AbsentDtype:

@@ -478,3 +478,12 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 _register_pytree_node = _private_register_pytree_node = register_pytree_node
 _is_leaf = tree_is_leaf
+
+# The functions of the built-in nodes, by the names under which libraries reuse them.
+for _name, _kind in {
+    "list": list, "tuple": tuple, "dict": dict, "namedtuple": namedtuple, "ordereddict": OrderedDict,
+    "defaultdict": defaultdict, "deque": deque,
+}.items():  # fmt: skip
+    globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
+    globals()[f"_{_name}_flatten_with_keys"] = SUPPORTED_NODES[_kind].flatten_with_keys_fn
+    globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_kind].unflatten_fn

@@ -38,4 +38,13 @@ def distribute_module(module, device_mesh=None, *args, **options):
     raise NotImplementedError("distribute_module: rushlight trains in one process so far")
 
 
-__all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor"]
+__all__ = [
+    "DTensor",
+    "DeviceMesh",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_module",
+    "distribute_tensor",
+]
