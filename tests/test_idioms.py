@@ -375,3 +375,10 @@ def test_dtypes_that_are_not_there_can_be_compared():
     for use in (lambda: x.to(torch.float8_e4m3fn), lambda: torch.zeros(1, dtype=torch.uint32)):
         with pytest.raises(TypeError, match="must be torch.dtype"):
             use()
+
+
+def test_old_names_of_sparse_tensors():
+    indices = torch.LongTensor([[0, 1], [1, 0]])
+    made = torch.sparse.FloatTensor(indices, torch.FloatTensor([3, 4]), torch.Size([2, 2]))
+    assert made.to_dense().tolist() == [[0.0, 3.0], [4.0, 0.0]] and made.dtype is torch.float32
+    assert torch.sparse.DoubleTensor(indices, torch.ones(2)).dtype is torch.float64
