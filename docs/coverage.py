@@ -26,30 +26,33 @@ NOT_COVERED = {
 }
 MODULES = """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
-    torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune torch.nn.parallel
-    torch.nn.attention torch.optim torch.optim.lr_scheduler torch.optim.swa_utils torch.autograd
-    torch.autograd.functional torch.autograd.forward_ad torch.autograd.graph torch.autograd.profiler
-    torch.func torch.linalg torch.fft torch.special torch.random torch.sparse torch.distributions
-    torch.distributions.constraints torch.distributions.transforms torch.utils.data
-    torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit torch.compiler
-    torch.fx torch.multiprocessing torch.distributed torch.overrides torch.profiler torch.testing
-    torch.serialization torch.storage torch.hub torch.futures torch.signal.windows torch.accelerator
-    torch.cpu torch.cuda torch.mps torch.xpu torch.backends torch.backends.cpu torch.backends.cuda
-    torch.backends.cudnn torch.backends.mkl torch.backends.mkldnn torch.backends.mps
-    torch.backends.openmp torch.backends.opt_einsum torch.nested torch.onnx
+    torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune
+    torch.nn.parallel torch.nn.attention torch.optim torch.optim.lr_scheduler torch.optim.swa_utils
+    torch.autograd torch.autograd.functional torch.autograd.forward_ad torch.autograd.graph
+    torch.autograd.profiler torch.func torch.linalg torch.fft torch.special torch.random
+    torch.sparse torch.distributions torch.distributions.constraints torch.distributions.transforms
+    torch.utils.data torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit
+    torch.compiler torch.fx torch.multiprocessing torch.distributed torch.overrides torch.profiler
+    torch.testing torch.serialization torch.storage torch.hub torch.futures torch.signal.windows
+    torch.accelerator torch.cpu torch.cuda torch.mps torch.xpu torch.backends torch.backends.cpu
+    torch.backends.cuda torch.backends.cudnn torch.backends.mkl torch.backends.mkldnn
+    torch.backends.mps torch.backends.openmp torch.backends.opt_einsum torch.nested torch.onnx
 """.split()
-REFUSALS = ("Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
+REFUSALS = ("Refused", "Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
 
 
-# Kernels of vendors' libraries and of quantisation, and forms made for compilers: nobody documents them.
+# Kernels of vendors' libraries and of quantisation, and forms made for compilers: nobody documents
+# them.
 INTERNAL = re.compile(
-    r"(cudnn|fake_quantize|fbgemm|fused|miopen|mkldnn|native|quantize|quantized|q_per|sym)_.*|.*_copy"
-    r"|batch_norm_.+|u?int[1-7]|bits.*|(get|is|set)_autocast_(ipu|xla).*|per_(channel|tensor)_.*|q(u)?int.*"
+    r"(cudnn|fake_quantize|fbgemm|fused|miopen|mkldnn|native|quantize|quantized|q_per|sym)_.*"
+    r"|.*_copy|batch_norm_.+|u?int[1-7]|bits.*|(get|is|set)_autocast_(ipu|xla).*"
+    r"|per_(channel|tensor)_.*|q(u)?int.*"
 )
 
 # Of the classes in torch itself: the others belong to the TorchScript compiler.
 CLASSES = re.compile(
-    r"[A-Za-z]*(Tensor|Error|Function)|(?!QU?Int)[A-Za-z0-9]*Storage|Stream|Event|Sym(Bool|Float|Int)|Generator|Size|GradScaler"
+    r"[A-Za-z]*(Tensor|Error|Function)|(?!QU?Int)[A-Za-z0-9]*Storage|Stream|Event"
+    r"|Sym(Bool|Float|Int)|Generator|Size|GradScaler"
 )
 
 
@@ -61,8 +64,14 @@ def is_public(name, value, home):
     if home == "torch":
         if name[0].isupper():
             return CLASSES.fullmatch(name) is not None
-        return name in torch.__all__ or hasattr(torch._C._VariableFunctions, name) or origin == "builtins"
-    return origin == home or origin.startswith((home + ".", "torch._C._nn", "torch._C._VariableFunctions", "builtins"))
+        return (
+            name in torch.__all__
+            or hasattr(torch._C._VariableFunctions, name)
+            or origin == "builtins"
+        )
+    return origin == home or origin.startswith(
+        (home + ".", "torch._C._nn", "torch._C._VariableFunctions", "builtins")
+    )
 
 
 def public_names(name):
@@ -82,13 +91,19 @@ def in_rushlight(name):
         return None
 
 
+def is_refused(value):
+    """Does its documentation say that it only refuses?"""
+    text = getattr(value, "__doc__", None)
+    return isinstance(text, str) and text.startswith(REFUSALS)
+
+
 def sort_out(names, home):
     """(there, refused, missing) of the names, looked up in a module or class."""
     there, refused, missing = [], [], []
     for name in names:
         if home is None or not hasattr(home, name):
             missing.append(name)
-        elif (getattr(getattr(home, name), "__doc__", None) or "").startswith(REFUSALS):
+        elif is_refused(getattr(home, name)):
             refused.append(name)
         else:
             there.append(name)
@@ -98,7 +113,9 @@ def sort_out(names, home):
 def paragraph(label, names):
     if not names:
         return []
-    text = textwrap.fill(", ".join(f"`{n}`" for n in names), 100, break_on_hyphens=False, break_long_words=False)
+    text = textwrap.fill(
+        ", ".join(f"`{n}`" for n in names), 100, break_on_hyphens=False, break_long_words=False
+    )
     return [f"{label}\n", f"{text}\n"]
 
 
@@ -121,9 +138,10 @@ def page():
     return "\n".join(
         [
             "# What rushlight has of torch\n",
-            f"Generated by `make coverage` from the public names of torch {version}; not edited by hand. *There*: the",
-            "name exists, which the tests of its area show to work. *Refused*: it exists, and says why it does",
-            "nothing. *Missing*: an `AttributeError` or `ImportError` that names it, and this page.\n",
+            f"Generated by `make coverage` from the public names of torch {version}; not edited by",
+            "hand. *There*: the name exists; the tests of its area show that it works. *Refused*: it",
+            "exists, and says why it does nothing. *Missing*: an `AttributeError` or `ImportError`",
+            "that names it, and this page.\n",
             "| module | names | there | refused | missing |",
             "|---|---|---|---|---|",
             *rows,

@@ -114,8 +114,7 @@ def test_versions(tmp_path):
 def test_libraries_linked_with_torch_are_refused(tmp_path):
     found = with_alias(
         tmp_path,
-        "try: import torchvision\n"
-        "except ImportError as error: print(error)\n",
+        "try: import torchvision\nexcept ImportError as error: print(error)\n",
     )
     assert "torchvision is linked with PyTorch" in found
 
@@ -172,10 +171,7 @@ def test_modules_packages_folders_code_and_standard_input(tmp_path):
 def test_the_traceback_begins_in_the_program(tmp_path):
     _, error = as_program(
         tmp_path,
-        "import torch\n"
-        "def step():\n"
-        "    return torch.zeros(2) + torch.zeros(3)\n"
-        "step()\n",
+        "import torch\ndef step():\n    return torch.zeros(2) + torch.zeros(3)\nstep()\n",
         status=1,
     )
     lines = [line for line in error.splitlines() if not set(line) <= set(" ~^")]
@@ -320,7 +316,8 @@ PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 def run_program(path, tmp_path, *runner):
     environment = dict(os.environ, PYTHONPATH=str(PACKAGES), TORCHDYNAMO_DISABLE="1")
     result = subprocess.run(
-        [sys.executable, *runner, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+        [sys.executable, *runner, path], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, timeout=300,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return result.stdout

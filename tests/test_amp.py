@@ -307,8 +307,6 @@ def test_dtypes_are_those_of_torch(dtype):
 
     def dtypes(library):
         with library.autocast("cpu", dtype=library.bfloat16):
-            return {
-                name: str(run(getattr(library, dtype)).dtype) for name, run in cases(library)
-            }
+            return {name: str(run(getattr(library, dtype)).dtype) for name, run in cases(library)}
 
     assert dtypes(rushlight) == dtypes(torch)

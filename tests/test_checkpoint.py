@@ -52,7 +52,8 @@ def test_gradients_and_dropout_are_those_of_the_plain_computation(use_reentrant)
 def test_the_random_numbers_need_not_be_preserved(use_reentrant):
     x = rushlight.ones(1000, requires_grad=True)
     y = checkpoint(
-        lambda x: nn.functional.dropout(x, 0.5).exp(), x, use_reentrant=use_reentrant, preserve_rng_state=False
+        lambda x: nn.functional.dropout(x, 0.5).exp(), x, use_reentrant=use_reentrant,
+        preserve_rng_state=False,
     )  # fmt: skip
     y.sum().backward()
     assert ((x.grad != 0) != (y != 1)).any(), "other elements were dropped the second time"

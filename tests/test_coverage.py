@@ -17,7 +17,13 @@ def sections():
     for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
         title, _, text = part.partition("\n")
         lists = re.split(r"^(There|Refused|Missing)[^\n]*:$", text, flags=re.MULTILINE)
-        yield title, {label: re.findall(r"`(\w+)`", names) for label, names in zip(lists[1::2], lists[2::2])}
+        yield (
+            title,
+            {
+                label: re.findall(r"`(\w+)`", names)
+                for label, names in zip(lists[1::2], lists[2::2])
+            },
+        )
 
 
 SECTIONS = dict(sections())
@@ -37,12 +43,16 @@ def test_what_is_called_there_is_there(module):
 
 
 def test_counts():
-    rows = re.findall(r"^\| [`*]+([\w.]+)[`*]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(
+        r"^\| [`*]+([\w.]+)[`*]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE
+    )
     counts = {name: tuple(map(int, numbers)) for name, *numbers in rows}
     totals = counts.pop("all")
     assert list(counts) == list(SECTIONS)
     for name, (everything, *parts) in counts.items():
-        assert parts == [len(SECTIONS[name].get(label, ())) for label in ("There", "Refused", "Missing")]
+        assert parts == [
+            len(SECTIONS[name].get(label, ())) for label in ("There", "Refused", "Missing")
+        ]
         assert everything == sum(parts)
     assert totals == tuple(map(sum, zip(*counts.values())))
     assert totals[1] / totals[0] > 0.7
@@ -52,7 +62,9 @@ def test_counts():
 def test_the_page_is_up_to_date():
     """Run `make coverage` if it is not."""
     pytest.importorskip("torch")
-    spec = importlib.util.spec_from_file_location("coverage_page", Path(__file__).parent.parent / "docs" / "coverage.py")
+    spec = importlib.util.spec_from_file_location(
+        "coverage_page", Path(__file__).parent.parent / "docs" / "coverage.py"
+    )
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     with warnings.catch_warnings():

@@ -20,7 +20,8 @@ def test_the_constructor_of_tensors():
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        ("FloatTensor", torch.float32), ("DoubleTensor", torch.float64), ("HalfTensor", torch.float16),
+        ("FloatTensor", torch.float32), ("DoubleTensor", torch.float64), ("HalfTensor",
+        torch.float16),
         ("BFloat16Tensor", torch.bfloat16), ("ByteTensor", torch.uint8), ("CharTensor", torch.int8),
         ("ShortTensor", torch.int16), ("IntTensor", torch.int32), ("LongTensor", torch.int64),
         ("BoolTensor", torch.bool),
@@ -118,9 +119,9 @@ def test_assigning_through_masks_and_ranges():
 
 def test_numbers_in_strings():
     n, x = torch.tensor(3), torch.tensor(0.5)
-    assert "%d %.2f %s" % (n, x, n) == "3 0.50 tensor(3)"
-    assert "%d" % n == "3" and f"{x:.3f}" == "0.500" and f"{n:4d}" == "   3"
-    assert "{:.1f}".format(x) == "0.5" and "{}".format(n) == "3"
+    assert "%d %.2f %s" % (n, x, n) == "3 0.50 tensor(3)"  # noqa: UP031
+    assert "%d" % n == "3" and f"{x:.3f}" == "0.500" and f"{n:4d}" == "   3"  # noqa: UP031
+    assert "{:.1f}".format(x) == "0.5" and "{}".format(n) == "3"  # noqa: UP032
     assert int(n) == 3 and float(x) == 0.5 and round(x.item()) == 0
     assert [10, 20, 30, 40][n] == 40 and list(range(n)) == [0, 1, 2] and [0] * n == [0, 0, 0]
 
@@ -131,13 +132,15 @@ def test_arrays():
     assert np.mean(x.numpy()) == 1.5 and np.sum(np.array(x)) == 6
     assert np.array([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
     assert (torch.from_numpy(np.eye(2)) == torch.eye(2, dtype=torch.float64)).all()
-    assert isinstance(np.float32(2) * x, torch.Tensor) and isinstance(x * np.float32(2), torch.Tensor)
+    assert isinstance(np.float32(2) * x, torch.Tensor) and isinstance(
+        x * np.float32(2), torch.Tensor
+    )
     assert np.max(x.numpy()) == 3 and np.sqrt(x).shape == (2, 2)
 
 
 def test_old_import_paths():
     import rushlight.nn.modules.activation
-    import rushlight.nn.modules.loss
+    import rushlight.nn.modules.loss  # noqa: F401
     from rushlight.autograd import Variable
     from rushlight.nn.modules.batchnorm import _BatchNorm
     from rushlight.nn.modules.conv import _ConvNd
@@ -156,7 +159,9 @@ def test_old_import_paths():
     assert Module is nn.Module and Parameter is nn.Parameter and Buffer is nn.Buffer
     assert _pair(3) == (3, 3) and issubclass(torch.optim.SGD, Optimizer)
     assert issubclass(NonDynamicallyQuantizableLinear, nn.Linear)
-    assert all((Variable, _LRScheduler, Dataset, SubsetRandomSampler, default_collate, load_url, required))
+    assert all(
+        (Variable, _LRScheduler, Dataset, SubsetRandomSampler, default_collate, load_url, required)
+    )
 
 
 def test_buffers():
@@ -208,12 +213,17 @@ def test_gpus_that_are_not_there():
         pass
     for call in (
         cuda.synchronize, cuda.current_device, cuda.get_device_name, cuda.Event, cuda.Stream,
-        lambda: cuda.set_device(0), lambda: cuda.get_device_properties(0), lambda: cuda.device(0).__enter__(),
+        lambda: cuda.set_device(0), lambda: cuda.get_device_properties(0),
+        lambda: cuda.device(0).__enter__(),
         cuda.mem_get_info, cuda.get_device_capability, cuda.current_stream,
     ):  # fmt: skip
         with pytest.raises(AssertionError, match="built without CUDA"):
             call()
-    for call in (lambda: torch.ones(1).cuda(), lambda: nn.Linear(1, 1).cuda(), lambda: torch.ones(1).to("cuda:0")):
+    for call in (
+        lambda: torch.ones(1).cuda(),
+        lambda: nn.Linear(1, 1).cuda(),
+        lambda: torch.ones(1).to("cuda:0"),
+    ):
         with pytest.raises(RuntimeError, match="built without CUDA"):
             call()
     assert not torch.ones(1).is_cuda and torch.ones(1).get_device() == -1
@@ -234,15 +244,27 @@ def test_other_devices_that_are_not_there():
 
 def test_flags_can_be_assigned():
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32, matmul.allow_tf32
-    cudnn.benchmark = cudnn.deterministic = cudnn.enabled = cudnn.allow_tf32 = matmul.allow_tf32 = True
+    before = (
+        cudnn.benchmark,
+        cudnn.deterministic,
+        cudnn.enabled,
+        cudnn.allow_tf32,
+        matmul.allow_tf32,
+    )
+    cudnn.benchmark = cudnn.deterministic = cudnn.enabled = cudnn.allow_tf32 = matmul.allow_tf32 = (
+        True
+    )
     assert cudnn.benchmark and matmul.allow_tf32
     with cudnn.flags(enabled=False):
         assert not cudnn.enabled
-    cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32, matmul.allow_tf32 = before
+    cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32, matmul.allow_tf32 = (
+        before
+    )
     with torch.backends.mkldnn.flags(enabled=False):
         assert not torch.backends.mkldnn.enabled
-    assert torch.backends.mkl.is_available() in (True, False) and torch.backends.openmp.is_available()
+    assert (
+        torch.backends.mkl.is_available() in (True, False) and torch.backends.openmp.is_available()
+    )
 
 
 def test_device_contexts_and_defaults():
@@ -278,7 +300,11 @@ def test_compilers_pass_through():
         return x * 4
 
     assert double(1) + triple(1) + quadruple(1) == 9
-    assert not torch.compiler.is_compiling() and not torch.jit.is_scripting() and not torch.jit.is_tracing()
+    assert (
+        not torch.compiler.is_compiling()
+        and not torch.jit.is_scripting()
+        and not torch.jit.is_tracing()
+    )
     torch._dynamo.config.suppress_errors = True
     torch._dynamo.reset()
     assert torch._C._get_tracing_state() is None
@@ -298,7 +324,7 @@ def test_what_is_refused_says_so():
 def test_a_world_of_one_process(monkeypatch):
     distributed = torch.distributed
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert distributed.is_available() and not distributed.is_initialized()
+    assert not distributed.is_available() and not distributed.is_initialized()
     with pytest.raises(ValueError, match="has not been initialized"):
         distributed.get_rank()
     with pytest.raises(ValueError, match="has not been initialized"):
@@ -338,3 +364,21 @@ def test_the_version_says_what_programs_ask():
         warnings.simplefilter("error")
         major, minor = (int(part) for part in torch.__version__.split(".")[:2])
     assert (major, minor) >= (0, 1)
+
+
+def test_dtypes_that_are_not_there_can_be_compared():
+    x = torch.ones(2)
+    assert x.dtype != torch.float8_e4m3fn and torch.uint16.itemsize == 2
+    assert str(torch.float8_e5m2) == "torch.float8_e5m2" and torch.complex32 is torch.chalf
+    limits = torch.finfo(torch.float8_e4m3fn)
+    assert (limits.max, limits.eps, limits.bits) == (448.0, 0.125, 8)
+    for use in (lambda: x.to(torch.float8_e4m3fn), lambda: torch.zeros(1, dtype=torch.uint32)):
+        with pytest.raises(TypeError, match="must be torch.dtype"):
+            use()
+
+
+def test_old_names_of_sparse_tensors():
+    indices = torch.LongTensor([[0, 1], [1, 0]])
+    made = torch.sparse.FloatTensor(indices, torch.FloatTensor([3, 4]), torch.Size([2, 2]))
+    assert made.to_dense().tolist() == [[0.0, 3.0], [4.0, 0.0]] and made.dtype is torch.float32
+    assert torch.sparse.DoubleTensor(indices, torch.ones(2)).dtype is torch.float64

@@ -74,14 +74,18 @@ def test_nothing_is_recorded_outside():
 
 def test_schedules():
     plan = schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2)
-    names = "".join(plan(i).name[0] if plan(i) is not ProfilerAction.RECORD_AND_SAVE else "S" for i in range(11))
+    names = "".join(
+        plan(i).name[0] if plan(i) is not ProfilerAction.RECORD_AND_SAVE else "S" for i in range(11)
+    )
     assert names == "NNWRSNWRSNN"
     seen = []
 
     def ready(prof):
         seen.append((prof.step_num, counts(prof)))
 
-    with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=ready) as prof:
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=ready
+    ) as prof:
         for _ in range(9):
             rushlight.ones(2)
             prof.step()
@@ -90,7 +94,9 @@ def test_schedules():
 
 
 def test_traces(tmp_path):
-    with profile(on_trace_ready=tensorboard_trace_handler(tmp_path / "log"), record_shapes=True) as prof:
+    with profile(
+        on_trace_ready=tensorboard_trace_handler(tmp_path / "log"), record_shapes=True
+    ) as prof:
         rushlight.ones(2, 3).exp()
     prof.export_chrome_trace(tmp_path / "trace.json")
     (written,) = (tmp_path / "log").iterdir()

@@ -8,8 +8,10 @@ import rushlight
 from rushlight.signal import windows
 
 OPTIONS = {
-    "bartlett": {}, "blackman": {}, "cosine": {}, "exponential": {"tau": 2.0}, "gaussian": {"std": 3.0},
-    "general_cosine": {"a": [0.5, 0.3, 0.2]}, "general_hamming": {"alpha": 0.6}, "hamming": {}, "hann": {},
+    "bartlett": {}, "blackman": {}, "cosine": {}, "exponential": {"tau": 2.0},
+    "gaussian": {"std": 3.0},
+    "general_cosine": {"a": [0.5, 0.3, 0.2]}, "general_hamming": {"alpha": 0.6}, "hamming": {},
+    "hann": {},
     "kaiser": {"beta": 9.0}, "nuttall": {},
 }  # fmt: skip
 
@@ -30,7 +32,9 @@ def test_periodic_windows(name):
     options = {"beta": 12.0} if name == "kaiser" else {}
     whole = getattr(reference, name)(9, **options)
     np.testing.assert_allclose(function(8, dtype=rushlight.float64).numpy(), whole[:8], atol=1e-7)
-    np.testing.assert_allclose(function(9, False, dtype=rushlight.float64).numpy(), whole, atol=1e-7)
+    np.testing.assert_allclose(
+        function(9, False, dtype=rushlight.float64).numpy(), whole, atol=1e-7
+    )
     assert function(4, requires_grad=True).requires_grad and function(4, device="meta").is_meta
     with pytest.raises(RuntimeError, match="non-negative"):
         function(-1)

@@ -39,8 +39,12 @@ def test_scalars(tmp_path):
 def test_scalars_of_one_chart_have_files_of_their_own(tmp_path):
     with SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalars("loss", {"train": 1.0, "test": 2.0}, 5)
-    assert [(t, s, v.simple_value) for t, s, v in values(tmp_path / "loss_train")] == [("loss", 5, 1.0)]
-    assert [(t, s, v.simple_value) for t, s, v in values(tmp_path / "loss_test")] == [("loss", 5, 2.0)]
+    assert [(t, s, v.simple_value) for t, s, v in values(tmp_path / "loss_train")] == [
+        ("loss", 5, 1.0)
+    ]
+    assert [(t, s, v.simple_value) for t, s, v in values(tmp_path / "loss_test")] == [
+        ("loss", 5, 2.0)
+    ]
 
 
 @pytest.mark.parametrize("bins", ["tensorflow", "auto", 10])
@@ -68,7 +72,9 @@ def pixels(encoded):
     while at < len(encoded):
         size, kind = struct.unpack(">I4s", encoded[at : at + 8])
         body = encoded[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", encoded[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + body)
+        assert struct.unpack(">I", encoded[at + 8 + size : at + 12 + size])[0] == zlib.crc32(
+            kind + body
+        )
         data += body if kind == b"IDAT" else b""
         at += 12 + size
     channels = {0: 1, 2: 3, 6: 4}[colour]
@@ -97,7 +103,9 @@ def test_text_hyperparameters_curves_and_embeddings(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_text("note", "**hello**", 1)
         writer.add_audio("sound", rushlight.zeros(100), 1, sample_rate=8000)
-        writer.add_pr_curve("curve", rushlight.tensor([0, 1, 1, 0]), rushlight.tensor([0.1, 0.9, 0.6, 0.4]), 1)
+        writer.add_pr_curve(
+            "curve", rushlight.tensor([0, 1, 1, 0]), rushlight.tensor([0.1, 0.9, 0.6, 0.4]), 1
+        )
         writer.add_custom_scalars({"loss": {"both": ["Multiline", ["loss/train", "loss/test"]]}})
         writer.add_hparams({"lr": 0.1, "name": "sgd"}, {"accuracy": 0.9}, run_name="run")
         writer.add_embedding(rushlight.rand(3, 2), ["a", "b", "c"], global_step=2)

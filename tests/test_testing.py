@@ -319,3 +319,5 @@ def test_pytree_dataclasses_constants_and_broadcasts():
     assert _pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
     assert not _pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
     assert _pytree.arg_tree_leaves([1], b=(2,)) == [1, 2]
+    assert _pytree._dict_flatten({"a": 1}) == ([1], ["a"])
+    assert _pytree._list_unflatten([1, 2], None) == [1, 2]

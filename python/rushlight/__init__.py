@@ -31,7 +31,9 @@ globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, m
 from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
 
 _tensor.install()
-_C._get_tracing_state = lambda: None  # libraries ask this: nothing is ever traced
+# Libraries call these: nothing is ever traced, and nobody counts who uses what.
+_C._get_tracing_state = lambda: None
+_C._log_api_usage_once = lambda event: None
 
 newaxis = None
 
@@ -109,6 +111,10 @@ _ELSEWHERE = {
                 "SymBool", "SymFloat", "SymInt", "cond", "get_device", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
                 "is_conj", "is_distributed", "is_inference", "is_neg", "is_signed", "range", "scalar_tensor",
                 "set_anomaly_enabled", "set_flush_denormal"),
+    "_absent_dtypes": (
+        "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        "qint32", "qint8", "quint8", "uint16", "uint32", "uint64",
+    ),
     "storage": ("TypedStorage",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}

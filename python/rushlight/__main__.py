@@ -1,4 +1,6 @@
-"""Runs a program written for torch, unchanged: python -m rushlight (script.py | -m module | -c code | -) [arguments]."""
+"""Runs a program written for torch, unchanged: python -m rushlight (script.py | -m module | -c
+code | -) [arguments].
+"""
 
 import importlib.util
 import os
@@ -10,8 +12,8 @@ import rushlight
 
 _USAGE = """usage: python -m rushlight (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENTS]
 
-Runs a Python program in which `import torch` gives rushlight. SCRIPT may be a file, or a folder or zip archive with a
-__main__.py; - reads the program from the standard input."""
+Runs a Python program in which `import torch` gives rushlight. SCRIPT may be a file, or a folder or
+zip archive with a __main__.py; - reads the program from the standard input."""
 
 
 def _fail(message, status=2):
@@ -32,7 +34,9 @@ def _of_module(name):
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
     except ModuleNotFoundError as error:
-        _fail(f"{sys.executable}: Error while finding module specification for {name!r} ({error})", 1)
+        _fail(
+            f"{sys.executable}: Error while finding module specification for {name!r} ({error})", 1
+        )
     code = spec.loader.get_code(spec.name) if spec is not None and spec.loader is not None else None
     if code is None:
         _fail(f"{sys.executable}: No module named {name}, or it cannot be run", 1)
@@ -48,7 +52,8 @@ def _of_file(path):
         with open(path, "rb") as file:
             return compile(file.read(), os.path.abspath(path), "exec", dont_inherit=True), None
     except OSError as error:
-        _fail(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}")
+        why = f"[Errno {error.errno}] {error.strerror}"
+        _fail(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: {why}")
 
 
 def _show_without_this_file(kind, error, traceback):
@@ -72,7 +77,8 @@ def main():
     first, rest = sys.argv[1], sys.argv[2:]
     if first in ("-m", "-c") and not rest:
         _fail(f"python -m rushlight: argument expected for the {first} option\n{_USAGE}")
-    # A module of its own, in the place of this one, for as long as the process lives: pickles, threads and functions that
+    # A module of its own, in the place of this one, for as long as the process lives: pickles,
+    # threads and functions that
     # run at exit find it.
     program = ModuleType("__main__")
     program.__builtins__ = __builtins__

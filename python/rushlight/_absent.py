@@ -1,4 +1,6 @@
-"""What a build without a kind of device answers for it: nothing is there, and what needs it says so."""
+"""What a build without a kind of device answers for it: nothing is there, and what needs it says
+so.
+"""
 
 
 def answers(values):
@@ -16,7 +18,9 @@ def answers(values):
 
 
 def refusals(kind, names, error=AssertionError):
-    """Functions, and classes for capitalised names, whose call says that the build has no such device."""
+    """Functions, and classes for capitalised names, whose call says that the build has no such
+    device.
+    """
 
     def make(name):
         def function(*args, **kwargs):
@@ -24,6 +28,10 @@ def refusals(kind, names, error=AssertionError):
 
         function.__name__ = function.__qualname__ = name
         function.__doc__ = f"Needs a device: raises {error.__name__}."
-        return type(name, (), {"__init__": function, "__doc__": function.__doc__}) if name[0].isupper() else function
+        return (
+            type(name, (), {"__init__": function, "__doc__": function.__doc__})
+            if name[0].isupper()
+            else function
+        )
 
     return {name: make(name) for name in names}

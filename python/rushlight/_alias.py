@@ -1,6 +1,7 @@
 """`import torch` gives rushlight: the same module objects, under both names.
 
-A finder before all others answers for `torch` and what lies below it with the modules of rushlight. An installed torch is
+A finder before all others answers for `torch` and what lies below it with the modules of
+rushlight. An installed torch is
 not read, and not touched; it cannot be imported in the same process any more.
 """
 
@@ -18,8 +19,10 @@ _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 # Packages whose compiled parts are linked with torch's own libraries.
 _BUILT_ON_TORCH = {
-    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn", "functorch", "mamba_ssm", "pyg_lib", "pytorch3d",
-    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao", "torchaudio", "torchcodec",
+    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn", "functorch",
+    "mamba_ssm", "pyg_lib", "pytorch3d",
+    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
+    "torchaudio", "torchcodec",
     "torchgen", "torchtext", "torchvision", "torchrl", "vllm", "xformers",
 }  # fmt: skip
 
@@ -31,7 +34,8 @@ def activate():
         return rushlight
     if present is not None:
         raise RuntimeError(
-            f"as_torch: torch is imported already, from {getattr(present, '__file__', None)}; call as_torch before that"
+            f"as_torch: torch is imported already, from {getattr(present, '__file__', None)}; "
+            "call as_torch before that"
         )
     sys.meta_path.insert(0, _Finder())
     rushlight.__version__ = TorchVersion(f"{_IMPLEMENTED}+rushlight{rushlight.__version__}")
@@ -49,7 +53,9 @@ def _is_ours(name):
 
 
 class _Finder:
-    """Finds `torch` and its submodules in rushlight; lets those of rushlight speak of torch in their errors."""
+    """Finds `torch` and its submodules in rushlight; lets those of rushlight speak of torch in
+    their errors.
+    """
 
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
@@ -64,7 +70,8 @@ class _Finder:
             return _spec_with_sequel(name, path, _activate_in_spawned_processes)
         if name in _BUILT_ON_TORCH and _is_imported():
             raise ImportError(
-                f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, which is `torch` in this process",
+                f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, "
+                "which is `torch` in this process",
                 name=name,
             )
         return None
@@ -80,7 +87,8 @@ class _Finder:
 def _is_imported():
     """Does an import ask, and not importlib.util.find_spec, which wants None for what is not there?
 
-    Called from find_spec of the finder, whose callers in importlib are `_find_spec` and, for an import, this one.
+    Called from find_spec of the finder, whose callers in importlib are `_find_spec` and, for an
+    import, this one.
     """
     return sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
 
@@ -91,7 +99,9 @@ def _spec_of_twin(name):
     if found is None:
         return None
     is_package = found.submodule_search_locations is not None
-    return importlib.machinery.ModuleSpec(name, _TwinLoader(twin), origin=found.origin, is_package=is_package)
+    return importlib.machinery.ModuleSpec(
+        name, _TwinLoader(twin), origin=found.origin, is_package=is_package
+    )
 
 
 class _TwinLoader:
@@ -129,7 +139,9 @@ def _advice():
 
 
 def _name_what_is_missing(module):
-    """Give the module a `__getattr__` whose errors say the name by which a program for torch knows it."""
+    """Give the module a `__getattr__` whose errors say the name by which a program for torch knows
+    it.
+    """
     torch_name = "torch" + module.__name__.removeprefix("rushlight")
     own = vars(module).get("__getattr__")
 
@@ -143,8 +155,12 @@ def _name_what_is_missing(module):
         frame = sys._getframe(1)
         if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM and not name.startswith("__"):
             # An AttributeError would be replaced by one that says rushlight, and nothing of why.
-            raise ImportError(f"cannot import name {name!r} from {torch_name!r}: {_advice()}", name=torch_name)
-        raise AttributeError(f"module {torch_name!r} has no attribute {name!r}: {_advice()}", name=name, obj=module)
+            raise ImportError(
+                f"cannot import name {name!r} from {torch_name!r}: {_advice()}", name=torch_name
+            )
+        raise AttributeError(
+            f"module {torch_name!r} has no attribute {name!r}: {_advice()}", name=name, obj=module
+        )
 
     module.__getattr__ = __getattr__
 
@@ -157,8 +173,9 @@ def _distribution():
         """What importlib.metadata tells about `torch`."""
 
         def read_text(self, filename):
-            known = {"METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {rushlight.__version__}\n"}
-            return known.get(filename)
+            if filename != "METADATA":
+                return None
+            return f"Metadata-Version: 2.1\nName: torch\nVersion: {rushlight.__version__}\n"
 
         def locate_file(self, path):
             return Path(rushlight.__path__[0]).parent / path
@@ -170,7 +187,9 @@ class _InChild:
     """Unpickled at the start of a spawned process, before its main module is imported."""
 
     def __reduce__(self):
-        return exec, (f"import sys\nsys.path[:] = {sys.path!r}\nimport rushlight\nrushlight.as_torch()",)
+        return exec, (
+            f"import sys\nsys.path[:] = {sys.path!r}\nimport rushlight\nrushlight.as_torch()",
+        )
 
 
 def _activate_in_spawned_processes(spawn):

@@ -114,7 +114,7 @@ def is_distributed(input):
 
 
 def set_flush_denormal(mode):
-    """Ask for tiny numbers to become zero. Returns False: they are kept, as the standard has them."""
+    """Ask for tiny numbers to become zero. Returns False: they are kept, as IEEE 754 has them."""
     return False
 
 
@@ -123,14 +123,20 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False):
     return rushlight.full((), s, dtype=dtype or rushlight.get_default_dtype(), device=device)
 
 
-def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def range(
+    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False
+):
     """Deprecated: the numbers from start to end, end included; see arange."""
     import warnings
 
-    warnings.warn("torch.range is deprecated: use torch.arange, which leaves the end out", stacklevel=2)
+    warnings.warn("range is deprecated: use arange, which leaves the end out", stacklevel=2)
     count = int((end - start) / step) + 1
-    values = (start + step * rushlight.arange(count, dtype=rushlight.float64)).to(device, dtype or rushlight.get_default_dtype())
-    return values.requires_grad_(requires_grad) if out is None else out.resize_(values.shape).copy_(values)
+    values = start + step * rushlight.arange(count, dtype=rushlight.float64)
+    if out is not None:
+        return out.resize_(values.shape).copy_(values)
+    dtype = dtype or rushlight.get_default_dtype()
+    values = values.to(device or rushlight.get_default_device(), dtype)
+    return values.requires_grad_(requires_grad)
 
 
 def cond(pred, true_fn, false_fn, operands=()):

@@ -6,8 +6,10 @@ from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
 
 # Programs assign to these.
 config = SimpleNamespace(
-    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, dynamic_shapes=True,
-    automatic_dynamic_shapes=True, assume_static_by_default=True, capture_scalar_outputs=False, optimize_ddp=True,
+    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False,
+    dynamic_shapes=True,
+    automatic_dynamic_shapes=True, assume_static_by_default=True, capture_scalar_outputs=False,
+    optimize_ddp=True,
 )  # fmt: skip
 
 
@@ -28,4 +30,14 @@ def graph_break(msg=""):
     """Split the graph here: there is none."""
 
 
-__all__ = ["allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "mark_static", "optimize", "reset"]
+__all__ = [
+    "allow_in_graph",
+    "config",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "mark_dynamic",
+    "mark_static",
+    "optimize",
+    "reset",
+]

@@ -1,4 +1,5 @@
-"""Windows for spectra: bells over a stretch of samples, each value a sum of cosines or close to one.
+"""Windows for spectra: bells over a stretch of samples, each value a sum of cosines or close to
+one.
 
 A periodic window is a symmetric one of one more sample, without the last.
 """
@@ -35,34 +36,45 @@ def _cosines(window_length, periodic, coefficients, dtype, *options):
 
 
 def hann_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None, requires_grad=False, pin_memory=False
+    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
+    requires_grad=False, pin_memory=False,
 ):  # fmt: skip
-    """Return sin(pi k / N)^2 for k = 0, ..., N - 1, or with N - 1 in the place of N if not periodic.
+    """Return sin(pi k / N)^2 for k = 0, ..., N - 1, or with N - 1 in the place of N if not
+    periodic.
 
     Example:
         >>> hann_window(4)
         tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _cosines(window_length, periodic, (0.5, 0.5), dtype, layout, device, requires_grad, pin_memory)
+    return _cosines(
+        window_length, periodic, (0.5, 0.5), dtype, layout, device, requires_grad, pin_memory
+    )
 
 
 def hamming_window(
-    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=rushlight.strided, device=None,
+    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=rushlight.strided,
+    device=None,
     requires_grad=False, pin_memory=False,
 ):  # fmt: skip
     """Return alpha - beta cos(2 pi k / N)."""
-    return _cosines(window_length, periodic, (alpha, beta), dtype, layout, device, requires_grad, pin_memory)
+    return _cosines(
+        window_length, periodic, (alpha, beta), dtype, layout, device, requires_grad, pin_memory
+    )
 
 
 def blackman_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None, requires_grad=False, pin_memory=False
+    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
+    requires_grad=False, pin_memory=False,
 ):  # fmt: skip
     """Return 0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
-    return _cosines(window_length, periodic, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, pin_memory)
+    return _cosines(
+        window_length, periodic, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, pin_memory
+    )
 
 
 def bartlett_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None, requires_grad=False, pin_memory=False
+    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
+    requires_grad=False, pin_memory=False,
 ):  # fmt: skip
     """Return a triangle: 1 - |2 k / N - 1|."""
     k, last = _positions(window_length, periodic, dtype)
@@ -71,12 +83,15 @@ def bartlett_window(
 
 
 def kaiser_window(
-    window_length, periodic=True, beta=12.0, *, dtype=None, layout=rushlight.strided, device=None, requires_grad=False,
+    window_length, periodic=True, beta=12.0, *, dtype=None, layout=rushlight.strided, device=None,
+    requires_grad=False,
     pin_memory=False,
 ):  # fmt: skip
     """Return I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta), I0 being a modified Bessel function."""
     k, last = _positions(window_length, periodic, dtype)
     inside = 1 - (k * (2 / last) - 1).square()
     top = rushlight.i0(beta * inside.clamp(min=0).sqrt())
-    values = top / rushlight.i0(rushlight.tensor(float(beta), dtype=rushlight.float64, device="cpu"))
+    values = top / rushlight.i0(
+        rushlight.tensor(float(beta), dtype=rushlight.float64, device="cpu")
+    )
     return _finish(values, window_length, dtype, layout, device, requires_grad, pin_memory)

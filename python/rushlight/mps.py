@@ -7,8 +7,10 @@ globals().update(
     _absent.refusals(
         "MPS",
         (
-            "Event", "compile_shader", "current_allocated_memory", "driver_allocated_memory", "empty_cache", "get_rng_state",
-            "recommended_max_memory", "set_per_process_memory_fraction", "set_rng_state", "synchronize",
+            "Event", "compile_shader", "current_allocated_memory", "driver_allocated_memory",
+            "empty_cache", "get_rng_state",
+            "recommended_max_memory", "set_per_process_memory_fraction", "set_rng_state",
+            "synchronize",
         ),
         RuntimeError,
     )

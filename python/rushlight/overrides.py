@@ -37,7 +37,9 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 def wrap_torch_function(dispatcher):
-    """Let a function be taken over; `dispatcher`, with its signature, returns the arguments that may."""
+    """Let a function be taken over; `dispatcher`, with its signature, returns the arguments that
+    may.
+    """
 
     def wrap(function):
         @functools.wraps(function)
@@ -161,12 +163,17 @@ def _pop_mode_temporarily():
 
 _NAMESPACES = ("", "nn.functional", "linalg", "fft", "special", "functional")
 _NOT_OVERRIDABLE = (
-    "as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "is_grad_enabled", "load", "manual_seed", "save", "seed",
-    "initial_seed", "get_rng_state", "set_rng_state", "set_default_dtype", "get_default_dtype", "set_default_device",
-    "get_default_device", "set_num_threads", "get_num_threads", "set_printoptions", "memory_stats", "empty_cache",
+    "as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "is_grad_enabled", "load",
+    "manual_seed", "save", "seed",
+    "initial_seed", "get_rng_state", "set_rng_state", "set_default_dtype", "get_default_dtype",
+    "set_default_device",
+    "get_default_device", "set_num_threads", "get_num_threads", "set_printoptions", "memory_stats",
+    "empty_cache",
     "is_tensor", "is_storage", "typename", "compile", "vmap", "as_torch", "reset_peak_memory_stats",
-    "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm", "tensor",
-    "zeros", "empty_strided", "tril_indices", "triu_indices", "scalar_tensor", "promote_types", "can_cast", "result_type",
+    "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn",
+    "randperm", "tensor",
+    "zeros", "empty_strided", "tril_indices", "triu_indices", "scalar_tensor", "promote_types",
+    "can_cast", "result_type",
 )  # fmt: skip
 
 
@@ -178,7 +185,9 @@ def _module(namespace):
 
 
 def get_ignored_functions():
-    """The functions that arguments never take over, because they take no tensors: modes see some of them."""
+    """The functions that arguments never take over, because they take no tensors: modes see some
+    of them.
+    """
     return {getattr(rushlight, name) for name in _NOT_OVERRIDABLE if hasattr(rushlight, name)}
 
 
@@ -198,7 +207,11 @@ def get_overridable_functions():
     for namespace in _NAMESPACES:
         module = _module(namespace)
         lazy = getattr(module, "_SUBPACKAGES", ())
-        values = (getattr(module, name) for name in dir(module) if name not in lazy and not name.startswith("_"))
+        values = (
+            getattr(module, name)
+            for name in dir(module)
+            if name not in lazy and not name.startswith("_")
+        )
         found[module] = [v for v in values if _is_function(v) and v not in ignored]
     methods = found[Tensor] = []
     for name in dir(Tensor):
@@ -212,7 +225,13 @@ def get_overridable_functions():
     return found
 
 
-_OBJECT_NAMES = {*dir(object), "__torch_function__", "__dict__", "__weakref__", "__array_priority__"}
+_OBJECT_NAMES = {
+    *dir(object),
+    "__torch_function__",
+    "__dict__",
+    "__weakref__",
+    "__array_priority__",
+}
 
 
 @functools.cache
@@ -220,7 +239,9 @@ def _names():
     """Function -> (name, is it a method or property of Tensor?)."""
     names = {}
     for home, functions in get_overridable_functions().items():
-        prefix = "torch.Tensor" if home is Tensor else "torch" + home.__name__.removeprefix("rushlight")
+        prefix = (
+            "torch.Tensor" if home is Tensor else "torch" + home.__name__.removeprefix("rushlight")
+        )
         for function in functions:
             label = getattr(function, "__name__", "")
             if label == "__get__":
@@ -242,7 +263,10 @@ def is_tensor_method_or_property(func):
 
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
-    "get_overridable_functions", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
-    "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions", "handle_torch_function", "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+    "resolve_name", "wrap_torch_function",
 ]  # fmt: skip

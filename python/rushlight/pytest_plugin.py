@@ -1,6 +1,7 @@
 """pytest -p rushlight.pytest_plugin: the tests, and what they import, get rushlight as torch.
 
-Where rushlight is installed, `pytest --rushlight` does the same; without that option nothing changes.
+Where rushlight is installed, `pytest --rushlight` does the same; without that option nothing
+changes.
 """
 
 import rushlight

@@ -39,12 +39,20 @@ class TorchVersion(str):
 
 
 def _is_version(other):
-    return isinstance(other, (tuple, list)) or (isinstance(other, str) and _FORM.match(other) is not None)
+    return isinstance(other, (tuple, list)) or (
+        isinstance(other, str) and _FORM.match(other) is not None
+    )
 
 
 def _key(version):
-    """The release without zeros at its end, then what puts pre-releases before it and local versions ("+cpu") after it."""
-    text = ".".join(str(part) for part in version) if isinstance(version, (tuple, list)) else str(version)
+    """The release without zeros at its end, then what puts pre-releases before it and local
+    versions ("+cpu") after it.
+    """
+    text = (
+        ".".join(str(part) for part in version)
+        if isinstance(version, (tuple, list))
+        else str(version)
+    )
     found = _FORM.match(text)
     if found is None:
         raise ValueError(f"not a version: {version!r}")
@@ -53,7 +61,11 @@ def _key(version):
     while release and release[-1] == 0:
         release.pop()
     stage = _PRE_RELEASES.index(stage) if stage else len(_PRE_RELEASES)
-    local = [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in (local or "").split(".") if part]
+    local = [
+        (1, int(part), "") if part.isdigit() else (0, 0, part)
+        for part in (local or "").split(".")
+        if part
+    ]
     return release, stage, int(number or 0), local
 
 

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset, random_split
 
 class Net(nn.Module):
     def __init__(self):
-        super(Net, self).__init__()
+        super().__init__()
         self.conv1 = nn.Conv2d(1, 8, 3, 1)
         self.conv2 = nn.Conv2d(8, 16, 3, 1)
         self.dropout1 = nn.Dropout(0.25)
@@ -54,8 +54,7 @@ def train(args, model, device, loader, optimizer, epoch):
         loss.backward()
         optimizer.step()
         if batch_idx % args.log_interval == 0:
-            print("Train Epoch: {} [{}/{}] Loss: {:.4f}".format(
-                epoch, batch_idx * len(data), len(loader.dataset), loss.item()))
+            print(f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(loader.dataset)}] Loss: {loss.item():.4f}")
 
 
 def test(model, device, loader):
@@ -69,7 +68,7 @@ def test(model, device, loader):
             pred = output.argmax(dim=1, keepdim=True)
             correct += pred.eq(target.view_as(pred)).sum().item()
     test_loss /= len(loader.dataset)
-    print("Test: loss {:.4f}, accuracy {}/{}".format(test_loss, correct, len(loader.dataset)))
+    print(f"Test: loss {test_loss:.4f}, accuracy {correct}/{len(loader.dataset)}")
     return correct / len(loader.dataset)
 
 

@@ -133,7 +133,7 @@ def ask_worker(rank, queue):
 
 def main():
     ddp = int(os.environ.get("RANK", -1)) != -1
-    assert dist.is_available() and not dist.is_initialized() and not ddp
+    assert not (dist.is_available() and dist.is_initialized()) and not ddp
     torch.manual_seed(1337)
     device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     device_type = "cuda" if "cuda" in device else "cpu"

@@ -32,7 +32,7 @@ class Corridor:
 
 class Policy(nn.Module):
     def __init__(self):
-        super(Policy, self).__init__()
+        super().__init__()
         self.affine1 = nn.Linear(7, 32)
         self.action_head = nn.Linear(32, 2)
         self.value_head = nn.Linear(32, 1)
@@ -89,7 +89,7 @@ def main():
         running_reward = 0.05 * ep_reward + (1 - 0.05) * running_reward
         loss = finish_episode(model, optimizer)
         if i_episode <= 2:
-            print("Episode {}\tLast reward: {:.2f}\tLoss: {:.3f}".format(i_episode, ep_reward, loss))
+            print(f"Episode {i_episode}\tLast reward: {ep_reward:.2f}\tLoss: {loss:.3f}")
         if running_reward > 0.7:
             break
         assert i_episode < 400, running_reward

@@ -9,7 +9,7 @@ import torch.optim as optim
 
 class Sequence(nn.Module):
     def __init__(self):
-        super(Sequence, self).__init__()
+        super().__init__()
         self.lstm1 = nn.LSTMCell(1, 12)
         self.lstm2 = nn.LSTMCell(12, 12)
         self.linear = nn.Linear(12, 1)

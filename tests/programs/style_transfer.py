@@ -13,7 +13,7 @@ torch.set_default_device(device)
 
 class ContentLoss(nn.Module):
     def __init__(self, target):
-        super(ContentLoss, self).__init__()
+        super().__init__()
         self.target = target.detach()
 
     def forward(self, input):
@@ -29,7 +29,7 @@ def gram_matrix(input):
 
 class StyleLoss(nn.Module):
     def __init__(self, target_feature):
-        super(StyleLoss, self).__init__()
+        super().__init__()
         self.target = gram_matrix(target_feature).detach()
 
     def forward(self, input):
@@ -39,7 +39,7 @@ class StyleLoss(nn.Module):
 
 class Normalization(nn.Module):
     def __init__(self, mean, std):
-        super(Normalization, self).__init__()
+        super().__init__()
         self.mean = mean.clone().detach().view(-1, 1, 1)
         self.std = std.clone().detach().view(-1, 1, 1)
 
@@ -54,19 +54,19 @@ def with_losses(cnn, style_img, content_img):
     for layer in cnn.children():
         if isinstance(layer, nn.Conv2d):
             i += 1
-            name = "conv_{}".format(i)
+            name = f"conv_{i}"
         elif isinstance(layer, nn.ReLU):
-            name = "relu_{}".format(i)
+            name = f"relu_{i}"
             layer = nn.ReLU(inplace=False)
         else:
-            raise RuntimeError("Unrecognized layer: {}".format(layer.__class__.__name__))
+            raise RuntimeError(f"Unrecognized layer: {layer.__class__.__name__}")
         model.add_module(name, layer)
         if name == "conv_2":
             content_losses.append(ContentLoss(model(content_img).detach()))
-            model.add_module("content_loss_{}".format(i), content_losses[-1])
+            model.add_module(f"content_loss_{i}", content_losses[-1])
         if name.startswith("conv"):
             style_losses.append(StyleLoss(model(style_img).detach()))
-            model.add_module("style_loss_{}".format(i), style_losses[-1])
+            model.add_module(f"style_loss_{i}", style_losses[-1])
     return model, style_losses, content_losses
 
 

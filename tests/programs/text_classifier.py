@@ -54,7 +54,7 @@ def collate_batch(batch):
 
 class TextClassificationModel(nn.Module):
     def __init__(self, vocab_size, embed_dim, num_class):
-        super(TextClassificationModel, self).__init__()
+        super().__init__()
         self.embedding = nn.EmbeddingBag(vocab_size, embed_dim, sparse=False)
         self.fc = nn.Linear(embed_dim, num_class)
         self.init_weights()
@@ -114,5 +114,5 @@ if __name__ == "__main__":
             scheduler.step()
         else:
             total_accu = accu_val
-        print("epoch {:3d} train {:.3f} valid {:.3f}".format(epoch, train_accu, accu_val))
+        print(f"epoch {epoch:3d} train {train_accu:.3f} valid {accu_val:.3f}")
     assert accu_val > 0.9

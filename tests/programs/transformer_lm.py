@@ -1,8 +1,8 @@
 """A transformer encoder with a causal mask, trained to continue sequences; perplexity at the end."""
 
 import math
-import tempfile
 import os
+import tempfile
 import time
 
 import torch

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 class VAE(nn.Module):
     def __init__(self):
-        super(VAE, self).__init__()
+        super().__init__()
         self.fc1 = nn.Linear(64, 48)
         self.fc21 = nn.Linear(48, 4)
         self.fc22 = nn.Linear(48, 4)
@@ -65,7 +65,7 @@ for epoch in range(1, 13):
         optimizer.step()
     history.append(train_loss / len(loader.dataset))
     if epoch % 4 == 0:
-        print("====> Epoch: {} Average loss: {:.2f}".format(epoch, history[-1]))
+        print(f"====> Epoch: {epoch} Average loss: {history[-1]:.2f}")
 with torch.no_grad():
     sample = model.decode(torch.randn(16, 4).to(device)).cpu()
 assert sample.view(16, 1, 8, 8).shape == (16, 1, 8, 8) and 0 <= sample.min() <= sample.max() <= 1

@@ -2,14 +2,19 @@
 
 from rushlight import _absent
 
-globals().update(_absent.answers({"is_available": False, "device_count": 0, "current_accelerator": None}))
+globals().update(
+    _absent.answers({"is_available": False, "device_count": 0, "current_accelerator": None})
+)
 globals().update(
     _absent.refusals(
         "accelerator",
         (
-            "current_device_idx", "current_device_index", "current_stream", "device_index", "empty_cache", "get_memory_info",
-            "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
-            "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream",
+            "current_device_idx", "current_device_index", "current_stream", "device_index",
+            "empty_cache", "get_memory_info",
+            "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+            "memory_stats",
+            "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
+            "set_device_index", "set_stream",
             "synchronize",
         ),
         RuntimeError,

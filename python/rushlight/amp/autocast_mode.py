@@ -1,6 +1,7 @@
 """Autocast: a region in which matrix products and convolutions run in 16 bits.
 
-Operations of one list cast their floating-point arguments to the region's dtype, those of another to
+Operations of one list cast their floating-point arguments to the region's dtype, those of another
+to
 float32, and a few to the widest dtype that came; all others run in the dtype of their arguments.
 float64 is left alone. The lists are those of torch on the CPU.
 """
@@ -15,25 +16,37 @@ from rushlight import Tensor
 from rushlight.overrides import TorchFunctionMode, _get_current_function_mode_stack, _remove_mode
 
 _LOWER = (
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bmm", "mm", "baddbmm",
-    "addmm", "addbmm", "linear", "matmul", "__matmul__", "__rmatmul__", "chain_matmul", "matrix_power", "prelu", "tensordot",
-    "scaled_dot_product_attention", "linalg.vecdot", "linalg.multi_dot", "linalg.matmul", "linalg.matrix_power",
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "bmm", "mm", "baddbmm",
+    "addmm", "addbmm", "linear", "matmul", "__matmul__", "__rmatmul__", "chain_matmul",
+    "matrix_power", "prelu", "tensordot",
+    "scaled_dot_product_attention", "linalg.vecdot", "linalg.multi_dot", "linalg.matmul",
+    "linalg.matrix_power",
 )  # fmt: skip
 _FLOAT32 = (
-    "adaptive_avg_pool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool3d", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "cosine_embedding_loss",
-    "cross_entropy", "ctc_loss", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "geqrf", "grid_sample", "hinge_embedding_loss", "huber_loss", "inverse", "istft",
-    "kl_div", "l1_loss", "lu_solve", "margin_ranking_loss", "max_pool3d", "max_pool3d_with_indices", "max_unpool2d",
-    "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr",
-    "pinverse", "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "svd",
+    "adaptive_avg_pool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool3d",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "cdist", "cholesky", "cholesky_inverse", "cholesky_solve",
+    "cosine_embedding_loss",
+    "cross_entropy", "ctc_loss", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "geqrf", "grid_sample", "hinge_embedding_loss",
+    "huber_loss", "inverse", "istft",
+    "kl_div", "l1_loss", "lu_solve", "margin_ranking_loss", "max_pool3d",
+    "max_pool3d_with_indices", "max_unpool2d",
+    "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "nanquantile",
+    "nll_loss", "orgqr", "ormqr",
+    "pinverse", "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss",
+    "soft_margin_loss", "stft", "svd",
     "trace", "triangular_solve", "triplet_margin_loss", "view_as_complex",
     *(f"fft.{name}" for name in (
-        "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft",
+        "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft",
+        "ihfft2", "ihfftn", "irfft",
         "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
     )),
     *(f"linalg.{name}" for name in (
-        "cholesky", "cholesky_ex", "cond", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq",
+        "cholesky", "cholesky_ex", "cond", "eig", "eigh", "eigvals", "eigvalsh",
+        "householder_product", "inv", "inv_ex", "lstsq",
         "matrix_rank", "qr", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
     )),
 )  # fmt: skip
@@ -78,11 +91,18 @@ def _map(function, value):
 
 
 def _to_lower(value):
-    """The tensor in the region's dtype. A weight is cast once, and its gradients meet in that cast."""
+    """The tensor in the region's dtype. A weight is cast once, and its gradients meet in that
+    cast.
+    """
     dtype = _state.dtype["cpu"]
     if not _is_castable(value) or value.dtype is dtype:
         return value
-    is_weight = value.dtype is rushlight.float32 and value.requires_grad and value.is_leaf and not value._is_view()
+    is_weight = (
+        value.dtype is rushlight.float32
+        and value.requires_grad
+        and value.is_leaf
+        and not value._is_view()
+    )
     if not (is_weight and _state.cache_enabled and _state.nesting):
         return value.to(dtype)
     key = id(value), dtype, rushlight.is_grad_enabled(), value._version
@@ -104,7 +124,9 @@ def _float32(func, args, kwargs):
 
 
 def _pad(func, args, kwargs):
-    """Reflection of one or two dims, and replication, are on the list of float32; other paddings are on none."""
+    """Reflection of one or two dims, and replication, are on the list of float32; other paddings
+    are on none.
+    """
     named = dict(zip(("input", "pad", "mode"), args), **kwargs)
     mode = named.get("mode", "constant")
     is_listed = mode == "replicate" or (mode == "reflect" and len(named.get("pad", ())) <= 4)
@@ -133,7 +155,12 @@ def _rules():
     """Function -> how to call it."""
     rules = {}
     homes = (rushlight, Tensor, rushlight.nn.functional)
-    for names, rule in ((_LOWER, _lower), (_FLOAT32, _float32), (_WIDEST, _widest), (("pad",), _pad)):
+    for names, rule in (
+        (_LOWER, _lower),
+        (_FLOAT32, _float32),
+        (_WIDEST, _widest),
+        (("pad",), _pad),
+    ):
         for name in names:
             namespace, _, last = name.rpartition(".")
             for home in (getattr(rushlight, namespace),) if namespace else homes:
@@ -179,12 +206,18 @@ def set_autocast_enabled(device_type, enabled):
     """Switch autocast on or off in this thread, as entering and leaving a region does."""
     if not is_autocast_available(device_type):
         if enabled:
-            raise RuntimeError(f"set_autocast_enabled: autocast is not available on {device_type!r}")
+            raise RuntimeError(
+                f"set_autocast_enabled: autocast is not available on {device_type!r}"
+            )
         return
     _state.enabled[device_type] = bool(enabled)
     if enabled and _state.mode is None:
         _state.mode = _Autocast().__enter__()
-    elif not enabled and _state.mode is not None and _get_current_function_mode_stack()[-1:] == [_state.mode]:
+    elif (
+        not enabled
+        and _state.mode is not None
+        and _get_current_function_mode_stack()[-1:] == [_state.mode]
+    ):
         _leave_mode()
 
 
@@ -264,7 +297,8 @@ def set_autocast_gpu_dtype(dtype):
 
 
 class autocast:
-    """A region in which matrix products and convolutions run in 16 bits, and what needs it in float32.
+    """A region in which matrix products and convolutions run in 16 bits, and what needs it in
+    float32.
 
     Works as a decorator too. Regions nest; a disabled one inside leaves dtypes alone.
 
@@ -272,7 +306,8 @@ class autocast:
         device_type: "cpu"; other kinds of device are warned of, the region then being disabled.
         dtype: bfloat16 (default) or float16.
         enabled: whether the region is one.
-        cache_enabled: cast a weight once, however often it is used before the outermost region ends.
+        cache_enabled: cast a weight once, however often it is used before the outermost region
+        ends.
 
     Example:
         >>> x = rushlight.ones(2, 2)
@@ -290,13 +325,14 @@ class autocast:
         self.fast_dtype = _state.dtype.get(device_type) if dtype is None else dtype
         if enabled and not is_autocast_available(device_type):
             warnings.warn(
-                f"User provided device_type of {device_type!r}, but it is not available. Disabling", stacklevel=2
+                f"User provided device_type of {device_type!r}, but it is not available. Disabling",
+                stacklevel=2,
             )
             enabled = False
         if enabled and self.fast_dtype not in _DTYPES:
             warnings.warn(
-                f"In CPU autocast, but the target dtype {self.fast_dtype} is not supported. Disabling autocast.\n"
-                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                f"autocast: the target dtype {self.fast_dtype} is not supported. Disabling.\n"
+                "CPU autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
                 stacklevel=2,
             )
             enabled = False
@@ -306,7 +342,9 @@ class autocast:
 
     def __enter__(self):
         state = _state
-        self._before.append((is_autocast_enabled("cpu"), state.dtype["cpu"], state.cache_enabled, state.mode))
+        self._before.append(
+            (is_autocast_enabled("cpu"), state.dtype["cpu"], state.cache_enabled, state.mode)
+        )
         autocast_increment_nesting()
         if self.device == "cpu":
             if self._enabled:
@@ -321,7 +359,11 @@ class autocast:
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
         enabled, dtype, cache_enabled, mode = self._before.pop()
-        _state.enabled["cpu"], _state.dtype["cpu"], _state.cache_enabled = enabled, dtype, cache_enabled
+        _state.enabled["cpu"], _state.dtype["cpu"], _state.cache_enabled = (
+            enabled,
+            dtype,
+            cache_enabled,
+        )
         if mode is None and _state.mode is not None:
             _leave_mode()
 
@@ -362,7 +404,9 @@ def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type="cpu"):
-    """Decorates the backward of an autograd.Function, which then runs with autocast as its forward did."""
+    """Decorates the backward of an autograd.Function, which then runs with autocast as its forward
+    did.
+    """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
@@ -384,5 +428,9 @@ def _cast(value, dtype):
         return {_cast(k, dtype): _cast(v, dtype) for k, v in value.items()}
     if isinstance(value, Iterable):
         items = [_cast(v, dtype) for v in value]
-        return type(value)(items) if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else items
+        return (
+            type(value)(items)
+            if isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
+            else items
+        )
     return value

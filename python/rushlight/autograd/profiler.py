@@ -13,7 +13,9 @@ class profile(_profiler.profile):
         others: accepted; see rushlight.profiler.
     """
 
-    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, **options):
+    def __init__(
+        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, **options
+    ):
         super().__init__(record_shapes=record_shapes)
         self.enabled = enabled
 

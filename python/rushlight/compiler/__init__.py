@@ -1,4 +1,6 @@
-"""Controls of the graph compiler, for programs that carry them: there is none, and operations run as they are called."""
+"""Controls of the graph compiler, for programs that carry them: there is none, and operations run
+as they are called.
+"""
 
 import contextlib
 
@@ -60,6 +62,8 @@ def set_stance(stance="default", **options):
 
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph",
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+    "substitute_in_graph",
 ]  # fmt: skip

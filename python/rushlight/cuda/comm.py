@@ -2,5 +2,12 @@
 
 from rushlight import _absent
 
-_NAMES = ("broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter")
+_NAMES = (
+    "broadcast",
+    "broadcast_coalesced",
+    "gather",
+    "reduce_add",
+    "reduce_add_coalesced",
+    "scatter",
+)
 globals().update(_absent.refusals("CUDA", _NAMES))

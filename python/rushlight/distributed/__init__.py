@@ -5,12 +5,15 @@ than one process is refused, clearly, where the group is made.
 """
 
 import datetime
+import importlib
 import os
 from enum import Enum
 
 import rushlight
 
-_NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
+_NOT_INITIALIZED = (
+    "Default process group has not been initialized, please make sure to call init_process_group."
+)
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
@@ -97,8 +100,8 @@ class Work:
 
 
 def is_available():
-    """Is this module there?"""
-    return True
+    """Can processes train together? Not yet; a world of one can be made all the same."""
+    return False
 
 
 def is_initialized():
@@ -127,7 +130,15 @@ def is_torchelastic_launched():
 
 
 def init_process_group(
-    backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="", pg_options=None, device_id=None
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
 ):
     """Make the world, of this process alone.
 
@@ -142,12 +153,15 @@ def init_process_group(
     if _world is not None:
         raise ValueError("trying to initialize the default process group twice!")
     if backend == Backend.NCCL:
-        raise RuntimeError("init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'")
+        raise RuntimeError(
+            "init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'"
+        )
     world_size = int(os.environ.get("WORLD_SIZE", 1)) if world_size < 0 else world_size
     rank = int(os.environ.get("RANK", 0)) if rank < 0 else rank
     if world_size != 1:
         raise NotImplementedError(
-            f"init_process_group: rushlight trains in one process so far, and this is one of {world_size}"
+            "init_process_group: rushlight trains in one process so far, "
+            f"and this is one of {world_size}"
         )
     if rank != 0:
         raise ValueError(f"init_process_group: rank {rank} is not in a world of 1")
@@ -244,7 +258,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 
 def _copy_only(targets, source, what):
     if len(targets) != 1:
-        raise ValueError(f"{what}: expected a list of 1 tensor, one for each member, got {len(targets)}")
+        raise ValueError(
+            f"{what}: expected a list of 1 tensor, one for each member, got {len(targets)}"
+        )
     with rushlight.no_grad():
         targets[0].copy_(source)
 
@@ -297,7 +313,9 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     return scatter(output_tensor_list[0], input_tensor_list, 0, group, async_op)
 
 
-def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+def all_to_all_single(
+    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
+):
     """Give each member a part of each tensor."""
     return all_gather_into_tensor(output, input, group, async_op)
 
@@ -320,7 +338,9 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     _check_member(src, "broadcast_object_list")
 
 
-def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+def scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+):
     """Give each member an object of the list of `src`."""
     _check(group)
     scatter_object_output_list[0] = scatter_object_input_list[0]
@@ -339,3 +359,9 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 isend, irecv = send, recv
+
+
+def __getattr__(name):
+    if name in ("algorithms", "optim", "tensor"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,6 @@
-"""Export to ONNX, which is not supported: files of weights go through `rushlight.save` or safetensors."""
+"""Export to ONNX, which is not supported: files of weights go through `rushlight.save` or
+safetensors.
+"""
 
 
 class OnnxExporterError(RuntimeError):
@@ -8,7 +10,8 @@ class OnnxExporterError(RuntimeError):
 def export(model, args=(), f=None, **options):
     """Raises OnnxExporterError: models are not exported."""
     raise OnnxExporterError(
-        "onnx.export: rushlight does not write ONNX files; save the weights, and export from PyTorch, which can load them"
+        "onnx.export: rushlight does not write ONNX files; save the weights, and export from "
+        "PyTorch, which can load them"
     )
 
 

@@ -1,7 +1,9 @@
 """A simple profiler: how long the calls of operations take, seen from Python.
 
-It sees what a function mode sees: every function and method of the library that the thread calls, with
-what the call itself costs in Python. The backward pass is not divided into its operations: mark it by
+It sees what a function mode sees: every function and method of the library that the thread calls,
+with
+what the call itself costs in Python. The backward pass is not divided into its operations: mark it
+by
 `record_function`. Memory, stacks and floating-point operations are not counted.
 """
 
@@ -52,7 +54,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     """The function step -> ProfilerAction of cycles of `wait`, `warmup` and `active` steps.
 
     Args:
-        wait, warmup, active: how many steps of a cycle do nothing, are watched but forgotten, are kept.
+        wait, warmup, active: how many steps of a cycle do nothing, are watched but forgotten, are
+        kept.
         repeat: the number of cycles; 0 for no end.
         skip_first: steps before the first cycle.
         skip_first_wait: a number other than 0 leaves the first cycle's `wait` out.
@@ -113,9 +116,15 @@ class _Timer:
         own = took - recorder.inner_times.pop()
         if recorder.inner_times:
             recorder.inner_times[-1] += took
-        shapes = [list(a.shape) if hasattr(a, "shape") else [] for a in self.args] if recorder.with_shapes else None
+        shapes = (
+            [list(a.shape) if hasattr(a, "shape") else [] for a in self.args]
+            if recorder.with_shapes
+            else None
+        )
         depth = len(recorder.inner_times)
-        recorder.events.append(FunctionEvent(self.name, threading.get_ident(), self.start, end, own, depth, shapes))
+        recorder.events.append(
+            FunctionEvent(self.name, threading.get_ident(), self.start, end, own, depth, shapes)
+        )
 
 
 class record_function:
@@ -156,7 +165,8 @@ class profile:
     Args:
         activities: accepted; the CPU is watched.
         schedule: step -> ProfilerAction; without it everything is kept. See `schedule`.
-        on_trace_ready: called with the profile at the end of each cycle, and at the end without a schedule.
+        on_trace_ready: called with the profile at the end of each cycle, and at the end without a
+        schedule.
         record_shapes: keep the shapes of the arguments.
         others: accepted; see the module.
 
@@ -169,11 +179,16 @@ class profile:
     """
 
     def __init__(
-        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
+        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
+        profile_memory=False,
         with_stack=False, with_flops=False, with_modules=False, **options
     ):  # fmt: skip
         self.activities = supported_activities() if activities is None else set(activities)
-        self.schedule, self.on_trace_ready, self.record_shapes = schedule, on_trace_ready, record_shapes
+        self.schedule, self.on_trace_ready, self.record_shapes = (
+            schedule,
+            on_trace_ready,
+            record_shapes,
+        )
         self.step_num = 0
         self._recorder = None
         self._events = EventList()
@@ -219,7 +234,11 @@ class profile:
                 self.on_trace_ready(self)
         elif now is ProfilerAction.NONE:
             self._end()
-        elif before is ProfilerAction.WARMUP and now is not ProfilerAction.WARMUP and self._recorder is not None:
+        elif (
+            before is ProfilerAction.WARMUP
+            and now is not ProfilerAction.WARMUP
+            and self._recorder is not None
+        ):
             self._recorder.events.clear()
         if self.schedule is not None:
             self._begin(now)
@@ -279,6 +298,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 __all__ = [
-    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
+    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
+    "kineto_available", "profile",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip

@@ -21,7 +21,10 @@ class FunctionEvent:
         return self.name
 
     def __repr__(self):
-        return f"<FunctionEvent name={self.name} cpu_time={self.cpu_time_total:.3f}us input_shapes={self.input_shapes}>"
+        return (
+            f"<FunctionEvent name={self.name} cpu_time={self.cpu_time_total:.3f}us "
+            f"input_shapes={self.input_shapes}>"
+        )
 
 
 class FunctionEventAvg:
@@ -76,7 +79,15 @@ class EventList(list):
         total.cpu_time_total = total.self_cpu_time_total
         return total
 
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, header=None, **options):
+    def table(
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        header=None,
+        **options,
+    ):
         """The events as a table.
 
         Args:
@@ -86,19 +97,32 @@ class EventList(list):
         """
         rows = list(self)
         if sort_by is not None:
-            name = sort_by.replace("cuda", "cpu").replace("device", "cpu").replace("memory_usage", "time_total")
+            name = (
+                sort_by.replace("cuda", "cpu")
+                .replace("device", "cpu")
+                .replace("memory_usage", "time_total")
+            )
             if name not in ("cpu_time", "cpu_time_total", "self_cpu_time_total", "count"):
                 raise ValueError(f"table: cannot sort by {sort_by!r}")
             rows.sort(key=lambda event: getattr(event, name), reverse=True)
         total = self.self_cpu_time_total or 1.0
         shapes = any(event.input_shapes for event in rows)
-        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"]
+        titles = [
+            "Name",
+            "Self CPU %",
+            "Self CPU",
+            "CPU total %",
+            "CPU total",
+            "CPU time avg",
+            "# of Calls",
+        ]
         lines = [titles + (["Input Shapes"] if shapes else [])]
         for event in rows[: row_limit if row_limit >= 0 else None]:
             line = [
                 event.key[:max_name_column_width],
                 f"{100 * event.self_cpu_time_total / total:.2f}%", _time(event.self_cpu_time_total),
-                f"{100 * event.cpu_time_total / total:.2f}%", _time(event.cpu_time_total), _time(event.cpu_time),
+                f"{100 * event.cpu_time_total / total:.2f}%", _time(event.cpu_time_total),
+                _time(event.cpu_time),
                 str(event.count),
             ]  # fmt: skip
             lines.append(line + ([str(event.input_shapes or "")] if shapes else []))
@@ -113,8 +137,10 @@ class EventList(list):
         process = os.getpid()
         events = [
             {
-                "name": event.name, "ph": "X", "cat": "cpu_op", "ts": event.start, "dur": event.cpu_time_total, "pid": process,
-                "tid": event.thread, "args": {"Input Dims": event.input_shapes} if event.input_shapes else {},
+                "name": event.name, "ph": "X", "cat": "cpu_op", "ts": event.start,
+                "dur": event.cpu_time_total, "pid": process,
+                "tid": event.thread,
+                "args": {"Input Dims": event.input_shapes} if event.input_shapes else {},
             }
             for event in self
         ]  # fmt: skip

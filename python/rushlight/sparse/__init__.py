@@ -130,3 +130,18 @@ sparse_bsr_tensor = _missing("sparse_bsr_tensor")
 sparse_bsc_tensor = _missing("sparse_bsc_tensor")
 sparse_compressed_tensor = _missing("sparse_compressed_tensor")
 to_sparse_semi_structured = _missing("to_sparse_semi_structured")
+
+
+def _typed(name, dtype):
+    def function(indices, values, size=None):
+        return sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The older name of sparse_coo_tensor, for {dtype}."
+    return function
+
+
+FloatTensor = _typed("FloatTensor", rushlight.float32)
+DoubleTensor = _typed("DoubleTensor", rushlight.float64)
+HalfTensor = _typed("HalfTensor", rushlight.float16)
+LongTensor = _typed("LongTensor", rushlight.int64)

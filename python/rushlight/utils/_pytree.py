@@ -437,7 +437,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
         import dataclasses
 
         if not dataclasses.is_dataclass(cls):
-            raise ValueError(f"field_names must be specified with a list of all fields: {cls} is not a dataclass")
+            raise ValueError(f"field_names must list all fields: {cls} is not a dataclass")
         field_names = [field.name for field in dataclasses.fields(cls) if field.init]
     names = [name for name in field_names if name not in (drop_field_names or ())]
 
@@ -453,14 +453,17 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
 
 def register_constant(cls):
-    """Make instances of `cls` nodes without children: they are part of the shape, and are compared with ==."""
+    """Make instances of `cls` nodes without children: parts of the shape, compared with ==."""
     register_pytree_node(
         cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj)
     )
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """Return a leaf of `tree` for each leaf of the spec, a leaf above standing for all below; None if they do not fit."""
+    """Return a leaf of `tree` for each leaf of the spec, or None if they do not fit.
+
+    A leaf where the spec has a node stands for all leaves of that node.
+    """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or _node_type(tree) is not treespec.type:
@@ -468,9 +471,19 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
-    parts = [_broadcast_to_and_flatten(c, s, is_leaf) for c, s in zip(children, treespec.children())]
+    pairs = zip(children, treespec.children())
+    parts = [_broadcast_to_and_flatten(child, spec, is_leaf) for child, spec in pairs]
     return None if None in parts else [leaf for part in parts for leaf in part]
 
 
 _register_pytree_node = _private_register_pytree_node = register_pytree_node
 _is_leaf = tree_is_leaf
+
+# The functions of the built-in nodes, by the names under which libraries reuse them.
+for _name, _kind in {
+    "list": list, "tuple": tuple, "dict": dict, "namedtuple": namedtuple, "ordereddict": OrderedDict,
+    "defaultdict": defaultdict, "deque": deque,
+}.items():  # fmt: skip
+    globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
+    globals()[f"_{_name}_flatten_with_keys"] = SUPPORTED_NODES[_kind].flatten_with_keys_fn
+    globals()[f"_{_name}_unflatten"] = SUPPORTED_NODES[_kind].unflatten_fn

@@ -38,7 +38,9 @@ def _set(name, value):
 
 
 def set_checkpoint_early_stop(enable):
-    """A context: may a recomputation stop as soon as everything that was saved has been saved again?"""
+    """A context: may a recomputation stop as soon as everything that was saved has been saved
+    again?
+    """
     return _set("early_stop", enable)
 
 
@@ -104,7 +106,8 @@ def checkpoint(
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint: pass use_reentrant explicitly, False being recommended; without it, it is True.",
+            "checkpoint: pass use_reentrant explicitly, False being recommended; without it, it is"
+            " True.",
             stacklevel=2,
         )
         use_reentrant = True
@@ -112,16 +115,21 @@ def checkpoint(
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug:
-            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
-        raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check}")
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'] but got {determinism_check}"
+        )
     first_context, second_context = context_fn()
     if not rushlight.is_grad_enabled():
         with first_context:
             return function(*args, **kwargs)
     frame = _Frame(
-        function, args, kwargs, _Surroundings(preserve_rng_state), second_context, determinism_check == "default",
+        function, args, kwargs, _Surroundings(preserve_rng_state), second_context,
+        determinism_check == "default",
         early_stop and _settings["early_stop"],
     )  # fmt: skip
     with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, _unpack), first_context:
@@ -166,17 +174,17 @@ class _Frame:
     def _compare(self, count):
         if count != len(self.kinds):
             raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.kinds)}\n"
+                "checkpoint: a different number of tensors was saved in the recomputation\n"
+                f"Number of tensors saved during forward: {len(self.kinds)}\n"
                 f"Number of tensors saved during recomputation: {count}"
             )
         for i, (shape, dtype, device) in enumerate(self.kinds) if self.check else ():
             kind = tuple(self.again[i].shape), self.again[i].dtype, self.again[i].device
             if kind != (shape, dtype, device):
                 raise CheckpointError(
-                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-                    f"the forward pass.\ntensor at position {i}: saved {(list(shape), dtype, device)}, recomputed "
-                    f"{(list(kind[0]), *kind[1:])}"
+                    "checkpoint: recomputed tensors have different metadata than those saved\n"
+                    f"tensor at position {i}: saved {(list(shape), dtype, device)}, "
+                    f"recomputed {(list(kind[0]), *kind[1:])}"
                 )
 
 
@@ -210,9 +218,13 @@ class CheckpointFunction(rushlight.autograd.Function):
             outputs = ctx.run_function(*inputs)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
-        with_grad = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        with_grad = [
+            (o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad
+        ]
         if not with_grad:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
         rushlight.autograd.backward([o for o, _ in with_grad], [g for _, g in with_grad])
         return None, None, *(i.grad if isinstance(i, Tensor) else None for i in inputs)
 
@@ -220,14 +232,21 @@ class CheckpointFunction(rushlight.autograd.Function):
 def detach_variable(inputs):
     """The tensors of a tuple without their history."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
-    return tuple(i.detach().requires_grad_(i.requires_grad) if isinstance(i, Tensor) else i for i in inputs)
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: ",
+            type(inputs).__name__,
+        )
+    return tuple(
+        i.detach().requires_grad_(i.requires_grad) if isinstance(i, Tensor) else i for i in inputs
+    )
 
 
 def check_backward_validity(inputs):
     """Warn if no tensor requires a gradient."""
     if not any(i.requires_grad for i in inputs if isinstance(i, Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
@@ -246,14 +265,19 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential: pass use_reentrant explicitly, False being recommended; without it, it is True.",
+            "checkpoint_sequential: pass use_reentrant explicitly, False being recommended; without"
+            " it, it is True.",
             stacklevel=2,
         )
         use_reentrant = True
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-    functions = list(functions.children()) if isinstance(functions, rushlight.nn.Sequential) else list(functions)
+    functions = (
+        list(functions.children())
+        if isinstance(functions, rushlight.nn.Sequential)
+        else list(functions)
+    )
 
     def run(part):
         def forward(x):
@@ -267,7 +291,10 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     last = size * (min(segments, len(functions)) - 1)
     for start in range(0, last, size):
         input = checkpoint(
-            run(functions[start : start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
+            run(functions[start : start + size]),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve_rng_state,
         )
     return run(functions[last:])(input)
 
@@ -290,11 +317,15 @@ class DefaultDeviceType:
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
     """Raises NotImplementedError: what to save is not decided by operation here."""
-    raise NotImplementedError("create_selective_checkpoint_contexts: checkpoint the parts that need not be saved instead")
+    raise NotImplementedError(
+        "create_selective_checkpoint_contexts: checkpoint the parts that need not be saved instead"
+    )
 
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity", "checkpoint",
-    "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn",
+    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
+    "noop_context_fn",
     "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip

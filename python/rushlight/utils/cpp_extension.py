@@ -1,4 +1,6 @@
-"""Extensions in C++ against torch's headers, which are refused: rushlight's core is a different one."""
+"""Extensions in C++ against torch's headers, which are refused: rushlight's core is a different
+one.
+"""
 
 import os
 
@@ -6,8 +8,8 @@ CUDA_HOME = None
 ROCM_HOME = None
 IS_WINDOWS = os.name == "nt"
 _REASON = (
-    "cpp_extension.{}: this extension is written against PyTorch's C++ interface, which rushlight does not have; "
-    "write the operation in Python, or call the native code through ctypes, cffi or NumPy"
+    "cpp_extension.{}: this extension is written against PyTorch's C++ interface, which rushlight "
+    "does not have; write the operation in Python, or call native code through ctypes or cffi"
 )
 
 
@@ -20,7 +22,15 @@ def _refuse(name):
     return function
 
 
-for _name in ("CUDAExtension", "CppExtension", "SyclExtension", "include_paths", "library_paths", "load", "load_inline"):
+for _name in (
+    "CUDAExtension",
+    "CppExtension",
+    "SyclExtension",
+    "include_paths",
+    "library_paths",
+    "load",
+    "load_inline",
+):
     globals()[_name] = _refuse(_name)
 
 

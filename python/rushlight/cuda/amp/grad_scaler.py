@@ -6,8 +6,17 @@ from rushlight.amp.grad_scaler import GradScaler as _GradScaler
 class GradScaler(_GradScaler):
     """amp.GradScaler("cuda"), which is disabled where there is no GPU."""
 
-    def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    def __init__(
+        self,
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        super().__init__(
+            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
+        )
 
 
 __all__ = ["GradScaler"]

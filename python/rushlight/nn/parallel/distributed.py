@@ -20,18 +20,23 @@ class DistributedDataParallel(Module):
     """
 
     def __init__(
-        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True, process_group=None,
-        bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False,
+        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True,
+        init_sync=True, process_group=None,
+        bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
+        gradient_as_bucket_view=False,
         static_graph=False, **options
     ):  # fmt: skip
         super().__init__()
         rushlight.distributed.get_world_size(process_group)  # complains if there is no world
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+                "DistributedDataParallel is not needed when no parameter of the module requires a "
+                "gradient."
             )
         if device_ids:
-            raise ValueError(f"DistributedDataParallel: device_ids {device_ids} on a machine without GPUs")
+            raise ValueError(
+                f"DistributedDataParallel: device_ids {device_ids} on a machine without GPUs"
+            )
         self.module = module
         self.device_ids, self.output_device, self.dim = None, None, dim
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
@@ -46,7 +51,9 @@ class DistributedDataParallel(Module):
         yield
 
     @contextlib.contextmanager
-    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+    def join(
+        self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False
+    ):
         """A context for uneven inputs in the processes: there is one."""
         yield
 

@@ -1,4 +1,6 @@
-"""Windows for spectra, as scipy.signal.windows has them: `sym` says whether the last sample mirrors the first."""
+"""Windows for spectra, as scipy.signal.windows has them: `sym` says whether the last sample
+mirrors the first.
+"""
 
 import math
 
@@ -16,16 +18,22 @@ def _check(M):
 def bartlett(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """A triangle that ends at zero."""
     _check(M)
-    return bartlett_window(M, not sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return bartlett_window(
+        M, not sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
-def general_cosine(M, *, a, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def general_cosine(
+    M, *, a, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
+):
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
     _check(M)
     return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
 
 
-def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def general_hamming(
+    M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
+):
     """alpha - (1 - alpha) cos(2 pi k / N)."""
     _check(M)
     return _cosines(M, not sym, (alpha, 1 - alpha), dtype, layout, device, requires_grad, False)
@@ -33,7 +41,9 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, dev
 
 def hamming(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """general_hamming with alpha = 0.54."""
-    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
@@ -43,7 +53,15 @@ def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad
         >>> hann(5)
         tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M,
+        alpha=0.5,
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
 
 
 def blackman(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
@@ -67,7 +85,9 @@ def cosine(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_gr
     return _finish(values, M, dtype, layout, device, requires_grad, False)
 
 
-def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def gaussian(
+    M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
+):
     """exp(-(k - N / 2)^2 / (2 std^2))."""
     _check(M)
     if std <= 0:
@@ -77,7 +97,17 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, 
     return _finish(values, M, dtype, layout, device, requires_grad, False)
 
 
-def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def exponential(
+    M,
+    *,
+    center=None,
+    tau=1.0,
+    sym=True,
+    dtype=None,
+    layout=_STRIDED,
+    device=None,
+    requires_grad=False,
+):
     """exp(-|k - center| / tau)."""
     _check(M)
     if tau <= 0:
@@ -89,13 +119,18 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=_STRIDE
     return _finish(values, M, dtype, layout, device, requires_grad, False)
 
 
-def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def kaiser(
+    M, *, beta=12.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
+):
     """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
     _check(M)
-    return kaiser_window(M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return kaiser_window(
+        M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 __all__ = [
-    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
+    "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
 ]  # fmt: skip

@@ -25,7 +25,7 @@ class DistributedSampler(Sampler):
         self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
     ):
         if num_replicas is None or rank is None:
-            if not rushlight.distributed.is_available():
+            if not rushlight.distributed.is_initialized():
                 raise RuntimeError(
                     "DistributedSampler: give num_replicas and rank, or start a process group"
                 )

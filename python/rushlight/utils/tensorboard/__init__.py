@@ -1,4 +1,6 @@
-"""Logs for TensorBoard, written by its own library, which must be installed: pip install tensorboard."""
+"""Logs for TensorBoard, written by its own library, which must be installed: pip install
+tensorboard.
+"""
 
 try:
     import tensorboard as _tensorboard

@@ -20,7 +20,9 @@ def array(value):
     """The value, a tensor among others, as a NumPy array."""
     if isinstance(value, rushlight.Tensor):
         value = value.detach()
-        return (value.float() if value.dtype in (rushlight.bfloat16, rushlight.float16) else value).numpy()
+        return (
+            value.float() if value.dtype in (rushlight.bfloat16, rushlight.float16) else value
+        ).numpy()
     return numpy.asarray(value)
 
 
@@ -34,8 +36,12 @@ def scalar(tag, value):
 
 def _tensor_of_numbers(tag, values, plugin, content=b""):
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
-    tensor = TensorProto(dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=shape)
-    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=plugin, content=content))
+    tensor = TensorProto(
+        dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=shape
+    )
+    metadata = SummaryMetadata(
+        plugin_data=SummaryMetadata.PluginData(plugin_name=plugin, content=content)
+    )
     return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
 
 
@@ -75,14 +81,22 @@ def histogram(tag, values, bins="tensorflow", max_bins=None):
 
 def _histogram(tag, low, high, number, total, squares, limits, counts):
     proto = HistogramProto(
-        min=low, max=high, num=number, sum=total, sum_squares=squares, bucket_limit=limits, bucket=counts
+        min=low,
+        max=high,
+        num=number,
+        sum=total,
+        sum_squares=squares,
+        bucket_limit=limits,
+        bucket=counts,
     )
     return Summary(value=[Summary.Value(tag=tag, histo=proto)])
 
 
 def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):
     """A distribution that is counted already."""
-    return _histogram(tag, min, max, num, sum, sum_squares, list(bucket_limits), list(bucket_counts))
+    return _histogram(
+        tag, min, max, num, sum, sum_squares, list(bucket_limits), list(bucket_counts)
+    )
 
 
 # ---- images and sound
@@ -97,7 +111,9 @@ def png(pixels):
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
     colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    rows = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # each row begins with its filter: none
+    rows = numpy.zeros(
+        (height, 1 + width * channels), numpy.uint8
+    )  # each row begins with its filter: none
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
     return (
@@ -111,8 +127,14 @@ def png(pixels):
 def image(tag, value, dataformats="CHW"):
     """A picture, or several (N) side by side; floats lie in [0, 1], bytes in [0, 255]."""
     pixels = array(value)
-    if sorted(dataformats) not in (sorted("HW"), sorted("HWC"), sorted("NHWC")) or pixels.ndim != len(dataformats):
-        raise ValueError(f"add_image: dataformats {dataformats!r} do not fit an image of shape {pixels.shape}")
+    if sorted(dataformats) not in (
+        sorted("HW"),
+        sorted("HWC"),
+        sorted("NHWC"),
+    ) or pixels.ndim != len(dataformats):
+        raise ValueError(
+            f"add_image: dataformats {dataformats!r} do not fit an image of shape {pixels.shape}"
+        )
     if "N" in dataformats:
         pixels = _grid(pixels.transpose([dataformats.index(c) for c in "NHWC"]))
     elif "C" in dataformats:
@@ -124,7 +146,9 @@ def image(tag, value, dataformats="CHW"):
     if pixels.dtype != numpy.uint8:
         pixels = (pixels.astype(numpy.float64) * 255).clip(0, 255).astype(numpy.uint8)
     height, width, channels = pixels.shape
-    message = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png(pixels))
+    message = Summary.Image(
+        height=height, width=width, colorspace=channels, encoded_image_string=png(pixels)
+    )
     return Summary(value=[Summary.Value(tag=tag, image=message)])
 
 
@@ -150,7 +174,8 @@ def audio(tag, sound, sample_rate=44100):
         out.setframerate(sample_rate)
         out.writeframes((samples.clip(-1, 1) * 32767).astype("<i2").tobytes())
     message = Summary.Audio(
-        sample_rate=sample_rate, num_channels=1, length_frames=len(samples), encoded_audio_string=file.getvalue(),
+        sample_rate=sample_rate, num_channels=1, length_frames=len(samples),
+        encoded_audio_string=file.getvalue(),
         content_type="audio/wav",
     )  # fmt: skip
     return Summary(value=[Summary.Value(tag=tag, audio=message)])
@@ -183,7 +208,14 @@ def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
     precision = true_positives / numpy.maximum(tiny, true_positives + false_positives)
     recall = true_positives / max(tiny, positives)
     data = numpy.stack(
-        [true_positives, false_positives, negatives - false_positives, positives - true_positives, precision, recall]
+        [
+            true_positives,
+            false_positives,
+            negatives - false_positives,
+            positives - true_positives,
+            precision,
+            recall,
+        ]
     )
     content = PrCurvePluginData(version=0, num_thresholds=count).SerializeToString()
     return _tensor_of_numbers(tag, data, "pr_curves", content)
@@ -191,12 +223,18 @@ def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
 
 def hparams(values, metrics, domains=None):
     """(experiment, start, end): the messages of a run with these hyperparameters and metrics."""
-    from tensorboard.plugins.hparams.summary_v2 import HParam, Metric, hparams_config_pb, hparams_pb
-    from tensorboard.plugins.hparams.summary_v2 import Discrete
+    from tensorboard.plugins.hparams.summary_v2 import (
+        Discrete,
+        HParam,
+        Metric,
+        hparams_config_pb,
+        hparams_pb,
+    )
 
     plain = {name: v.item() if isinstance(v, rushlight.Tensor) else v for name, v in values.items()}
     described = [
-        HParam(name, Discrete(domains[name])) if domains and name in domains else HParam(name) for name in plain
+        HParam(name, Discrete(domains[name])) if domains and name in domains else HParam(name)
+        for name in plain
     ]
     experiment = hparams_config_pb(described, [Metric(name) for name in metrics])
     return experiment, hparams_pb(plain)
@@ -211,15 +249,27 @@ def custom_scalars(layout):
         protos = []
         for title, (kind, tags) in charts.items():
             if kind == "Margin":
-                series = layout_pb2.MarginChartContent.Series(value=tags[0], lower=tags[1], upper=tags[2])
-                protos.append(layout_pb2.Chart(title=title, margin=layout_pb2.MarginChartContent(series=[series])))
+                series = layout_pb2.MarginChartContent.Series(
+                    value=tags[0], lower=tags[1], upper=tags[2]
+                )
+                protos.append(
+                    layout_pb2.Chart(
+                        title=title, margin=layout_pb2.MarginChartContent(series=[series])
+                    )
+                )
             else:
-                protos.append(layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=tags)))
+                protos.append(
+                    layout_pb2.Chart(
+                        title=title, multiline=layout_pb2.MultilineChartContent(tag=tags)
+                    )
+                )
         categories.append(layout_pb2.Category(title=category, chart=protos))
     content = layout_pb2.Layout(category=categories).SerializeToString()
     metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="custom_scalars"))
     tensor = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=TensorShapeProto())
-    return Summary(value=[Summary.Value(tag="custom_scalars__config__", metadata=metadata, tensor=tensor)])
+    return Summary(
+        value=[Summary.Value(tag="custom_scalars__config__", metadata=metadata, tensor=tensor)]
+    )
 
 
 def embedding_config(folder, tag, step, shape, has_metadata):

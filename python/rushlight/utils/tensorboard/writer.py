@@ -63,18 +63,32 @@ class SummaryWriter:
         filename_suffix: the end of the file's name.
     """
 
-    def __init__(self, log_dir=None, comment="", purge_step=None, max_queue=10, flush_secs=120, filename_suffix=""):
+    def __init__(
+        self,
+        log_dir=None,
+        comment="",
+        purge_step=None,
+        max_queue=10,
+        flush_secs=120,
+        filename_suffix="",
+    ):
         if not log_dir:
             moment = time.strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
         self.log_dir, self.purge_step = str(log_dir), purge_step
-        self.max_queue, self.flush_secs, self.filename_suffix = max_queue, flush_secs, filename_suffix
+        self.max_queue, self.flush_secs, self.filename_suffix = (
+            max_queue,
+            flush_secs,
+            filename_suffix,
+        )
         self.file_writer = self.all_writers = None
         self._get_file_writer()
 
     def _get_file_writer(self):
         if self.file_writer is None:
-            self.file_writer = FileWriter(self.log_dir, self.max_queue, self.flush_secs, self.filename_suffix)
+            self.file_writer = FileWriter(
+                self.log_dir, self.max_queue, self.flush_secs, self.filename_suffix
+            )
             self.all_writers = {self.log_dir: self.file_writer}
             if self.purge_step is not None:
                 self.file_writer.add_event(Event(file_version="brain.Event:2"), self.purge_step)
@@ -90,7 +104,15 @@ class SummaryWriter:
     def _add(self, message, step, walltime):
         self._get_file_writer().add_summary(message, step, walltime)
 
-    def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
+    def add_scalar(
+        self,
+        tag,
+        scalar_value,
+        global_step=None,
+        walltime=None,
+        new_style=False,
+        double_precision=False,
+    ):
         """Log one number."""
         self._add(summary.scalar(tag, scalar_value), global_step, walltime)
 
@@ -100,22 +122,40 @@ class SummaryWriter:
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag}/{tag}".replace("/", "_"))
             if folder not in self.all_writers:
-                self.all_writers[folder] = FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
-            self.all_writers[folder].add_summary(summary.scalar(main_tag, value), global_step, walltime)
+                self.all_writers[folder] = FileWriter(
+                    folder, self.max_queue, self.flush_secs, self.filename_suffix
+                )
+            self.all_writers[folder].add_summary(
+                summary.scalar(main_tag, value), global_step, walltime
+            )
 
     def add_tensor(self, tag, tensor, global_step=None, walltime=None):
         """Log a tensor's numbers."""
         self._add(summary._tensor_of_numbers(tag, summary.array(tensor), ""), global_step, walltime)
 
-    def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
+    def add_histogram(
+        self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
+    ):
         """Log how values are distributed; `bins` as in numpy.histogram."""
         self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(
-        self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
+        self,
+        tag,
+        min,
+        max,
+        num,
+        sum,
+        sum_squares,
+        bucket_limits,
+        bucket_counts,
+        global_step=None,
+        walltime=None,
     ):
         """Log a distribution that is counted already."""
-        message = summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
+        message = summary.histogram_raw(
+            tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts
+        )
         self._add(message, global_step, walltime)
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
@@ -143,16 +183,33 @@ class SummaryWriter:
         """Log a text in Markdown."""
         self._add(summary.text(tag, text_string), global_step, walltime)
 
-    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
+    def add_pr_curve(
+        self,
+        tag,
+        labels,
+        predictions,
+        global_step=None,
+        num_thresholds=127,
+        weights=None,
+        walltime=None,
+    ):
         """Log precision and recall of a classifier: labels 0 or 1, predictions in [0, 1]."""
-        self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+        self._add(
+            summary.pr_curve(tag, labels, predictions, num_thresholds, weights),
+            global_step,
+            walltime,
+        )
 
     def add_custom_scalars(self, layout):
         """Arrange charts: {category: {chart: ["Multiline" or "Margin", tags]}}."""
         self._add(summary.custom_scalars(layout), None, None)
 
-    def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
-        """Log hyperparameters and the metrics that they led to, as a run of its own below this one."""
+    def add_hparams(
+        self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
+    ):
+        """Log hyperparameters and the metrics that they led to, as a run of its own below this
+        one.
+        """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         messages = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
@@ -163,9 +220,17 @@ class SummaryWriter:
                 run.add_scalar(tag, value, global_step)
 
     def add_embedding(
-        self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None
+        self,
+        mat,
+        metadata=None,
+        label_img=None,
+        global_step=None,
+        tag="default",
+        metadata_header=None,
     ):
-        """Log points (N, D) for the projector, with a label each; images of them are not supported."""
+        """Log points (N, D) for the projector, with a label each; images of them are not
+        supported.
+        """
         if label_img is not None:
             raise NotImplementedError("add_embedding: label_img is not supported")
         points = summary.array(mat)
@@ -184,17 +249,32 @@ class SummaryWriter:
                     cells = row if isinstance(row, (list, tuple)) else [row]
                     file.write("\t".join(map(str, cells)) + "\n")
         with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "a") as file:
-            file.write(summary.embedding_config(folder, tag, step, points.shape, metadata is not None))
+            file.write(
+                summary.embedding_config(folder, tag, step, points.shape, metadata is not None)
+            )
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """Raises NotImplementedError: operations run as they are called, and no graph of a model is recorded."""
-        raise NotImplementedError("add_graph: there is no graph of the model to show; leave this call out")
+        """Raises NotImplementedError: operations run as they are called, and no graph of a model
+        is recorded.
+        """
+        raise NotImplementedError(
+            "add_graph: there is no graph of the model to show; leave this call out"
+        )
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
         """Raises NotImplementedError: log frames by add_images."""
         raise NotImplementedError("add_video: not supported; log frames by add_images")
 
-    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
+    def add_mesh(
+        self,
+        tag,
+        vertices,
+        colors=None,
+        faces=None,
+        config_dict=None,
+        global_step=None,
+        walltime=None,
+    ):
         """Raises NotImplementedError."""
         raise NotImplementedError("add_mesh: not supported")
 
