@@ -17,15 +17,18 @@ def groups_of(tables):
         groups[tuple((op.full_name, op.table, inplace) for op, inplace in members)].append(target)
     found = []
     for names in groups.values():
-        # A tensor is tried as a tensor first: one of no dims would pass for an int too.
-        members = sorted(targets[names[0]], key=_takes_int_second)
-        found.append((members[0][0].table, names, members))
+        members = targets[names[0]]
+        found.append((members[0][0].table, names, _in_order_of_trial(members)))
     return found
 
 
-def _takes_int_second(member):
-    parameters = member[0].signature.parameters
-    return len(parameters) > 1 and parameters[1].type == "int"
+def _in_order_of_trial(members):
+    """A tensor is tried as a tensor before it is tried as an int, for which one of no dims would pass too."""
+    seconds = [op.signature.parameters[1].type if len(op.signature.parameters) > 1 else "" for op, _ in members]
+    if "Tensor" not in seconds or "int" not in seconds:
+        return members
+    rank = {"Tensor": 0, "int": 1}
+    return [member for _, member in sorted(zip(seconds, members), key=lambda pair: rank.get(pair[0], 2))]
 
 
 def _identifier(target):
