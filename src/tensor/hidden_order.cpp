@@ -1,7 +1,6 @@
 #include "tensor/hidden_order.h"
 
-#include <mutex>
-
+#include "core/fork_mutex.h"
 #include "tensor/copy_elements.h"
 
 namespace rl {
@@ -10,8 +9,8 @@ void (*copy_elements)(const View& from, const View& to) = nullptr;
 
 namespace {
 
-std::mutex& ordering() {
-  static std::mutex* mutex = new std::mutex;  // tensors may outlive static destruction
+ForkMutex& ordering() {
+  static auto* mutex = new ForkMutex(ForkRank::HiddenOrder);  // tensors may outlive static objects
   return *mutex;
 }
 
@@ -39,7 +38,7 @@ DType dtype_of_size(int64_t bytes) {
 // The elements of a tensor that lies in hidden order, held; null for any other.
 Ref<HiddenOrder> hidden_order(const TensorImpl* t) {
   if (t->data || !t->storage || !t->storage->hidden.load(std::memory_order_acquire)) return {};
-  std::lock_guard<std::mutex> lock(ordering());
+  ForkLock lock(ordering());
   HiddenOrder* order = t->storage->hidden.load(std::memory_order_acquire);
   bool whole = order && t->offset == 0 && t->contiguous && t->sizes == order->sizes &&
                t->numel * itemsize(t->dtype) == order->nbytes;
@@ -51,7 +50,7 @@ Ref<HiddenOrder> hidden_order(const TensorImpl* t) {
 void settle(Storage& storage) {
   if (!storage.hidden.load(std::memory_order_acquire)) return;
   Ref<HiddenOrder> order;
-  std::lock_guard<std::mutex> lock(ordering());
+  ForkLock lock(ordering());
   HiddenOrder* held = storage.hidden.load(std::memory_order_acquire);
   if (!held) return;
   int64_t numel = product(held->sizes);
