@@ -73,6 +73,10 @@ test-torch: build $(VENV_TORCH)/ready
 
 bench bench-full: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m bench $(if $(filter bench-full,$@),--full) $(ARGS)
+ifneq ($(filter bench-full,$(MAKECMDGOALS)),)
+	$(IN_PLACE) $(PY_TORCH) -m bench.kernels
+	$(IN_PLACE) $(PY_TORCH) -m bench.models
+endif
 
 lint: build
 	ruff check .

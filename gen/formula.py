@@ -9,9 +9,10 @@ _COMPARE = {ast.Gt: (">", "gt"), ast.GtE: (">=", "ge"), ast.Lt: ("<", "lt"), ast
 _BITWISE = {ast.BitAnd: ("&", "bitwise_and"), ast.BitOr: ("|", "bitwise_or"), ast.BitXor: ("^", "bitwise_xor")}
 # Facts about an input that a formula may ask for without keeping its elements.
 META = {"sizes": "Dims", "dtype": "DType", "numel": "int64_t", "dim_of": "int64_t", "options": "TensorOptions", "strides": "Dims",
-        "offset": "int64_t", "meta_of": "OutputMeta"}
+        "offset": "int64_t", "meta_of": "OutputMeta", "in_hidden_order": "bool"}
 META_EXPRESSION = {"sizes": "{0}.sizes()", "dtype": "{0}.dtype()", "numel": "{0}.numel()", "dim_of": "{0}.dim()", "options": "options({0})",
-                   "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})"}
+                   "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})",
+                   "in_hidden_order": "in_hidden_order({0})"}
 
 
 class Formula:

@@ -29,7 +29,7 @@ elementwise("mish(input: Tensor)", "input * tanh(log1pexp(input))", dtypes=FLOAT
             grad={"input": "grad * (tanh(softplus(input)) + input * sigmoid(input) * (1 - square(tanh(softplus(input)))))"})
 elementwise("hardtanh(input: Tensor, min_val: Scalar = -1, max_val: Scalar = 1)", "minimum(maximum(input, min_val), max_val)",
             dtypes=REAL, names=(), inplace=True, doc="input limited to [min_val, max_val].",
-            grad={"input": "where((input <= min_val) | (input >= max_val), 0, grad)"})
+            grad={"input": "where((out <= min_val) | (out >= max_val), 0, grad)"})
 elementwise("hardsigmoid(input: Tensor)", "minimum(maximum(input + 3, 0), 6) / 6", dtypes=FLOATING, names=(), inplace=True,
             doc="relu6(input + 3) / 6.", grad={"input": "where((input > -3) & (input < 3), grad / 6, 0)"})
 elementwise("hardswish(input: Tensor)", "input * minimum(maximum(input + 3, 0), 6) / 6", dtypes=FLOATING, names=(), inplace=True,

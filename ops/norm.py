@@ -4,9 +4,8 @@ from ops.schema import composite, kernel
 _STATE = "running_mean: Tensor | None, running_var: Tensor | None"
 kernel(f"batch_norm_kernel(input: Tensor, weight: Tensor | None, bias: Tensor | None, {_STATE}, training: bool, momentum: float, "
        "eps: float) -> tuple[output, mean, invstd]", node="NativeBatchNormBackward0", names=(), doc="Batch normalisation over dim 1, with what its gradient needs.",
-       grad={"input": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 0)",
-             "weight": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 1)",
-             "bias": "batch_norm_gradient(grad, input, weight, mean, invstd, training, eps, 2)"})
+       grad={"input, weight, bias": "batch_norm_gradients(grad, input, weight, mean, invstd, training, eps, wants(input), "
+                                    "wants(weight), wants(bias))"})
 composite(f"batch_norm(input: Tensor, {_STATE}, weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False, "
           "momentum: float = 0.1, eps: float = 1e-05)", names=("nn.functional.batch_norm",),
           doc="Normalises each channel (dim 1) over all other dims.")

@@ -17,8 +17,8 @@ kernel(f"avg_pool_kernel(input: Tensor, {_AVG})", names=(), doc="Mean of each wi
 kernel(f"avg_pool_gradient(grad_output: Tensor, size: list[int], {_AVG})", names=(), doc="Spreads each gradient over its window.",
        grad={"grad_output": f"avg_pool_kernel(grad, {_A})"})
 kernel("adaptive_avg_pool_kernel(input: Tensor, output_size: list[int])", names=("nn.functional._adaptive_avg_pool",), doc="Mean of output_size windows.",
-       grad={"input": "adaptive_avg_pool_gradient(grad, sizes(input), output_size)"})
-kernel("adaptive_avg_pool_gradient(grad_output: Tensor, size: list[int], output_size: list[int])", names=(),
+       grad={"input": "adaptive_avg_pool_gradient(grad, sizes(input), output_size, in_hidden_order(input))"})
+kernel("adaptive_avg_pool_gradient(grad_output: Tensor, size: list[int], output_size: list[int], hidden: bool)", names=(),
        doc="Spreads each gradient over its window.", grad={"grad_output": "adaptive_avg_pool_kernel(grad, output_size)"})
 kernel("adaptive_max_pool_kernel(input: Tensor, output_size: list[int]) -> tuple[values, indices]", names=("nn.functional._adaptive_max_pool",),
        doc="Largest element of output_size windows, and its place in its plane.",

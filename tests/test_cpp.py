@@ -14,20 +14,28 @@ CCACHE = [shutil.which("ccache")] if shutil.which("ccache") else []
 FLAGS = ["-std=c++17", "-O1", "-fopenmp", "-I", "src", "-I", "tests/cpp"]
 
 
-@pytest.mark.skipif(not CXX, reason="no C++ compiler")
-def test_autograd_core(tmp_path):
+@pytest.fixture(scope="module")
+def core_objects(tmp_path_factory):
     layers = ("core", "tensor", "autograd")
     sources = [file for layer in layers for file in sorted((ROOT / "src" / layer).glob("*.cpp"))]
-    sources.append(ROOT / "tests" / "cpp" / "test_autograd.cpp")
+    return compile_all(sources, tmp_path_factory.mktemp("core"))
 
+
+def compile_all(sources, folder):
     def compiled(source):
-        target = tmp_path / f"{source.parent.name}_{source.stem}.o"
+        target = folder / f"{source.parent.name}_{source.stem}.o"
         subprocess.run([*CCACHE, CXX, *FLAGS, "-c", source, "-o", target], cwd=ROOT, check=True)
         return target
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, sources))
-    program = tmp_path / "test_autograd"
+        return list(pool.map(compiled, sources))
+
+
+@pytest.mark.skipif(not CXX, reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["test_autograd", "test_hidden_order"])
+def test_core(name, core_objects, tmp_path):
+    objects = core_objects + compile_all([ROOT / "tests" / "cpp" / f"{name}.cpp"], tmp_path)
+    program = tmp_path / name
     subprocess.run([CXX, "-fopenmp", *objects, "-o", program], check=True)
     result = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=120)
     assert (result.returncode, result.stdout) == (0, "passed\n")

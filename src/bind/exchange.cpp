@@ -170,7 +170,7 @@ const char* buffer_format(DType t) {
 // An address for arrays without elements, which consumers want to be non-null.
 void* address(const Tensor& t) {
   static char nowhere[64];
-  return t.impl()->data ? t.impl()->data : nowhere;
+  return t.numel() && !t.is_meta() ? t.view().data : nowhere;
 }
 
 // Memory that others look at must stay where it is.

@@ -9,6 +9,7 @@
 #include "bind/types.h"
 #include "core/shared_memory.h"
 #include "ops.h"
+#include "tensor/hidden_order.h"
 
 namespace rl::bind {
 
@@ -273,10 +274,16 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
   });
 }
 
+// For tests of the transparent layout, which nothing else lets a program see.
+PyObject* is_in_hidden_order(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && in_hidden_order(tensor_of(o)));
+}
+
 }  // namespace
 
 PyObject* storage_object(PyObject* tensor) {
   const Ref<Storage>& s = tensor_of(tensor).storage();
+  settle(*s);  // from now on programs may read the bytes without asking a tensor
   auto* known = static_cast<PyObject*>(s->python);
   Object storage = known ? Object::share(known) : Object(wrap_fresh(s));
   Object reference = checked(PyWeakref_NewRef(tensor, nullptr));
@@ -298,6 +305,7 @@ void init_storage_type(PyObject* module) {
                          {0, nullptr}};
   static PyMethodDef functions[] = {
       {"_tensor_on_storage", tensor_on_storage, METH_VARARGS, nullptr},
+      {"_in_hidden_order", is_in_hidden_order, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   checked(PyModule_AddFunctions(module, functions));
   storage_type =

@@ -88,7 +88,7 @@ constexpr Query element_size_query = {
 constexpr Query offset_query = {"storage_offset",
                                 [](PyObject*, const Tensor& t) { return wrap(t.offset()); }};
 constexpr Query data_ptr_query = {"data_ptr", [](PyObject*, const Tensor& t) {
-                                    return PyLong_FromVoidPtr(t.numel() ? t.impl()->data : nullptr);
+                                    return PyLong_FromVoidPtr(t.numel() && !t.is_meta() ? t.view().data : nullptr);
                                   }};
 constexpr Query is_floating_query = {
     "is_floating_point", [](PyObject*, const Tensor& t) { return wrap(t.is_floating()); }};

@@ -33,6 +33,24 @@ Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   return Ref<Storage>::adopt(s);
 }
 
+Ref<HiddenOrder> HiddenOrder::create(IntSpan sizes, int64_t nbytes) {
+  void* data = allocate(static_cast<size_t>(nbytes));
+  return Ref<HiddenOrder>::adopt(new HiddenOrder{{1}, sizes, nbytes, data});
+}
+
+void HiddenOrder::destroy() {
+  deallocate(data, static_cast<size_t>(nbytes));
+  delete this;
+}
+
+Ref<Storage> Storage::create_hidden(IntSpan sizes, int64_t nbytes) {
+  Ref<HiddenOrder> hidden = HiddenOrder::create(sizes, nbytes);
+  Storage* s = fresh();
+  s->nbytes = nbytes;
+  s->hidden = hidden.release();
+  return Ref<Storage>::adopt(s);
+}
+
 Ref<Storage> Storage::borrow(void* data, int64_t nbytes, void (*release)(void*), void* context) {
   Storage* s = fresh();
   s->data = data;
@@ -70,7 +88,9 @@ void Storage::resize(int64_t new_nbytes) {
 }
 
 void Storage::destroy() {
-  if (owned && data)
+  if (HiddenOrder* order = hidden.load(std::memory_order_acquire))
+    Ref<HiddenOrder>::adopt(order);
+  else if (owned && data)
     deallocate(data, static_cast<size_t>(nbytes));
   else if (release)
     release(context);

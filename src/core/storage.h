@@ -6,13 +6,27 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/refcount.h"
+#include "core/shape.h"
 #include "core/trace.h"
 
 namespace rl {
 
+// The elements of a contiguous tensor (N, C, *) in channels_last order, which its strides do not
+// tell: see tensor/hidden_order.h. The memory lives as long as anyone holds it.
+struct HiddenOrder {
+  std::atomic<int32_t> refs{1};
+  Dims sizes;
+  int64_t nbytes;
+  void* data;
+
+  static Ref<HiddenOrder> create(IntSpan sizes, int64_t nbytes);
+  void destroy();
+};
+
 struct Storage {
   std::atomic<int32_t> refs{1};
   std::atomic<uint32_t> version{0};
+  std::atomic<HiddenOrder*> hidden{nullptr};  // holds the bytes as long as data is null; owned
   void* data = nullptr;
   int64_t nbytes = 0;
   Device device;
@@ -27,6 +41,7 @@ struct Storage {
   void* python = nullptr;  // belongs to bind/
 
   static Ref<Storage> create(int64_t nbytes, Device device = {});
+  static Ref<Storage> create_hidden(IntSpan sizes, int64_t nbytes);
   static Ref<Storage> borrow(void* data, int64_t nbytes, void (*release)(void*), void* context);
   static Ref<Storage> alias(const Ref<Storage>& of);
   void resize(int64_t new_nbytes);  // keeps the old bytes

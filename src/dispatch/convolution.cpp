@@ -25,6 +25,11 @@ kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const
   return g;
 }
 
+// Float32 convolutions read and write channels_last; others take the order in which results are asked for.
+Tensor empty_result(const Dims& sizes, const Tensor& input) {
+  return input.dtype() == DType::Float32 ? empty_channels_last(sizes, options(input)) : rl::empty(sizes, options(input));
+}
+
 void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check(input.dtype() == weight.dtype(), "convolution: Input type (", input.dtype(), ") and weight type (", weight.dtype(),
         ") should be the same");
@@ -47,16 +52,17 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
     bias_sizes = bias.sizes();
   }
   Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);
-  Tensor out = rl::empty(sizes, options(input));
-  if (!out.is_meta()) kernels::conv_forward(input.view(), weight.view(), bias.defined() ? &bias_view : nullptr, out.view(), g);
+  Tensor out = empty_result(sizes, input);
+  if (!out.is_meta())
+    kernels::conv_forward(AsItLies(input).view(), weight.view(), bias.defined() ? &bias_view : nullptr, AsItLies(out).view(), g);
   return out;
 }
 
 Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& size, const Dims& stride, const Dims& padding,
                          const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
-  Tensor out = rl::empty(size, options(grad));
+  Tensor out = empty_result(size, grad);
   kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta()) kernels::conv_backward_input(grad.view(), weight.view(), out.view(), g);
+  if (!out.is_meta()) kernels::conv_backward_input(AsItLies(grad).view(), weight.view(), AsItLies(out).view(), g);
   return out;
 }
 
@@ -64,7 +70,7 @@ Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& s
                           const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
   Tensor out = rl::empty(size, options(grad));
   kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta()) kernels::conv_backward_weight(grad.view(), input.view(), out.view(), nullptr, g);
+  if (!out.is_meta()) kernels::conv_backward_weight(AsItLies(grad).view(), AsItLies(input).view(), out.view(), nullptr, g);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "dispatch/generated.h"
 #include "kernels/copy.h"
+#include "tensor/hidden_order.h"
 
 namespace rl {
 namespace {
@@ -337,6 +338,7 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
     // Other tensors on this storage remember where its bytes are.
     check(impl->storage->refs.load() == 1,
           "resize_: cannot move memory that other tensors share; resize a clone()");
+    settle(*impl->storage);
     impl->storage->resize(needed);
   }
   impl->sizes = size;
@@ -350,8 +352,9 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
 namespace impl {
 
 Tensor clone(const Tensor& input, std::optional<MemoryFormat> format) {
-  Tensor copy = create_like(input, {}, {}, format, "clone");
-  if (!copy.is_meta()) kernels::copy(input.view(), copy.view());
+  bool keeps = format.value_or(MemoryFormat::Preserve) <= MemoryFormat::Preserve && in_hidden_order(input);
+  Tensor copy = keeps ? empty_as_it_lies(input, input.dtype()) : create_like(input, {}, {}, format, "clone");
+  if (!copy.is_meta()) kernels::copy(AsItLies(input).view(), AsItLies(copy).view());
   return copy;
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include <cstring>
+#include <optional>
 
 #include "kernels/copy.h"
+#include "tensor/hidden_order.h"
 
 namespace rl {
 namespace {
@@ -36,11 +38,14 @@ Dims common_sizes(const char* op, const Tensor* const* inputs, int count) {
   return sizes;
 }
 
-// The result keeps the layout of the first input that has its shape.
+// The result keeps the layout of the first input that has its shape, or lies in hidden order if any such input does.
 Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inputs, int count) {
   Device device = inputs[0]->device();
   for (int k = 1; k < count; ++k)
     if (inputs[k]->is_meta()) device = inputs[k]->device();
+  for (int k = 0; k < count; ++k)
+    if (!inputs[k]->impl()->data && inputs[k]->sizes() == sizes && in_hidden_order(*inputs[k]))
+      return empty_channels_last(sizes, {dtype, device});
   for (int k = 0; k < count; ++k)
     if (inputs[k]->sizes() == sizes) {
       if (inputs[k]->is_contiguous()) break;
@@ -49,12 +54,13 @@ Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inpu
   return empty(sizes, {dtype, device});
 }
 
-// Strides of `t` when read as `sizes`: 0 where it is broadcast.
-void broadcast_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
-  int64_t shift = sizes.size() - t.dim();
-  strides.resize(sizes.size());
-  for (int64_t d = 0; d < sizes.size(); ++d)
-    strides[d] = d < shift || (t.sizes()[d - shift] == 1 && sizes[d] != 1) ? 0 : t.strides()[d - shift];
+// `from` read as `sizes`, with stride 0 where it is broadcast.
+View broadcast(const View& from, const View& sizes, Dims& strides) {
+  int64_t shift = sizes.ndim - from.ndim;
+  strides.resize(sizes.ndim);
+  for (int64_t d = 0; d < sizes.ndim; ++d)
+    strides[d] = d < shift || (from.sizes[d - shift] == 1 && sizes.sizes[d] != 1) ? 0 : from.strides[d - shift];
+  return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype};
 }
 
 constexpr int64_t serial_limit = 16384;
@@ -109,11 +115,11 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   DType returned = kernels::loop_result_dtype(result, common);
   Tensor out = given;
   if (!out.defined()) {
-    bool equal = true;
+    bool equal = true, quick = inputs[0]->is_contiguous();
     for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
-    out = equal && inputs[0]->is_contiguous() && std::none_of(inputs, inputs + count, [](const Tensor* t) { return t->is_meta(); })
-              ? empty(inputs[0]->sizes(), {returned, inputs[0]->device()})
-              : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count), returned, inputs, count);
+    for (int k = 0; k < count; ++k) quick = quick && inputs[k]->impl()->data;
+    out = equal && quick ? empty_beside(*inputs[0]->impl(), returned)
+                         : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count), returned, inputs, count);
   } else {
     Dims sizes = common_sizes(loop.name, inputs, count);
     check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name, ": output with shape ", out.sizes(),
@@ -128,8 +134,6 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
       check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(), " can't be changed in place by one on device meta, of shape ",
             inputs[k]->sizes());
 
-  Dims strides[kernels::max_loop_inputs];
-  View views[kernels::max_loop_inputs];
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
     kept[k] = *inputs[k];
@@ -139,10 +143,14 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
       kernels::copy(kept[k].view(), copy.view());
       kept[k] = copy;
     }
-    broadcast_strides(kept[k], out.sizes(), strides[k]);
-    views[k] = {kept[k].impl()->data, out.sizes().data(), strides[k].data(), out.dim(), out.numel(), kept[k].dtype()};
   }
-  kernels::run_loop(loop, compute, result, out.view(), views, count, numbers);
+  // After the checks of overlap, which may have moved elements to plain order.
+  AsItLies written(out);
+  Dims strides[kernels::max_loop_inputs];
+  View views[kernels::max_loop_inputs];
+  std::optional<AsItLies> read[kernels::max_loop_inputs];
+  for (int k = 0; k < count; ++k) views[k] = broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]);
+  kernels::run_loop(loop, compute, result, written.view(), views, count, numbers);
   return out;
 }
 

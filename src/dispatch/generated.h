@@ -8,6 +8,7 @@
 #include "dispatch/operators.h"
 #include "impl.h"
 #include "ops.h"
+#include "tensor/hidden_order.h"
 
 namespace rl {
 

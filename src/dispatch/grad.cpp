@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "kernels/copy.h"
 
 namespace rl::grad {
 
@@ -93,10 +94,16 @@ TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& input
   int64_t ndim = 1, at = 0;
   for (const OutputMeta& m : inputs) ndim = std::max(ndim, m.sizes.size());
   int64_t d = wrap_dim(dim, ndim, "cat");
+  bool hidden = !grad_enabled() && in_hidden_order(grad);  // which views do not keep
   for (const OutputMeta& m : inputs) {
     bool skipped = m.sizes.size() == 1 && m.sizes[0] == 0;
     int64_t n = skipped ? 0 : m.sizes[d];
-    grads.push_back(skipped ? Tensor() : slice(grad, d, at, at + n, 1));
+    if (hidden && !skipped) {
+      grads.push_back(empty_channels_last(m.sizes, options(grad)));
+      kernels::copy(AsItLies(grad).slice(d, at, m.sizes), AsItLies(grads.back()).view());
+    } else {
+      grads.push_back(skipped ? Tensor() : slice(grad, d, at, at + n, 1));
+    }
     at += n;
   }
   return grads;

@@ -92,9 +92,6 @@ int64_t checked_divisor(std::optional<int64_t> divisor);
 Tensor first(const std::array<Tensor, 2>& pair);
 Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
 
-// Normalisation; `which` is 0 for the input, 1 for the weight, 2 for the bias.
-Tensor batch_norm_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
-                           bool training, double eps, int64_t which);
 // Of x, the first states and the weight of an LSTM layer; of x, the first state, the weight and the bias of a GRU layer.
 // Gradients of outputs may be undefined.
 std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates, const Tensor& hidden,
@@ -105,6 +102,10 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
 // Of query, key and value of the attention kernel.
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                                           const Tensor& mask, const Tensor& output, const Tensor& log_sum, bool is_causal, double scale);
+// Normalisation: of input, weight and bias, undefined where it is not wanted.
+std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                           const Tensor& invstd, bool training, double eps, bool of_input, bool of_weight, bool of_bias);
+// `which` is 0 for the input, 1 for the weight, 2 for the bias.
 Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& mean, const Tensor& rstd,
                            const Tensor& weight, double eps, int64_t which);
 Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& rstd, const Tensor& weight,

@@ -109,7 +109,16 @@ int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(d
 
 }  // namespace
 
+namespace {
+// One bool mask over all of `input`: no positions need be written down.
+bool is_whole_mask(const Tensor& input, const TensorList& indices) {
+  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool && input.dim() > 0 &&
+         indices[0].sizes() == input.sizes() && !input.is_meta() && !indices[0].is_meta();
+}
+}  // namespace
+
 Tensor index(const Tensor& input, const TensorList& indices) {
+  if (is_whole_mask(input, indices)) return masked_pick(input, indices[0]);
   Indexed r = arrange(input, indices);
   if (r.indices.empty()) return clone(input);
   Tensor out = rl::empty(result_sizes(r), options(input));
@@ -123,6 +132,11 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
   Tensor out = clone(input);
   check(values.dtype() == input.dtype() || values.dim() == 0, "index_put: Index put requires the source and destination dtypes match, got ",
         input.dtype(), " for the destination and ", values.dtype(), " for the source.");
+  if (values.dim() == 0 && !accumulate && !values.is_meta() && is_whole_mask(input, indices)) {
+    Tensor value = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
+    kernels::masked_fill(out.view(), indices[0].view(), value.view().data);
+    return out;
+  }
   Indexed r = arrange(out, indices);
   Tensor source = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
   source = expand(source, result_sizes(r), false);

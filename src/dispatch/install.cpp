@@ -2,6 +2,8 @@
 #include "dispatch/generated.h"
 #include "autograd/engine.h"
 #include "dispatch/install.h"
+#include "kernels/copy.h"
+#include "tensor/copy_elements.h"
 
 namespace rl {
 namespace {
@@ -41,6 +43,7 @@ Tensor no_sparse(const Tensor&, const Tensor&, const Dims&) {
 void install_ops() {
   engine_ops = {add, add_in_place, grad::sum_to, cast, clone, zeros, has_nan, never_sparse, no_sparse};
   view_ops = {as_strided, as_strided_backward, clone, copy};
+  copy_elements = kernels::copy;
 }
 
 }  // namespace rl

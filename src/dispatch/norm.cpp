@@ -1,4 +1,6 @@
 // Normalisation: fused kernels forward and backward; the backward as composed ops where it is differentiated again.
+#include <optional>
+
 #include "dispatch/generated.h"
 #include "kernels/batch_norm.h"
 #include "kernels/norm.h"
@@ -37,7 +39,7 @@ namespace impl {
 std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                         const Tensor& running_var, bool training, double momentum, double eps) {
   check_norm_dtype("batch_norm", input);
-  Tensor out = rl::empty_like(input);
+  Tensor out = empty_as_it_lies(input, input.dtype());
   TensorOptions statistics = options(input, compute_dtype(input.dtype()));
   Dims channels{input.sizes()[1]};
   Tensor mean = training ? rl::empty(channels, statistics) : running_mean;
@@ -46,12 +48,12 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   Maybe w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   if (!training) {
-    kernels::batch_norm_eval(input.view(), args, *m.get(), *v.get(), out.view());
+    kernels::batch_norm_eval(AsItLies(input).view(), args, *m.get(), *v.get(), AsItLies(out).view());
     return {out, mean, invstd};
   }
   for (const Tensor& changed : {running_mean, running_var})
     if (changed.defined()) check_in_place(changed, "batch_norm");
-  kernels::batch_norm_train(input.view(), args, m.get(), v.get(), momentum, out.view(), mean.view(), invstd.view());
+  kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum, AsItLies(out).view(), mean.view(), invstd.view());
   for (const Tensor& changed : {running_mean, running_var})
     if (changed.defined()) bump_version(changed, "batch_norm");
   return {out, mean, invstd};
@@ -143,26 +145,33 @@ Tensor channel_shape(const Tensor& t, int64_t ndim) {
 
 }  // namespace
 
-Tensor batch_norm_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
-                           bool training, double eps, int64_t which) {
-  Dims reduce = other_dims(input.dim(), 1);
-  if (which == 2) return sum(grad, reduce, false);
+std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                           const Tensor& invstd, bool training, double eps, bool of_input, bool of_weight, bool of_bias) {
+  Dims reduce = other_dims(input.dim(), 1), channels{input.sizes()[1]};
+  std::array<Tensor, 3> result;
   if (grad_enabled()) {
     Tensor weighted = weight.defined() ? grad * channel_shape(weight, input.dim()) : grad;
-    if (!training) {
-      Tensor scale = channel_shape(invstd, input.dim());
-      return which == 0 ? weighted * scale : sum(grad * (input - channel_shape(mean, input.dim())) * scale, reduce, false);
+    Composed c;
+    if (training && (of_input || of_weight)) c = normalise_backward(weighted, input, reduce, true, eps);
+    Tensor scale = channel_shape(invstd, input.dim());
+    if (of_input) result[0] = training ? c.input_gradient : weighted * scale;
+    if (of_weight) {
+      Tensor normalised = training ? c.normalised : (input - channel_shape(mean, input.dim())) * scale;
+      result[1] = sum(grad * normalised, reduce, false);
     }
-    Composed c = normalise_backward(weighted, input, reduce, true, eps);
-    return which == 0 ? c.input_gradient : sum(grad * c.normalised, reduce, false);
+    if (of_bias) result[2] = sum(grad, reduce, false);
+    return result;
   }
-  Tensor g = unless_same(grad, input.dtype());
-  Tensor dx = which == 0 ? rl::empty_like(input) : Tensor();
-  Tensor dw = for_which(which, 1, Dims{input.sizes()[1]}, input);
-  Tensor result = which == 0 ? dx : dw;
-  if (!result.is_meta())
-    kernels::batch_norm_backward(g.view(), input.view(), Maybe(weight).get(), mean.view(), invstd.view(), training, Maybe(dx).get(),
-                                 Maybe(dw).get(), nullptr);
+  Tensor g = in_order(unless_same(grad, input.dtype()), in_hidden_order(input));
+  if (of_input) result[0] = empty_as_it_lies(input, input.dtype());
+  if (of_weight) result[1] = rl::empty(channels, options(input));
+  if (of_bias) result[2] = rl::empty(channels, options(input));
+  if (input.is_meta()) return result;
+  AsItLies gradient(g), x(input);
+  std::optional<AsItLies> written;
+  if (of_input) written.emplace(result[0]);
+  kernels::batch_norm_backward(gradient.view(), x.view(), Maybe(weight).get(), mean.view(), invstd.view(), training,
+                               written ? &written->view() : nullptr, Maybe(result[1]).get(), Maybe(result[2]).get());
   return result;
 }
 

@@ -2,6 +2,8 @@
 #include "kernels/pooling.h"
 
 #include "dispatch/generated.h"
+#include "kernels/copy.h"
+#include "kernels/reduce.h"
 #include "kernels/unfold.h"
 
 namespace rl {
@@ -40,6 +42,17 @@ Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size
   return sizes;
 }
 
+// A result in hidden order where `like` lies so: pooling keeps the channels where they are.
+Tensor empty_pooled(const Dims& sizes, const Tensor& like, bool hidden, DType dtype) {
+  return hidden ? empty_channels_last(sizes, options(like, dtype)) : rl::empty(sizes, options(like, dtype));
+}
+
+bool is_global(const Dims& sizes, int64_t dims) {
+  for (int64_t d = sizes.size() - dims; d < sizes.size(); ++d)
+    if (sizes[d] != 1) return false;
+  return true;
+}
+
 }  // namespace
 
 namespace impl {
@@ -48,17 +61,17 @@ std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_si
                                       const Dims& dilation, bool ceil_mode) {
   kernels::PoolGeometry g = geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
   Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "max_pool");
-  Tensor values = rl::empty(sizes, options(input)), indices = rl::empty(sizes, options(input, DType::Int64));
-  if (!values.is_meta()) {
-    View places = indices.view();
-    kernels::max_pool(input.view(), values.view(), &places, g);
-  }
+  bool hidden = in_hidden_order(input);
+  Tensor values = empty_pooled(sizes, input, hidden, input.dtype()), indices = empty_pooled(sizes, input, hidden, DType::Int64);
+  if (!values.is_meta()) kernels::max_pool(AsItLies(input).view(), AsItLies(values).view(), &AsItLies(indices).view(), g);
   return {values, indices};
 }
 
 Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t ndim) {
-  Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta()) kernels::max_pool_backward(grad.view(), indices.view(), out.view(), static_cast<int>(ndim));
+  bool hidden = in_hidden_order(indices);
+  Tensor out = empty_pooled(size, grad, hidden, grad.dtype()), g = in_order(grad, hidden);
+  if (!out.is_meta())
+    kernels::max_pool_backward(AsItLies(g).view(), AsItLies(indices).view(), AsItLies(out).view(), static_cast<int>(ndim));
   return out;
 }
 
@@ -92,12 +105,23 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kerne
 }
 
 Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
-  Tensor out = rl::empty(adaptive_sizes("adaptive_avg_pool", input, output_size), options(input));
+  Dims sizes = adaptive_sizes("adaptive_avg_pool", input, output_size);
+  Tensor out = rl::empty(sizes, options(input));
+  if (is_global(sizes, output_size.size()) && in_hidden_order(input)) {
+    kernels::sum(AsItLies(input).view(), out.view());
+    ops::div_(out, wrap_number(Scalar(input.numel() / out.numel())));
+    return out;
+  }
   if (!out.is_meta()) kernels::adaptive_avg_pool(input.view(), out.view(), static_cast<int>(output_size.size()));
   return out;
 }
 
-Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size) {
+Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size, bool hidden) {
+  if (hidden && is_global(grad.sizes(), output_size.size())) {
+    Tensor out = empty_channels_last(size, options(grad)), share = grad * Scalar(static_cast<double>(grad.numel()) / static_cast<double>(product(size)));
+    kernels::copy(ops::expand(share, size).view(), AsItLies(out).view());
+    return out;
+  }
   Tensor out = rl::empty(size, options(grad));
   if (!out.is_meta()) kernels::adaptive_avg_pool_backward(grad.view(), out.view(), static_cast<int>(output_size.size()));
   return out;

@@ -46,7 +46,7 @@ Tensor product_over_steps(const Tensor& a, const Tensor& b) {
 Tensor zeros_like_it(const Tensor& t) { return ops::zeros_like(t); }
 Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 const void* step_data(const Tensor& t, int64_t at) {
-  return t.defined() ? static_cast<const char*>(t.impl()->data) + at * t.strides()[0] * itemsize(t.dtype()) : nullptr;
+  return t.defined() ? static_cast<const char*>(t.view().data) + at * t.strides()[0] * itemsize(t.dtype()) : nullptr;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::array<Tensor, 3> lstm_layer(const Tensor& x, const Tensor& hidden, const Te
     int64_t at = steps.at(i);
     Tensor now = step_of(gates, at), next_h = step_of(output, at), next_c = step_of(cells, at);
     kernels::gemm(h.view(), across.view(), now.view(), {1, 1});
-    kernels::lstm_step(step, now.impl()->data, c.impl()->data, next_c.impl()->data, next_h.impl()->data);
+    kernels::lstm_step(step, now.view().data, c.view().data, next_c.view().data, next_h.view().data);
     h = next_h;
     c = next_c;
   }
@@ -93,7 +93,7 @@ std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Ten
     int64_t at = steps.at(i);
     Tensor next = step_of(output, at);
     kernels::gemm(h.view(), across.view(), sums.view(), {}, b.defined() ? &bias_view : nullptr);
-    kernels::gru_step(step, step_data(from_input, at), sums.impl()->data, h.impl()->data, step_of(gates, at).impl()->data, next.impl()->data);
+    kernels::gru_step(step, step_data(from_input, at), sums.view().data, h.view().data, step_of(gates, at).view().data, next.view().data);
     h = next;
   }
   return {output, gates};
@@ -166,12 +166,12 @@ std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& gr
   kernels::RecurrentStep step{gates.dtype(), cell.sizes()[0], cell.sizes()[1]};
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t at = steps.at(i);
-    const void* c = i > 0 ? step_data(cells, steps.at(i - 1)) : first_cell.impl()->data;
+    const void* c = i > 0 ? step_data(cells, steps.at(i - 1)) : first_cell.view().data;
     Tensor sums = step_of(dx, at);
     if (from_output.defined()) add_(dh, step_of(from_output, at));
     if (from_cells.defined()) add_(dc, step_of(from_cells, at));
-    kernels::lstm_step_backward(step, step_data(gates, at), c, step_data(cells, at), dh.impl()->data, dc.impl()->data,
-                                step_data(from_gates, at), sums.impl()->data);
+    kernels::lstm_step_backward(step, step_data(gates, at), c, step_data(cells, at), dh.view().data, dc.view().data,
+                                step_data(from_gates, at), sums.view().data);
     kernels::gemm(sums.view(), w.view(), dh.view());
   }
   return {dx, dh, dc, product_over_steps(dx, before)};
@@ -194,8 +194,8 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
       int64_t at = steps.at(i);
       Tensor now = step_of(sums, at);
       if (from_output.defined()) add_(dh, step_of(from_output, at));
-      kernels::gru_step_backward(step, step_data(gates, at), step_data(before, at), dh.impl()->data, step_data(from_gates, at),
-                                 step_of(dx, at).impl()->data, now.impl()->data);
+      kernels::gru_step_backward(step, step_data(gates, at), step_data(before, at), dh.view().data, step_data(from_gates, at),
+                                 step_of(dx, at).view().data, now.view().data);
       kernels::gemm(now.view(), w.view(), dh.view(), {1, 1});
     }
     grads = {dx, dh, product_over_steps(sums, before), sum(sums, Dims{0, 1}, false)};

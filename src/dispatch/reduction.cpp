@@ -48,7 +48,7 @@ Tensor reduce(const char* op, const Tensor& input, IntSpan dims, bool keepdim, D
   to.sizes = sizes.kept.data();
   to.strides = strides.data();
   to.ndim = sizes.kept.size();
-  kernel(input.view(), to);
+  kernel(AsItLies(input).view(), to);
   return out;
 }
 

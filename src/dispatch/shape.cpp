@@ -289,12 +289,15 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
             sizes[i], " but got size ", t.sizes()[i], " for tensor number ", &t - tensors.data(), " in the list.");
     sizes[d] += t.sizes()[d];
   }
-  Tensor out = rl::empty(sizes, {promotion.result(), first->device()});
+  bool hidden = std::any_of(tensors.begin(), tensors.end(), in_hidden_order);
+  TensorOptions wanted{promotion.result(), first->device()};
+  Tensor out = hidden ? empty_channels_last(sizes, wanted) : rl::empty(sizes, wanted);
   if (out.is_meta()) return out;
   int64_t at = 0;
+  AsItLies whole(out);
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
-    kernels::copy(t.view(), slice(out, d, at, at + t.sizes()[d], 1).view());
+    kernels::copy(AsItLies(t).view(), whole.slice(d, at, t.sizes()));
     at += t.sizes()[d];
   }
   return out;

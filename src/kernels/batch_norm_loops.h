@@ -21,9 +21,10 @@ struct ChannelData {
   int64_t batch_step, channel_step;
 };
 
-// Sums of (x - center[c])^power over each channel, power 1 or 2. In an order fixed by the sizes.
-RL_ISA_KERNEL(channel_sums, (const ChannelLayout& layout, const ChannelData& x,
-                             const double* center, int power, double* sums))
+// The mean of each channel, and the sum of squares about it. In an order fixed by the sizes; a large
+// mean costs no precision.
+RL_ISA_KERNEL(channel_moments,
+              (const ChannelLayout& layout, const ChannelData& x, double* mean, double* squares))
 // out = x * scale[c] + shift[c].
 RL_ISA_KERNEL(channel_affine, (const ChannelLayout& layout, const ChannelData& x,
                                const double* scale, const double* shift, const ChannelData& out))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "tensor/hidden_order.h"
+
 namespace rl {
 
 bool (*release_python)(TensorImpl* impl) = nullptr;
@@ -65,7 +67,13 @@ Dims stride_order(IntSpan sizes, IntSpan strides) {
 
 int64_t live_tensors() { return count_alive(CountedTensors); }
 
-void Tensor::fail_no_data() const {
+void Tensor::find_data() const {
+  if (impl_->storage && !is_meta()) {
+    settle(*impl_->storage);
+    char* bytes = static_cast<char*>(impl_->storage->data);
+    // Threads that read one tensor may all be here, with the same address.
+    if (bytes) return __atomic_store_n(&impl_->data, bytes + impl_->offset * itemsize(dtype()), __ATOMIC_RELAXED);
+  }
   fail(ErrorKind::NotImplemented, "this operation reads elements, which a tensor of shape ", sizes(), " on device ", device(), " does not have");
 }
 
@@ -102,6 +110,21 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
   return Tensor(Ref<TensorImpl>::adopt(impl));
+}
+
+Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
+  int64_t bytes = contiguous_bytes(sizes, options.dtype);
+  bool matters = sizes.size() >= 3 && sizes[1] > 1 && sizes[0] * sizes[1] * itemsize(options.dtype) < bytes;
+  if (!matters || options.device.type != DeviceType::CPU) return empty(sizes, options);
+  TensorImpl* impl = fresh();
+  impl->dtype = options.dtype;
+  impl->sizes = Dims(sizes);
+  impl->strides = contiguous_strides(sizes);
+  impl->numel = bytes / itemsize(options.dtype);
+  impl->inference = mode() & Inference;
+  Tensor t(Ref<TensorImpl>::adopt(impl));
+  impl->storage = Storage::create_hidden(sizes, bytes);
+  return t;
 }
 
 Tensor empty_beside(const TensorImpl& like, DType dtype) {
@@ -173,6 +196,7 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
 Tensor alias(const Tensor& t) { return alias(t, t.sizes(), t.strides(), t.offset()); }
 
 Tensor data_alias(const Tensor& t) {
+  settle(*t.storage());
   Tensor out = alias(t);
   out.impl()->storage = Storage::alias(t.storage());
   return out;
@@ -214,6 +238,11 @@ bool has_internal_overlap(IntSpan sizes, IntSpan strides) {
 
 Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   const TensorImpl *x = a.impl(), *y = b.impl();
+  if (x->storage == y->storage && !(x->data && y->data) && x->numel && y->numel && !a.is_meta()) {
+    if (in_hidden_order(a) && in_hidden_order(b)) return Overlap::Same;
+    a.view();  // plain order, and both addresses, so that they can be compared
+    b.view();
+  }
   if (!x->data || !y->data || x->numel == 0 || y->numel == 0) return Overlap::None;
   if (x->data == y->data && x->dtype == y->dtype && x->sizes == y->sizes && x->strides == y->strides)
     return Overlap::Same;

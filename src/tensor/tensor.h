@@ -94,7 +94,8 @@ class Tensor {
   int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
-  // Elements, and what kernels see: an error where a tensor has none (meta).
+  // Elements, and what kernels see: an error where a tensor has none (meta). impl()->data itself may
+  // be null before: see hidden_order.h.
   template <class T> T* data() const {
     check_data();
     return static_cast<T*>(impl_->data);
@@ -120,9 +121,9 @@ class Tensor {
 
  private:
   void check_data() const {
-    if (__builtin_expect(!impl_->data && impl_->numel, 0)) fail_no_data();
+    if (__builtin_expect(!impl_->data && impl_->numel, 0)) find_data();
   }
-  [[noreturn]] void fail_no_data() const;
+  void find_data() const;  // brings elements of a hidden order into that of the strides
   Ref<TensorImpl> impl_;
 };
 

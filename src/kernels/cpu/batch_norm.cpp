@@ -107,14 +107,10 @@ struct Moments {
 };
 
 Moments moments(const Operands& in) {
-  const ChannelLayout& l = in.layout;
-  size_t channels = static_cast<size_t>(l.channels);
-  Moments m{Values(channels, 0.0), Values(channels)};
-  Values sums(channels);
-  channel_sums(l, in.data[0], m.mean.data(), 1, sums.data());
-  for (size_t c = 0; c < channels; ++c) m.mean[c] = sums[c] / l.count();
-  channel_sums(l, in.data[0], m.mean.data(), 2, m.var.data());
-  for (double& v : m.var) v /= l.count();
+  size_t channels = static_cast<size_t>(in.layout.channels);
+  Moments m{Values(channels), Values(channels)};
+  channel_moments(in.layout, in.data[0], m.mean.data(), m.var.data());
+  for (double& v : m.var) v /= in.layout.count();
   return m;
 }
 

@@ -47,49 +47,79 @@ Pair sum_run(int64_t n, First&& first, Second&& second) {
   return sums;
 }
 
-// One run per image and channel: run(n, c) gives its sums, which are added up by channel.
-template <class Run>
-void sum_planes(const ChannelLayout& l, Run&& run, double* first, double* second) {
+// f(c) for each channel of planes, in parallel.
+template <class F> void for_channels(const ChannelLayout& l, F&& f) {
   int64_t work = l.batch * l.length;
   parallel_for(0, l.channels, default_grain / (work + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      Pair sums{0, 0};
-      for (int64_t n = 0; n < l.batch; ++n) {
-        Pair part = run(n, c);
-        sums.first += part.first;
-        sums.second += part.second;
-      }
-      first[c] = sums.first;
-      if (second) second[c] = sums.second;
-    }
+    for (int64_t c = begin; c < end; ++c) f(c);
   });
 }
 
-// Rows of channels, in blocks of rows whose number follows from the size alone.
-template <class T, class AddRow>
-void sum_rows(const ChannelLayout& l, AddRow&& add_row, double* first, double* second) {
-  int64_t channels = l.channels, rows = l.batch;
-  int64_t block = std::max<int64_t>({16, (rows + 63) / 64, default_grain / (channels + 1)});
-  int64_t blocks = (rows + block - 1) / block;
-  Buffer<T> partial(2 * blocks * channels);
-  parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      T *a = partial.data() + 2 * b * channels, *p = a + channels;
-      std::fill(a, a + 2 * channels, T(0));
-      for (int64_t row = b * block; row < std::min(rows, (b + 1) * block); ++row)
-        add_row(row, a, p);
-    }
-  });
-  for (int64_t c = 0; c < channels; ++c) {
-    double a = 0, p = 0;
-    for (int64_t b = 0; b < blocks; ++b) {
-      a += static_cast<double>(partial[2 * b * channels + c]);
-      p += static_cast<double>(partial[(2 * b + 1) * channels + c]);
-    }
-    first[c] = a;
-    if (second) second[c] = p;
-  }
+// Blocks of rows that stay in the second-level cache. Their number follows from the sizes alone.
+struct RowBlocks {
+  int64_t rows, size, count;
+  explicit RowBlocks(const ChannelLayout& l)
+      : rows(l.batch),
+        size(std::max<int64_t>(16, (int64_t(1) << 16) / l.channels)),
+        count((rows + size - 1) / size) {}
+  int64_t length(int64_t block) const { return std::min(size, rows - block * size); }
+};
+
+// f(c, width) with width<n>, n vectors of channels from c on; the last vector may begin among the
+// channels of the one before. Channels that fill no vector come one by one, as width<0>.
+template <int n> struct width { static constexpr int vectors = n; };
+template <class T, class F> void for_strips(int64_t channels, F&& f) {
+  constexpr int64_t lanes = Vector<T>::lanes;
+  int64_t c = 0;
+  if (channels < lanes)
+    for (; c < channels; ++c) f(c, width<0>());
+  for (; c + 4 * lanes <= channels; c += 4 * lanes) f(c, width<4>());
+  for (; c < channels; c += lanes) f(std::min(c, channels - lanes), width<1>());
 }
+
+// The same arithmetic on n vectors, or on one number.
+template <class T, int n> struct Lanes {
+  vec<T> v[n];
+  static Lanes at(const T* p) {
+    Lanes x;
+    for (int i = 0; i < n; ++i) x.v[i] = load(p + i * Vector<T>::lanes);
+    return x;
+  }
+  void to(T* p) const {
+    for (int i = 0; i < n; ++i) store(p + i * Vector<T>::lanes, v[i]);
+  }
+  Lanes& operator+=(const Lanes& o) {
+    for (int i = 0; i < n; ++i) v[i] += o.v[i];
+    return *this;
+  }
+  Lanes operator-(const Lanes& o) const {
+    Lanes x;
+    for (int i = 0; i < n; ++i) x.v[i] = v[i] - o.v[i];
+    return x;
+  }
+  Lanes operator*(const Lanes& o) const {
+    Lanes x;
+    for (int i = 0; i < n; ++i) x.v[i] = v[i] * o.v[i];
+    return x;
+  }
+  Lanes operator*(T o) const {
+    Lanes x;
+    for (int i = 0; i < n; ++i) x.v[i] = v[i] * o;
+    return x;
+  }
+};
+template <class T> struct Lanes<T, 0> {
+  T v = 0;
+  static Lanes at(const T* p) { return {*p}; }
+  void to(T* p) const { *p = v; }
+  Lanes& operator+=(const Lanes& o) {
+    v += o.v;
+    return *this;
+  }
+  Lanes operator-(const Lanes& o) const { return {v - o.v}; }
+  Lanes operator*(const Lanes& o) const { return {v * o.v}; }
+  Lanes operator*(T o) const { return {v * o}; }
+};
 
 // Per-channel constants in the type of the data.
 template <class T> Buffer<T> narrowed(const double* values, int64_t n) {
@@ -98,65 +128,117 @@ template <class T> Buffer<T> narrowed(const double* values, int64_t n) {
   return copy;
 }
 
+// Joins the moments of n more values to those of `count`.
+void join_moments(double count, double& mean, double& squares, double n, double more_mean,
+                  double more_squares) {
+  double apart = more_mean - mean, total = count + n;
+  mean += apart * n / total;
+  squares += more_squares + apart * apart * count * n / total;
+}
+
 template <class T>
-void sums_typed(const ChannelLayout& l, const ChannelData& x, const double* center, int power,
-                double* sums) {
-  bool square = power == 2;
-  if (l.by_rows) {
-    Buffer<T> centers = narrowed<T>(center, l.channels);
-    return sum_rows<T>(
-        l,
-        [&](int64_t row, T* __restrict a, T*) {
-          const T* __restrict v = run_of<const T>(x, row, 0);
-          const T* __restrict m = centers.data();
-          if (square)
-            for (int64_t c = 0; c < l.channels; ++c) a[c] += (v[c] - m[c]) * (v[c] - m[c]);
-          else
-            for (int64_t c = 0; c < l.channels; ++c) a[c] += v[c] - m[c];
-        },
-        sums, nullptr);
+void moments_by_rows(const ChannelLayout& l, const ChannelData& x, double* mean, double* squares) {
+  RowBlocks blocks(l);
+  int64_t channels = l.channels;
+  Buffer<T> partial(2 * blocks.count * channels);
+  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      T *means = partial.data() + 2 * b * channels, *sums = means + channels;
+      int64_t first = b * blocks.size, last = first + blocks.length(b);
+      T share = T(1) / static_cast<T>(last - first);
+      for_strips<T>(channels, [&](int64_t c, auto tag) {
+        constexpr int n = decltype(tag)::vectors;
+        Lanes<T, n> sum{}, square{};
+        for (int64_t row = first; row < last; ++row)
+          sum += Lanes<T, n>::at(run_of<const T>(x, row, c));
+        Lanes<T, n> center = sum * share;
+        for (int64_t row = first; row < last; ++row) {
+          Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(x, row, c)) - center;
+          square += d * d;
+        }
+        center.to(means + c);
+        square.to(sums + c);
+      });
+    }
+  });
+  for (int64_t c = 0; c < channels; ++c) {
+    mean[c] = squares[c] = 0;
+    for (int64_t b = 0; b < blocks.count; ++b)
+      join_moments(static_cast<double>(b * blocks.size), mean[c], squares[c],
+                   static_cast<double>(blocks.length(b)),
+                   static_cast<double>(partial[2 * b * channels + c]),
+                   static_cast<double>(partial[(2 * b + 1) * channels + c]));
   }
-  sum_planes(
-      l,
-      [&](int64_t n, int64_t c) {
-        const T* v = run_of<const T>(x, n, c);
-        T m = static_cast<T>(center[c]);
-        auto zero = [](auto&&) { return T(0); };
-        if (square)
-          return sum_run<T>(l.length, [=](auto&& at) { return (at(v) - m) * (at(v) - m); }, zero);
-        return sum_run<T>(l.length, [=](auto&& at) { return at(v) - m; }, zero);
-      },
-      sums, nullptr);
+}
+
+template <class T>
+void moments_typed(const ChannelLayout& l, const ChannelData& x, double* mean, double* squares) {
+  if (l.by_rows) return moments_by_rows<T>(l, x, mean, squares);
+  auto zero = [](auto&&) { return T(0); };
+  double length = static_cast<double>(l.length);
+  for_channels(l, [&](int64_t c) {
+    mean[c] = squares[c] = 0;
+    for (int64_t n = 0; n < l.batch; ++n) {
+      const T* v = run_of<const T>(x, n, c);
+      double sum = sum_run<T>(l.length, [=](auto&& at) { return at(v); }, zero).first;
+      T m = static_cast<T>(sum / length);
+      double square =
+          sum_run<T>(l.length, [=](auto&& at) { return (at(v) - m) * (at(v) - m); }, zero).first;
+      join_moments(static_cast<double>(n) * length, mean[c], squares[c], length,
+                   static_cast<double>(m), square);
+    }
+  });
+}
+
+template <class T>
+void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
+                       const T* center, double* sums, double* products) {
+  RowBlocks blocks(l);
+  int64_t channels = l.channels;
+  Buffer<T> partial(2 * blocks.count * channels);
+  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      T *some = partial.data() + 2 * b * channels, *more = some + channels;
+      int64_t first = b * blocks.size, last = first + blocks.length(b);
+      for_strips<T>(channels, [&](int64_t c, auto tag) {
+        constexpr int n = decltype(tag)::vectors;
+        Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
+        for (int64_t row = first; row < last; ++row) {
+          Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(g, row, c));
+          sum += d;
+          product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
+        }
+        sum.to(some + c);
+        product.to(more + c);
+      });
+    }
+  });
+  for (int64_t c = 0; c < channels; ++c) {
+    sums[c] = products[c] = 0;
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      sums[c] += static_cast<double>(partial[2 * b * channels + c]);
+      products[c] += static_cast<double>(partial[(2 * b + 1) * channels + c]);
+    }
+  }
 }
 
 template <class T>
 void grad_sums_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
                      const double* center, double* sums, double* products) {
-  if (l.by_rows) {
-    Buffer<T> centers = narrowed<T>(center, l.channels);
-    return sum_rows<T>(
-        l,
-        [&](int64_t row, T* __restrict a, T* __restrict p) {
-          const T* __restrict d = run_of<const T>(g, row, 0);
-          const T* __restrict v = run_of<const T>(x, row, 0);
-          const T* __restrict m = centers.data();
-          for (int64_t c = 0; c < l.channels; ++c) {
-            a[c] += d[c];
-            p[c] += d[c] * (v[c] - m[c]);
-          }
-        },
-        sums, products);
-  }
-  sum_planes(
-      l,
-      [&](int64_t n, int64_t c) {
-        const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
-        T m = static_cast<T>(center[c]);
-        return sum_run<T>(
-            l.length, [=](auto&& at) { return at(d); },
-            [=](auto&& at) { return at(d) * (at(v) - m); });
-      },
-      sums, products);
+  if (l.by_rows)
+    return grad_sums_by_rows<T>(l, g, x, narrowed<T>(center, l.channels).data(), sums, products);
+  for_channels(l, [&](int64_t c) {
+    sums[c] = products[c] = 0;
+    for (int64_t n = 0; n < l.batch; ++n) {
+      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
+      T m = static_cast<T>(center[c]);
+      Pair part = sum_run<T>(
+          l.length, [=](auto&& at) { return at(d); },
+          [=](auto&& at) { return at(d) * (at(v) - m); });
+      sums[c] += part.first;
+      products[c] += part.second;
+    }
+  });
 }
 
 // row(n) for rows of channels, plane(n, c) for runs of one channel, in parallel.
@@ -219,10 +301,9 @@ void grad_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData&
 
 }  // namespace
 
-void channel_sums(const ChannelLayout& l, const ChannelData& x, const double* center, int power,
-                  double* sums) {
-  l.dtype == DType::Float64 ? sums_typed<double>(l, x, center, power, sums)
-                            : sums_typed<float>(l, x, center, power, sums);
+void channel_moments(const ChannelLayout& l, const ChannelData& x, double* mean, double* squares) {
+  l.dtype == DType::Float64 ? moments_typed<double>(l, x, mean, squares)
+                            : moments_typed<float>(l, x, mean, squares);
 }
 
 void channel_affine(const ChannelLayout& l, const ChannelData& x, const double* scale,

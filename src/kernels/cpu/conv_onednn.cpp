@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/gemm.h"
 
 namespace rl::kernels {
 namespace {
@@ -324,6 +325,31 @@ Dims grouped_strides(const View& weight, const ConvProblem& p) {
   return strides;
 }
 
+// A 1x1 weight gradient over channels_last tensors is one matrix product, straight into the weight.
+// Where the weight is large, the reorder that oneDNN's own way ends in costs a third of its time.
+bool is_product(ConvOp op, const ConvProblem& p, const View& large, const View& small,
+                const View& weight) {
+  int64_t pixels = p.batch;
+  for (int i = 0; i < p.dims; ++i) {
+    pixels *= p.small[i];
+    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
+  }
+  return op == ConvOp::Weight && p.groups == 1 && p.channels * p.filters >= 16 * pixels &&
+         weight.contiguous() &&
+         same_layout(large.shape(), large.stride(), channels_last_strides(large.shape())) &&
+         same_layout(small.shape(), small.stride(), channels_last_strides(small.shape()));
+}
+
+void run_product(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  int64_t pixels = small.numel / p.filters;
+  int64_t grad_sizes[2] = {p.filters, pixels}, grad_strides[2] = {1, p.filters};
+  int64_t input_sizes[2] = {pixels, p.channels}, input_strides[2] = {p.channels, 1};
+  int64_t weight_sizes[2] = {p.filters, p.channels};
+  gemm({small.data, grad_sizes, grad_strides, 2, small.numel, DType::Float32},
+       {large.data, input_sizes, input_strides, 2, large.numel, DType::Float32},
+       {weight.data, weight_sizes, input_strides, 2, weight.numel, DType::Float32});
+}
+
 }  // namespace
 
 bool onednn_describable(const View& v) {
@@ -349,6 +375,10 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
       problem.padding[0] > problem.stride[0])
     return false;
+  if (!bias && is_product(op, problem, large, small, weight)) {
+    run_product(problem, large, small, weight);
+    return true;
+  }
   Task task{op,
             {problem, canonical_strides(large), canonical_strides(small),
              grouped_strides(weight, problem), bias != nullptr, 1},

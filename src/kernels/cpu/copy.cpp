@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "kernels/cpu/strip.h"
+#include "kernels/transpose.h"
 #include "kernels/walk.h"
 
 namespace rl::kernels {
@@ -16,7 +17,14 @@ constexpr int64_t grain = 4 * default_grain;
 template <class T>
 void transpose_plane(const char* from, int64_t from_row, int64_t from_column, char* to,
                      int64_t to_row, int64_t to_column, int64_t rows, int64_t columns) {
-  constexpr int64_t block = 32;
+  constexpr int64_t block = 32, size = sizeof(T);
+  if (size == 4 && from_row == size && to_column == size) {
+    // Narrow panels, so that the lines of all rows of `to` stay in the first-level cache.
+    for (int64_t c = 0; c < columns; c += block)
+      transpose_32(reinterpret_cast<const float*>(from + c * from_column), from_column / size,
+                   reinterpret_cast<float*>(to) + c, to_row / size, std::min(block, columns - c), rows);
+    return;
+  }
   for (int64_t r0 = 0; r0 < rows; r0 += block)
     for (int64_t c0 = 0; c0 < columns; c0 += block) {
       int64_t r1 = std::min(rows, r0 + block), c1 = std::min(columns, c0 + block);

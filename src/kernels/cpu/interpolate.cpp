@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -102,11 +104,19 @@ template <class C> void resample(const Taps<C>& taps, const C* from, C* to, int6
     for (int64_t n = begin; n < end; ++n)
       for (int64_t o = 0; o < taps.out; ++o) {
         C* row = to + (n * taps.out + o) * inner;
-        std::fill_n(row, inner, C(0));
-        for (int64_t k = 0; k < taps.width; ++k) {
-          const C w = taps.weight[static_cast<size_t>(o * taps.width + k)];
-          const C* source = from + (n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]) * inner;
-          for (int64_t i = 0; i < inner; ++i) row[i] += w * source[i];
+        const C* weight = taps.weight.data() + o * taps.width;
+        const int64_t* place = taps.place.data() + o * taps.width;
+        const C* line = from + n * taps.in * inner;
+        if (inner == 1) {
+          C sum = weight[0] * line[place[0]];
+          for (int64_t k = 1; k < taps.width; ++k) sum += weight[k] * line[place[k]];
+          *row = sum;
+          continue;
+        }
+        for (int64_t i = 0; i < inner; ++i) row[i] = weight[0] * line[place[0] * inner + i];
+        for (int64_t k = 1; k < taps.width; ++k) {
+          const C* source = line + place[k] * inner;
+          for (int64_t i = 0; i < inner; ++i) row[i] += weight[k] * source[i];
         }
       }
   });
@@ -121,6 +131,10 @@ template <class C> void resample_transposed(const Taps<C>& taps, const C* from, 
         const C* row = from + (n * taps.out + o) * inner;
         for (int64_t k = 0; k < taps.width; ++k) {
           const C w = taps.weight[static_cast<size_t>(o * taps.width + k)];
+          if (inner == 1) {
+            to[n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]] += w * *row;
+            continue;
+          }
           C* target = to + (n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]) * inner;
           for (int64_t i = 0; i < inner; ++i) target[i] += w * row[i];
         }
@@ -133,22 +147,29 @@ template <class C> void resample_transposed(const Taps<C>& taps, const C* from, 
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g, bool transposed) {
   if (from.numel == 0 || to.numel == 0) return;
   Dims sizes(from.shape());
-  std::vector<C> now(static_cast<size_t>(from.numel));
-  Dims strides = contiguous_strides(sizes);
-  copy(from, {now.data(), sizes.data(), strides.data(), from.ndim, from.numel, dtype_of<C>});
+  std::optional<RowMajor> copied;
+  if (from.dtype != dtype_of<C> || !from.contiguous()) {
+    copied.emplace(from.shape(), dtype_of<C>);
+    copy(from, copied->view());
+  }
+  const C* now = copied ? copied->ptr<C>() : from.ptr<const C>();
+  bool direct = to.dtype == dtype_of<C> && to.contiguous();
   int dims = static_cast<int>(from.ndim) - 2;
+  std::optional<Buffer<C>> buffers[2];  // where the passes but the last write, by turns
   for (int pass = 0; pass < dims; ++pass) {
     int spatial = transposed ? pass : dims - 1 - pass;
     int64_t d = spatial + 2, in = transposed ? to.sizes[d] : from.sizes[d], out = transposed ? from.sizes[d] : to.sizes[d];
     Taps<C> taps = make_taps<C>(in, out, g, spatial);
     int64_t outer = product({sizes.data(), d}), inner = product({sizes.data() + d + 1, from.ndim - d - 1});
     sizes[d] = to.sizes[d];
-    std::vector<C> next(static_cast<size_t>(outer * inner * sizes[d]));
-    (transposed ? resample_transposed<C> : resample<C>)(taps, now.data(), next.data(), outer, inner);
-    now.swap(next);
+    std::optional<Buffer<C>>& buffer = buffers[pass % 2];
+    C* next = direct && pass == dims - 1 ? to.ptr<C>() : buffer.emplace(outer * inner * sizes[d]).data();
+    (transposed ? resample_transposed<C> : resample<C>)(taps, now, next, outer, inner);
+    now = next;
   }
-  strides = contiguous_strides(sizes);
-  copy({now.data(), sizes.data(), strides.data(), to.ndim, to.numel, dtype_of<C>}, to);
+  if (direct) return;
+  Dims strides = contiguous_strides(sizes);
+  copy({const_cast<C*>(now), sizes.data(), strides.data(), to.ndim, to.numel, dtype_of<C>}, to);
 }
 
 void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g, bool transposed) {

@@ -34,7 +34,14 @@ void masked_fill(const View& self, const View& mask, const void* value) {
     using T = typename decltype(tag)::type;
     T element;
     std::memcpy(&element, value, sizeof(T));
+    bool dense = w.strides[0][0] == static_cast<int64_t>(sizeof(T)) && w.strides[1][0] == 1;
     w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
+      if (dense) {  // a choice instead of a branch, which vectorises
+        T* __restrict to = reinterpret_cast<T*>(p[0]);
+        const char* __restrict chosen = p[1];
+        for (int64_t i = 0; i < n; ++i) to[i] = chosen[i] ? element : to[i];
+        return;
+      }
       for (int64_t i = 0; i < n; ++i)
         if (p[1][i * w.strides[1][0]]) *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]) = element;
     });
@@ -52,19 +59,17 @@ void masked_select(const View& input, const View& mask, const View& out) {
   check_mask("masked_select", input, mask);
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    constexpr int64_t strip = 1024;
+    if (out.numel == 0) return;
     T* to = out.ptr<T>();
-    int64_t step = out.strides[0];
+    int64_t step = out.strides[0], left = out.numel;
+    // Every element is written, and stays where the mask is true: random masks make branches slow.
     Walk<2> w({&input, &mask}, false);
     w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
-      T taken[strip];
-      for (int64_t i = 0; i < n; i += strip) {
-        int64_t count = 0;  // no branch: which way random bits go cannot be foreseen
-        for (int64_t k = i; k < std::min(n, i + strip); ++k) {
-          taken[count] = *reinterpret_cast<const T*>(p[0] + k * w.strides[0][0]);
-          count += p[1][k * w.strides[1][0]] != 0;
-        }
-        for (int64_t k = 0; k < count; ++k, to += step) *to = taken[k];
+      for (int64_t i = 0; i < n && left; ++i) {
+        bool chosen = p[1][i * w.strides[1][0]];
+        *to = *reinterpret_cast<const T*>(p[0] + i * w.strides[0][0]);
+        to += chosen ? step : 0;
+        left -= chosen;
       }
     });
   });
@@ -97,22 +102,19 @@ void nonzero(const View& input, const View& out) {
   int64_t width = input.ndim ? input.sizes[last] : 1,
           step = input.ndim ? input.strides[last] * itemsize(input.dtype) : 0;
   int64_t rows = width ? input.numel / width : 0;
-  int64_t* to = out.ptr<int64_t>();
+  int64_t *to = out.ptr<int64_t>(), left = out.numel ? out.sizes[0] : 0;
   const char* row = input.ptr<char>();
   for (int64_t r = 0; r < rows; ++r) {
     bool hits[strip];
-    int32_t places[strip];
     for (int64_t i = 0; i < width; i += strip) {
       int64_t n = std::min(strip, width - i);
       load_strip(input.dtype, row + i * step, step, DType::Bool, hits, n);
-      int64_t count = 0;  // no branch: which way random bits go cannot be foreseen
-      for (int32_t k = 0; k < n; ++k) {
-        places[count] = k;
-        count += hits[k];
-      }
-      for (int64_t k = 0; k < count; ++k, to += down) {
+      // As in masked_select: written in any case, kept for a hit.
+      for (int64_t k = 0; k < n && left; ++k) {
         for (int64_t d = 0; d < last; ++d) to[d * across] = at[d];
-        if (last >= 0) to[last * across] = i + places[k];
+        if (last >= 0) to[last * across] = i + k;
+        to += hits[k] ? down : 0;
+        left -= hits[k];
       }
     }
     for (int64_t d = last - 1; d >= 0; --d) {

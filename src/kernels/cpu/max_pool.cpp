@@ -80,6 +80,77 @@ void pool_max_f32(const View& input, const View& out, const View* indices, int d
                });
 }
 
+// Pixels of channels side by side: channels_last images, without gaps but between images.
+bool by_pixels(const View& v, int dims) {
+  if (v.ndim != dims + 2 || v.sizes[1] < 2 || v.strides[1] != 1) return false;
+  int64_t step = v.sizes[1];
+  for (int64_t d = v.ndim - 1; d >= 2; --d) {
+    if (v.sizes[d] != 1 && v.strides[d] != step) return false;
+    step *= v.sizes[d];
+  }
+  return true;
+}
+
+// max_of_windows for float32 where all views are by_pixels.
+void pool_pixels_f32(const View& input, const View& out, const View* indices, int dims,
+                     const SpanTable& spans, const Pool3& g) {
+  Planes in(input, dims), to(out, dims);
+  int64_t channels = input.sizes[1], lines = to.size[0] * to.size[1];
+  int64_t grain = default_grain / (to.size[2] * channels * g.kernel_size()) + 1;
+  parallel_for(0, input.sizes[0] * lines, grain, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> rows(static_cast<size_t>(g.kernel_size()));
+    std::vector<int32_t> places(rows.size());
+    Buffer<int64_t> unwanted(indices ? 0 : channels);
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t image = i / lines, line = i % lines;
+      const float* from = input.ptr<const float>() + image * input.strides[0];
+      Span depth = spans[0][line / to.size[1]], high = spans[1][line % to.size[1]];
+      for (int64_t x = 0; x < to.size[2]; ++x) {
+        Span wide = spans[2][x];
+        size_t count = 0;
+        for (int64_t z = depth.begin; z < depth.end; z += g.dilation[0])
+          for (int64_t y = high.begin; y < high.end; y += g.dilation[1])
+            for (int64_t k = wide.begin; k < wide.end; k += g.dilation[2]) {
+              int64_t place = in.index(z, y, k);
+              rows[count] = from + place * channels;
+              places[count++] = static_cast<int32_t>(place);
+            }
+        if (!count)  // a window in the padding alone
+          places[0] = static_cast<int32_t>(in.index(depth.begin, high.begin, wide.begin));
+        int64_t at = (line * to.size[2] + x) * channels;
+        kernels::max_of_pixels_f32(
+            rows.data(), places.data(), static_cast<int64_t>(count), channels,
+            out.ptr<float>() + image * out.strides[0] + at,
+            indices ? indices->ptr<int64_t>() + image * indices->strides[0] + at : unwanted.data());
+      }
+    }
+  });
+}
+
+// add_at_indices where all views are by_pixels.
+template <class T>
+void add_at_pixels(const View& from, const View& indices, const View& to, int dims) {
+  Planes source(from, dims), target(to, dims);
+  int64_t channels = to.sizes[1], limit = target.numel(), pixels = source.numel();
+  constexpr int64_t block = 64;  // of channels, for one thread
+  int64_t blocks = (channels + block - 1) / block, work = block * (limit + pixels);
+  parallel_for(0, to.sizes[0] * blocks, default_grain / work + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t image = i / blocks, first = i % blocks * block, last = std::min(channels, first + block);
+      T* out = to.ptr<T>() + image * to.strides[0];
+      for (int64_t p = 0; p < limit; ++p)
+        std::fill(out + p * channels + first, out + p * channels + last, T(0));
+      for (int64_t p = 0; p < pixels; ++p) {
+        const T* value = from.ptr<const T>() + image * from.strides[0] + p * channels;
+        const int64_t* at = indices.ptr<const int64_t>() + image * indices.strides[0] + p * channels;
+        for (int64_t c = first; c < last; ++c)
+          if (static_cast<uint64_t>(at[c]) < static_cast<uint64_t>(limit))
+            out[at[c] * channels + c] += value[c];
+      }
+    }
+  });
+}
+
 template <class F> void visit_ordered(const char* op, DType t, F&& f) {
   visit<float, double, half, bfloat16, int64_t, int32_t, int16_t, int8_t, uint8_t>(op, t, f);
 }
@@ -175,6 +246,10 @@ void max_pool(const View& input, const View& out, const View* indices,
     if (begin < 0) begin += (-begin + d - 1) / d * d;
     return Span{begin, end};
   });
+  bool pixels = by_pixels(input, geometry.dims) && by_pixels(out, geometry.dims) &&
+                (!indices || by_pixels(*indices, geometry.dims));
+  if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX && pixels)
+    return pool_pixels_f32(input, out, indices, geometry.dims, spans, g);
   if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX)
     return pool_max_f32(input, out, indices, geometry.dims, spans, g);
   visit_ordered("max_pool", input.dtype, [&](auto tag) {
@@ -199,7 +274,11 @@ void max_pool_backward(const View& grad_out, const View& indices, const View& gr
                        int dims) {
   if (grad_input.numel == 0) return;
   visit_floating("max_pool_backward", grad_input.dtype, [&](auto tag) {
-    add_at_indices<typename decltype(tag)::type>(grad_out, indices, grad_input, dims);
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, compute_t<T>>)
+      if (by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims))
+        return add_at_pixels<T>(grad_out, indices, grad_input, dims);
+    add_at_indices<T>(grad_out, indices, grad_input, dims);
   });
 }
 

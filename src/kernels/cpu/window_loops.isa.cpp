@@ -1,5 +1,9 @@
 #include "kernels/window_loops.h"
 
+#include <limits>
+
+#include "kernels/cpu/simd.h"
+
 namespace rl::kernels::RL_ISA {
 namespace {
 
@@ -55,6 +59,39 @@ void max_of_windows_f32(const WindowLoop& w, const float* plane, float* best, in
       place[i] = better ? first + static_cast<int32_t>(i) * index_step : place[i];
     });
   });
+}
+
+void max_of_pixels_f32(const float* const* rows, const int32_t* places, int64_t count,
+                       int64_t channels, float* best, int64_t* at) {
+  constexpr int64_t lanes = Vector<float>::lanes;
+  constexpr float lowest = -std::numeric_limits<float>::infinity();
+  typedef int64_t Wide __attribute__((vector_size(2 * vector_bytes)));
+  int64_t c = 0;
+  for (; c + lanes <= channels; c += lanes) {
+    vec<float> most = vec<float>{} + lowest;
+    vec<int32_t> place = vec<int32_t>{} + places[0];
+    for (int64_t k = 0; k < count; ++k) {
+      vec<float> x = load(rows[k] + c);
+      vec<int32_t> better = (x > most) | (x != x);
+      most = better ? x : most;
+      place = better ? vec<int32_t>{} + places[k] : place;
+    }
+    store(best + c, most);
+    Wide wide = __builtin_convertvector(place, Wide);
+    std::memcpy(at + c, &wide, sizeof wide);
+  }
+  for (; c < channels; ++c) {
+    float most = lowest;
+    int64_t place = places[0];
+    for (int64_t k = 0; k < count; ++k) {
+      float x = rows[k][c];
+      bool better = (x > most) | (x != x);
+      most = better ? x : most;
+      place = better ? places[k] : place;
+    }
+    best[c] = most;
+    at[c] = place;
+  }
 }
 
 void sum_of_windows_f32(const WindowLoop& w, const float* plane, float* sums) {

@@ -1,0 +1,317 @@
+"""Kernels one by one beside torch, one thread, in thread CPU time, grouped by what they do.
+
+    python -m bench.kernels [--only TEXT] [--group NAME] [--rounds N] [--json FILE]
+
+A row's ratio is torch's time by ours. After each group stands the geometric mean; at the end, the
+rows below 0.9.
+"""
+
+import argparse
+import importlib
+import json
+import math
+import os
+from pathlib import Path
+
+from bench.timing import Row, time_row
+
+NO_GRAD = "T.set_grad_enabled(False); F = T.nn.functional; "
+GRAD = "T.set_grad_enabled(True); F = T.nn.functional; "
+
+
+def forward(name, statement, setup="", target=None):
+    return Row(name, statement, NO_GRAD + setup, target=target)
+
+
+def backward(name, output, setup, inputs="x", target=None):
+    """The backward pass alone: gradients of `output` by `inputs`, the graph kept."""
+    needs = "; ".join(f"{i.strip()}.requires_grad_()" for i in inputs.split(","))
+    setup = f"{GRAD}{setup.rstrip('; ')}; {needs}; y = {output}; g = T.randn_like(y)"
+    return Row(name + ", backward", f"T.autograd.grad(y, [{inputs}], g, retain_graph=True)", setup,
+               target=target)
+
+
+def both(name, output, setup, inputs="x", target=None):
+    return [forward(name, output, setup, target), backward(name, output, setup, inputs, target)]
+
+
+FLOATS = "n = 1 << 20; a = T.rand(n) + 0.5; b = T.rand(n) + 0.5; m = a > 1.0; "
+MATRIX = "x = T.randn(1024, 1024); "
+IMAGES = "x = T.randn(4, 64, 56, 56); "
+
+ELEMENTWISE = [
+    *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
+      ("exp", "log", "tanh", "sigmoid", "sin", "sqrt", "rsqrt", "erf", "abs", "floor", "relu")),
+    *(forward(f"{op}, 1 M", op, FLOATS) for op in
+      ("a + b", "a * b", "a / b", "a ** b", "a ** 2", "a > b", "T.maximum(a, b)", "a + 1.5",
+       "F.gelu(a)", "F.silu(a)", "T.clamp(a, 0.6, 0.9)", "T.lerp(a, b, 0.3)",
+       "T.addcmul(a, a, b)", "a.to(T.float64)", "a.int()", "a.half()")),
+    forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),
+    forward("a + b, 1 K", "a + b", "a, b = T.randn(1024), T.randn(1024)"),
+    forward("a + b, 64 K", "a + b", "a, b = T.randn(65536), T.randn(65536)"),
+    forward("a + b, 64 MB results", "a + b", "a, b = T.randn(1 << 24), T.randn(1 << 24)", 2.5),
+    forward("exp, 64 MB results", "T.exp(a)", "a = T.randn(1 << 24)", 2.5),
+    forward("x + row", "x + r", MATRIX + "r = T.randn(1024)"),
+    forward("x + column", "x + c", MATRIX + "c = T.randn(1024, 1)"),
+    forward("x + x.t()", "x + x.t()", MATRIX),
+    forward("int64 a + b, 1 M", "a + b", "a = T.arange(1 << 20); b = T.arange(1 << 20)"),
+]
+MEMORY = [
+    forward("zeros, 16 MB", "T.zeros(1 << 22)", "", 3),
+    forward("ones, 1 MB", "T.ones(1 << 18)"),
+    forward("clone, 4 MB", "a.clone()", FLOATS),
+    forward("x.t().contiguous()", "x.t().contiguous()", MATRIX, 3),
+    forward("x.permute(0, 2, 3, 1).contiguous()", "x.permute(0, 2, 3, 1).contiguous()", IMAGES, 3),
+    forward("cat of 4 along 0", "T.cat([x, x, x, x])", MATRIX),
+    forward("cat of 4 along 1", "T.cat([x, x, x, x], 1)", MATRIX),
+    forward("stack of 4", "T.stack([x, x, x, x])", MATRIX),
+    forward("x[:, ::2].contiguous()", "x[:, ::2].contiguous()", MATRIX),
+    forward("x.repeat(2, 2)", "x.repeat(2, 2)", MATRIX),
+    forward("x.flip(1)", "x.flip(1)", MATRIX),
+    forward("x.roll(3, 1)", "x.roll(3, 1)", MATRIX),
+    forward("tril", "x.tril()", MATRIX),
+]
+REDUCTIONS = [
+    *(forward(f"{op} of 1 M", f"a.{op}()", FLOATS) for op in
+      ("sum", "mean", "max", "argmax", "prod", "norm")),
+    forward("var of 1 M", "a.var()", FLOATS, 3),
+    forward("std of 1 M", "a.std()", FLOATS, 3),
+    *(forward(f"{op}({d})", f"x.{op}({d})", MATRIX) for op in ("sum", "mean", "amax", "argmax")
+      for d in (0, 1)),
+    forward("max(0) with indices", "x.max(0)", MATRIX, 3),
+    forward("max(1) with indices", "x.max(1)", MATRIX, 3),
+    forward("var(0)", "x.var(0)", MATRIX, 3),
+    forward("var(1)", "x.var(1)", MATRIX, 3),
+    forward("sum((0, 2, 3))", "x.sum((0, 2, 3))", IMAGES),
+    forward("mean((2, 3))", "x.mean((2, 3))", IMAGES),
+    forward("logsumexp(1)", "x.logsumexp(1)", MATRIX),
+    forward("cumsum(0)", "x.cumsum(0)", MATRIX, 3),
+    forward("cumsum(1)", "x.cumsum(1)", MATRIX),
+    forward("any of bool", "m.any()", FLOATS + "m = a > 9"),
+    forward("count of bool", "m.sum()", FLOATS),
+]
+SOFTMAX = [
+    *both("softmax(1), 1024 x 1024", "x.softmax(1)", MATRIX, target=1.1),
+    *both("softmax(0), 1024 x 1024", "x.softmax(0)", MATRIX, target=1.1),
+    *both("softmax(1), 64 x 50000", "x.softmax(1)", "x = T.randn(64, 50000)", target=1.1),
+    *both("log_softmax(1), 1024 x 1024", "x.log_softmax(1)", MATRIX, target=1.1),
+]
+NORMS = [
+    *both("layer_norm, 1024 x 1024", "F.layer_norm(x, (1024,), w, b)",
+          MATRIX + "w = T.ones(1024); b = T.zeros(1024)", "x, w, b", 1.1),
+    *both("layer_norm, 8192 x 64", "F.layer_norm(x, (64,), w, b)",
+          "x = T.randn(8192, 64); w = T.ones(64); b = T.zeros(64)", "x, w, b", 1.1),
+    *both("rms_norm, 1024 x 1024", "F.rms_norm(x, (1024,), w)", MATRIX + "w = T.ones(1024)",
+          "x, w", 1.1),
+    *both("group_norm, 8 groups", "F.group_norm(x, 8, w, b)",
+          IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b"),
+    *both("batch_norm, training", "F.batch_norm(x, None, None, w, b, True)",
+          IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b", 3),
+    forward("batch_norm, inference", "F.batch_norm(x, m, v, w, b)",
+            IMAGES + "m = T.zeros(64); v = T.ones(64); w = T.ones(64); b = T.zeros(64)", 3),
+]
+INDEXING = [
+    forward("a[m]", "a[m]", FLOATS, 3),
+    forward("a[m] = 0", "a[m] = 0.0", FLOATS, 3),
+    forward("masked_fill", "a.masked_fill(m, 0.0)", FLOATS),
+    forward("where(m, a, b)", "T.where(m, a, b)", FLOATS, 3),
+    forward("nonzero", "m.nonzero()", FLOATS),
+    forward("x[i] of rows", "x[i]", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    forward("index_select(1)", "x.index_select(1, i)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    forward("x[i] = rows", "x[i] = x", MATRIX + "i = T.randperm(1024)"),
+    forward("gather(1)", "x.gather(1, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
+    forward("gather(0)", "x.gather(0, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
+    forward("scatter_add(1)", "x.scatter_add(1, i, x)",
+            MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
+    forward("index_add(0)", "x.index_add(0, i, x)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    forward("take", "a.take(i)", FLOATS + "i = T.randint(0, n, (n,))"),
+    forward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
+            "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))"),
+    backward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
+             "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))", "w", 1.5),
+    forward("one_hot", "F.one_hot(i, 100)", "i = T.randint(0, 100, (8192,))"),
+]
+SORTING = [
+    forward("sort, 1 M", "a.sort()", "a = T.randn(1 << 20)", 1),
+    forward("sort(1), 1024 x 1024", "x.sort(1)", MATRIX, 1),
+    forward("argsort of int64, 256 K", "a.argsort()", "a = T.randint(0, 1 << 40, (1 << 18,))", 1),
+    forward("topk(10), 1024 x 1024", "x.topk(10)", MATRIX, 1),
+    forward("topk(100) of 1 M", "a.topk(100)", "a = T.randn(1 << 20)", 1),
+    forward("median of 1 M", "a.median()", "a = T.randn(1 << 20)", 1),
+    forward("unique of 256 K", "a.unique()", "a = T.randint(0, 1000, (1 << 18,))", 1),
+    forward("searchsorted", "T.searchsorted(s, a)",
+            "s = T.randn(10000).sort()[0]; a = T.randn(1 << 18)"),
+]
+
+
+def product(m, k, n, target, batch=()):
+    sizes = " x ".join(map(str, (*batch, m, k, n)))
+    setup = f"a = T.randn({(*batch, m, k)}); b = T.randn({(*batch, k, n)})"
+    return forward(f"matmul {sizes}", "a @ b", setup, target)
+
+
+MATMUL = [
+    *(product(n, n, n, 1.2 if n <= 128 else 0.95) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)),
+    product(64, 1024, 4096, 0.95), product(4096, 1024, 64, 0.95), product(128, 768, 768, 0.95),
+    product(2048, 3072, 768, 0.95), product(1, 4096, 4096, 0.95), product(4096, 4096, 1, 0.95),
+    product(128, 64, 128, 0.95, (32,)), product(128, 128, 64, 0.95, (96,)),
+    product(16, 16, 16, 0.95, (256,)),
+    forward("a @ b.t(), 512", "a @ b.t()", "a, b = T.randn(512, 512), T.randn(512, 512)", 0.95),
+    forward("a.t() @ b, 512", "a.t() @ b", "a, b = T.randn(512, 512), T.randn(512, 512)", 0.95),
+    forward("matrix-vector, 2048", "a @ v", "a, v = T.randn(2048, 2048), T.randn(2048)"),
+    forward("double, 512", "a @ a", "a = T.randn(512, 512, dtype=T.float64)", 0.95),
+    forward("einsum bhid,bhjd->bhij", "T.einsum('bhid,bhjd->bhij', q, k)",
+            "q, k = T.randn(4, 8, 128, 64), T.randn(4, 8, 128, 64)"),
+    *both("linear, 256 x 768 to 3072", "F.linear(x, w, b)",
+          "x = T.randn(256, 768); w = T.randn(3072, 768); b = T.randn(3072)", "x, w, b"),
+]
+# Of the networks: (channels, filters, kernel, stride, groups, size), and padding kernel // 2.
+DENSE = [
+    ("ResNet stem", 3, 64, 7, 2, 1, 224), ("ResNet", 64, 64, 1, 1, 1, 56),
+    ("ResNet", 64, 64, 3, 1, 1, 56), ("ResNet", 64, 256, 1, 1, 1, 56),
+    ("ResNet", 256, 512, 1, 2, 1, 56), ("ResNet", 128, 128, 3, 2, 1, 56),
+    ("ResNet", 256, 256, 3, 1, 1, 14), ("ResNet", 1024, 256, 1, 1, 1, 14),
+    ("ResNet", 512, 512, 3, 1, 1, 7), ("VGG", 64, 128, 3, 1, 1, 112),
+    ("VGG", 256, 256, 3, 1, 1, 56), ("VGG", 512, 512, 3, 1, 1, 28),
+]
+DEPTHWISE = [
+    ("MobileNet", 32, 32, 3, 1, 32, 112), ("MobileNet", 96, 96, 3, 2, 96, 112),
+    ("MobileNet", 144, 144, 3, 1, 144, 56), ("MobileNet", 384, 384, 3, 1, 384, 14),
+    ("MobileNet", 960, 960, 3, 1, 960, 7),
+]
+
+
+def convolutions(shapes, target):
+    rows = []
+    for net, channels, filters, kernel, stride, groups, size in shapes:
+        name = f"{net} {channels}-{filters} {kernel}x{kernel}/{stride}, {size} px"
+        setup = (f"x = T.randn(4, {channels}, {size}, {size}); "
+                 f"w = T.randn({filters}, {channels // groups}, {kernel}, {kernel})")
+        output = f"F.conv2d(x, w, None, {stride}, {kernel // 2}, 1, {groups})"
+        rows += both(name, output, setup, "w" if channels == 3 else "x, w", target)
+    return rows
+
+
+def chain(name, layers, setup, target=None):
+    """Two convolutions around layers, so that what they are given is what a network gives them."""
+    module = f"T.nn.Sequential(T.nn.Conv2d(64, 64, 1), {layers}, T.nn.Conv2d(64, 64, 1))"
+    setup = f"{setup}f = {module}"
+    return both(name, "f(x)", setup, "x", target)
+
+
+CHAINS = [
+    *chain("conv + bn + relu + conv", "T.nn.BatchNorm2d(64), T.nn.ReLU()", IMAGES, 1.4),
+    *chain("conv + max_pool + conv", "T.nn.MaxPool2d(3, 2, 1)", IMAGES, 1.4),
+]
+POOLING = [
+    *both("max_pool 3x3/2", "F.max_pool2d(x, 3, 2, 1)", "x = T.randn(4, 64, 112, 112)", target=4),
+    *both("max_pool 2x2", "F.max_pool2d(x, 2)", IMAGES, target=4),
+    *both("avg_pool 2x2", "F.avg_pool2d(x, 2)", IMAGES),
+    *both("adaptive_avg_pool to 1", "F.adaptive_avg_pool2d(x, 1)", IMAGES),
+    *both("interpolate nearest, 2x", "F.interpolate(x, scale_factor=2)", IMAGES),
+    *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
+]
+CLASSES = "x = T.randn(1024, 1000); t = T.randint(0, 1000, (1024,)); "
+PAIR = "x = T.randn(1 << 20); t = T.rand(1 << 20); "
+LOSSES = [
+    *both("cross_entropy, 1024 x 1000", "F.cross_entropy(x, t)", CLASSES, target=3),
+    *both("cross_entropy, 512 x 32000", "F.cross_entropy(x, t)",
+          "x = T.randn(512, 32000); t = T.randint(0, 32000, (512,))", target=3),
+    *both("mse_loss, 1 M", "F.mse_loss(x, t)", PAIR),
+    *both("smooth_l1_loss, 1 M", "F.smooth_l1_loss(x, t)", PAIR),
+    *both("bce_with_logits, 1 M", "F.binary_cross_entropy_with_logits(x, t)", PAIR),
+]
+HEADS = "q, k, v = T.randn(4, 8, 256, 64), T.randn(4, 8, 256, 64), T.randn(4, 8, 256, 64)"
+ATTENTION = [
+    *both("attention, 4 x 8 x 256 x 64", "F.scaled_dot_product_attention(q, k, v)", HEADS,
+          "q, k, v", 1.2),
+    *both("causal attention", "F.scaled_dot_product_attention(q, k, v, is_causal=True)", HEADS,
+          "q, k, v", 1.2),
+    *both("gelu, 1 M", "F.gelu(x)", "x = T.randn(1 << 20)"),
+]
+
+
+def recurrent(kind, steps, batch, width):
+    setup = f"x = T.randn({steps}, {batch}, {width}); f = T.nn.{kind}({width}, {width})"
+    return both(f"{kind}, {steps} x {batch} x {width}", "f(x)[0]", setup, "x", 1.3)
+
+
+RECURRENT = [*recurrent("LSTM", 32, 16, 256), *recurrent("GRU", 32, 16, 256),
+             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64)]
+OPTIMIZERS = [
+    forward(f"{kind}, {count} x {size}", "o.step()",
+            f"p = [T.nn.Parameter(T.randn({size})) for _ in range({count})]\n"
+            "for q in p: q.grad = T.randn_like(q)\n"
+            f"o = T.optim.{make}", target)
+    for count, size in ((10, 1 << 20), (200, 1024))
+    for kind, make, target in (
+        ("SGD with momentum", "SGD(p, lr=1e-3, momentum=0.9)", None), ("Adam", "Adam(p)", 3.5),
+        ("AdamW", "AdamW(p)", 3.5), ("RMSprop", "RMSprop(p)", None))
+]
+RANDOM = [
+    forward("rand, 1 M", "T.rand(1 << 20)"),
+    forward("randn, 1 M", "T.randn(1 << 20)", "", 3),
+    forward("bernoulli, 1 M", "p.bernoulli()", "p = T.full((1 << 20,), 0.5)", 3),
+    forward("bernoulli_(0.5), 1 M", "p.bernoulli_(0.5)", "p = T.zeros(1 << 20)", 3),
+    *both("dropout, 1 M", "F.dropout(x, 0.1, True)", "x = T.randn(1 << 20)", target=3),
+    forward("randint, 1 M", "T.randint(0, 100, (1 << 20,))"),
+    forward("randperm, 100 K", "T.randperm(100000)"),
+    forward("multinomial, 1000 x 100", "p.multinomial(10)", "p = T.rand(1000, 100)"),
+]
+GROUPS = {
+    "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
+    "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
+    "convolutions": convolutions(DENSE, 1.4), "depthwise": convolutions(DEPTHWISE, 2.5),
+    "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
+    "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
+}
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench.kernels")
+    parser.add_argument("--only", default="", help="the rows whose name contains this")
+    parser.add_argument("--group", default="", help="this group of: " + ", ".join(GROUPS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, default=Path("runs/bench-kernels.json"))
+    parser.add_argument("--library", default="rushlight", help="what is measured beside torch")
+    return parser.parse_args()
+
+
+def main():
+    os.environ["OMP_NUM_THREADS"] = "1"  # before the libraries load
+    options = arguments()
+    ours = options.library
+    libraries = {name: importlib.import_module(name) for name in (ours, "torch")}
+    for library in libraries.values():
+        library.set_num_threads(1)
+    print(f"{'torch / ' + ours:46}{'ratio':>8}{'promised':>10}{ours + ', us':>14}{'torch, us':>12}")
+    results, slow = {}, []
+    for group, rows in GROUPS.items():
+        if options.group not in group:
+            continue
+        ratios = []
+        for row in rows:
+            if options.only not in row.name:
+                continue
+            times = time_row(row, libraries, options.rounds)
+            ratio = times["torch"] / times[ours]
+            ratios.append(ratio)
+            results[f"{group}: {row.name}"] = times
+            if ratio < 0.9:
+                slow.append((row.name, ratio))
+            promise = f"{row.target}x" if row.target else "-"
+            print(f"{row.name:46}{ratio:7.2f}x{promise:>10}{times[ours] / 1e3:14,.1f}"
+                  f"{times['torch'] / 1e3:12,.1f}", flush=True)
+        if ratios:
+            print(f"{'  ' + group + ', geometric mean':46}{geometric_mean(ratios):7.2f}x\n")
+    print("below 0.9x:", ", ".join(f"{name} {ratio:.2f}x" for name, ratio in slow) or "none")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
