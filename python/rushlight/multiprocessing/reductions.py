@@ -1,8 +1,8 @@
 """How tensors travel between processes: the receiver maps the memory of the sender.
 
 A storage is sent as the descriptor of an anonymous file, to which its bytes are moved first.
-Nothing is left behind by a process that is killed, for the file has no name: the system frees it with its
-last user. Importing this module makes Python's own queues and pipes send tensors so.
+Nothing is left behind by a process that is killed, for the file has no name: the system frees it
+with its last user. Importing this module makes Python's own queues and pipes send tensors so.
 """
 
 import threading
