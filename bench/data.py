@@ -74,7 +74,8 @@ def main():
     print(f"{'':28}" + "".join(f"{name:>12}" for name in libraries))
     for row in ROWS:
         rates = [measured(library, row) for library in libraries]
-        print(f"{row:28}" + "".join(f"{r:12,.1f}" if r else f"{'-':>12}" for r in rates), flush=True)
+        cells = "".join(f"{r:12,.1f}" if r else f"{'-':>12}" for r in rates)
+        print(f"{row:28}{cells}", flush=True)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,7 @@ if __name__ == "__main__":
     rushlight.set_num_threads(2)
     start = time.monotonic()
     right, wrong, hung, problems = run(forks, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    print(f"{forks} forks in {time.monotonic() - start:.0f} s: {right} right, {wrong} wrong, {hung} hung;"
-          f" {len(problems)} wrong results in the parent")  # fmt: skip
+    seconds = time.monotonic() - start
+    print(f"{forks} forks in {seconds:.0f} s: {right} right, {wrong} wrong, {hung} hung")
+    print(f"{len(problems)} wrong results in the parent")
     sys.exit(right != forks or bool(problems))

@@ -23,8 +23,8 @@ template <class... Args> Tensor call(const char* name, const Args&... args) {
   WithGil gil;
   try {
     Object function = import_attribute("rushlight.sparse._engine", name);
-    Object result = checked(PyObject_CallFunctionObjArgs(
-        function.get(), checked(wrap(args)).get()..., nullptr));
+    Object result = checked(
+        PyObject_CallFunctionObjArgs(function.get(), checked(wrap(args)).get()..., nullptr));
     return is_tensor(result.get()) ? tensor_of(result.get()) : Tensor();
   } catch (const PythonError&) {
     throw CarriedError::take();
@@ -39,9 +39,7 @@ void add_in_place(const Tensor& to, const Tensor& t) {
   if (!is_sparse(to) && !is_sparse(t)) return dense_ops.add_in_place(to, t);
   call("add_in_place", to, t);
 }
-Tensor clone(const Tensor& t) {
-  return is_sparse(t) ? call("clone", t) : dense_ops.clone(t);
-}
+Tensor clone(const Tensor& t) { return is_sparse(t) ? call("clone", t) : dense_ops.clone(t); }
 Tensor cast(const Tensor& t, DType dtype) {
   return is_sparse(t) ? call("cast", t, dtype) : dense_ops.cast(t, dtype);
 }

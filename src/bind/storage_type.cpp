@@ -240,22 +240,23 @@ PyObject* repr(PyObject* self) {
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
                             {"_cdata", get_cdata, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, "The number of bytes."},
-                         {"size", nbytes, METH_NOARGS, "The number of bytes."},
-                         {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
-                         {"resizable", resizable, METH_NOARGS, "Whether it owns its memory."},
-                         {"is_shared", get_is_shared, METH_NOARGS, "Whether it is in shared memory."},
-                         {"_try_share", try_share, METH_O, nullptr},
-                         {"_shared_descriptor", get_descriptor, METH_NOARGS, nullptr},
-                         {"_lease", lease, METH_VARARGS, nullptr},
-                         {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
-                         {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
-                         {"__deepcopy__", deep_copy, METH_O, nullptr},
-                         {"__reduce__", reduce, METH_NOARGS, nullptr},
-                         {"clone", clone, METH_NOARGS, "A copy."},
-                         {"resize_", resize, METH_O, "Changes the number of bytes."},
-                         {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"nbytes", nbytes, METH_NOARGS, "The number of bytes."},
+    {"size", nbytes, METH_NOARGS, "The number of bytes."},
+    {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
+    {"resizable", resizable, METH_NOARGS, "Whether it owns its memory."},
+    {"is_shared", get_is_shared, METH_NOARGS, "Whether it is in shared memory."},
+    {"_try_share", try_share, METH_O, nullptr},
+    {"_shared_descriptor", get_descriptor, METH_NOARGS, nullptr},
+    {"_lease", lease, METH_VARARGS, nullptr},
+    {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
+    {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
+    {"__deepcopy__", deep_copy, METH_O, nullptr},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"clone", clone, METH_NOARGS, "A copy."},
+    {"resize_", resize, METH_O, "Changes the number of bytes."},
+    {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
+    {nullptr, nullptr, 0, nullptr}};
 
 // _tensor_on_storage(storage, dtype, offset, size, stride)
 PyObject* tensor_on_storage(PyObject*, PyObject* args) {

@@ -1,8 +1,8 @@
 """File descriptors on their way to other processes.
 
-What is pickled is an `Offer`, an address and a number; the receiver fetches the descriptor from the
-sender, which has a thread for that. A process that ends waits a little for its offers to be fetched:
-Python's own `resource_sharer` does not, and the last results of a worker are lost.
+What is pickled is an `Offer`, an address and a number; the receiver fetches the descriptor from
+the sender, which has a thread for that. A process that ends waits a little for its offers to be
+fetched: Python's own `resource_sharer` does not, and the last results of a worker are lost.
 """
 
 import multiprocessing

@@ -1,8 +1,8 @@
 """How tensors travel between processes: the receiver maps the memory of the sender.
 
-A storage is sent as the descriptor of an anonymous file, to which its bytes are moved first. Nothing
-is left behind by a process that is killed, for the file has no name: the system frees it with its
-last user. Importing this module makes Python's own queues and pipes send tensors so.
+A storage is sent as the descriptor of an anonymous file, to which its bytes are moved first.
+Nothing is left behind by a process that is killed, for the file has no name: the system frees it
+with its last user. Importing this module makes Python's own queues and pipes send tensors so.
 """
 
 import threading
@@ -86,7 +86,9 @@ def rebuild_meta(kind, dtype, size, stride, requires_grad):
 
 
 def _as_kind(kind, tensor, requires_grad):
-    return Parameter(tensor, requires_grad) if kind is Parameter else tensor.requires_grad_(requires_grad)
+    if kind is Parameter:
+        return Parameter(tensor, requires_grad)
+    return tensor.requires_grad_(requires_grad)
 
 
 def init_reductions():

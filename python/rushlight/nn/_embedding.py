@@ -42,9 +42,33 @@ def embedding_bag(
         with rushlight.no_grad():
             rushlight.embedding_renorm_(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
+    if sparse and weight.requires_grad and rushlight.is_grad_enabled():
+        return _with_sparse_gradient(
+            weight, input, offsets, mode, per_sample_weights, padding, scale_grad_by_freq
+        )
     return rushlight._embedding_bag_of(
         weight, input, offsets, mode, per_sample_weights, padding, scale_grad_by_freq
     )[0]
+
+
+def _with_sparse_gradient(weight, input, offsets, mode, factors, padding, scale_grad_by_freq):
+    """The bags from single lookups, whose gradient is sparse."""
+    if mode == "max" or scale_grad_by_freq:
+        what = "mode='max'" if mode == "max" else "scale_grad_by_freq"
+        raise RuntimeError(f"embedding_bag: sparse gradients do not go with {what}")
+    input = input.long()
+    places = rushlight.arange(len(input), device=input.device)
+    bag = rushlight.searchsorted(offsets.long(), places, right=True) - 1
+    kept = (input != padding).to(weight.dtype)
+    rows = rushlight.embedding(weight, input, padding, False, True)
+    scale = kept if factors is None else kept * factors
+    sums = weight.new_zeros(len(offsets), weight.size(1)).index_add(
+        0, bag, rows * scale.unsqueeze(1)
+    )
+    if mode == "sum":
+        return sums
+    counts = weight.new_zeros(len(offsets)).index_add(0, bag, kept)
+    return sums / counts.clamp(min=1).unsqueeze(1)
 
 
 def _check_bag(input, weight, offsets, mode, per_sample_weights):

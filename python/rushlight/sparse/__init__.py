@@ -1,6 +1,7 @@
 """Sparse tensors in coordinate (COO) layout, with gradients.
 
-Other layouts (CSR, CSC, BSR, BSC) do not exist here: what would make one raises NotImplementedError.
+Other layouts (CSR, CSC, BSR, BSC) do not exist here: what would make one raises
+NotImplementedError.
 """
 
 import rushlight

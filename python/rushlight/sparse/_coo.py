@@ -2,13 +2,13 @@
 
 To the core a sparse tensor is a meta tensor: shape, dtype and history, but no elements, so that
 nothing can read memory that is not there. Its indices and values are attributes. Every function on
-sparse tensors works on the values, which are an ordinary tensor, between `raw_values` or `values_of`
-and `construct`; so its gradient follows from those of ordinary operations. The gradient of a sparse
+sparse tensors works on the values, which are an ordinary tensor, between `values_of` and
+`construct`; so its gradient follows from those of ordinary operations. The gradient of a sparse
 tensor is a sparse tensor with the same indices.
 """
 
 import rushlight
-from rushlight import Tensor, _C
+from rushlight import _C, Tensor
 from rushlight.autograd import Function
 
 
@@ -268,7 +268,7 @@ def construct(indices, values, size, is_coalesced):
 
 
 def values_of(sparse):
-    """The values of a coalesced tensor, with its history."""
+    """The values, with their history; of an uncoalesced tensor for linear functions alone."""
     return _Values.apply(sparse)
 
 

@@ -3,7 +3,7 @@
 import math
 
 import rushlight
-from rushlight import Tensor, _C
+from rushlight import _C, Tensor
 from rushlight.sparse import _coo
 from rushlight.sparse._coo import (
     SparseTensor,
@@ -297,7 +297,8 @@ def cat(tensors, dim=0):
         raise NotImplementedError("cat: along a dense dim of sparse tensors")
     rest = [[s for d, s in enumerate(t.shape) if d != dim] for t in tensors]
     if any(t.sparse_dim() != sparse_dim for t in tensors) or any(r != rest[0] for r in rest):
-        raise RuntimeError(f"cat: shapes {[tuple(t.shape) for t in tensors]} differ beside dim {dim}")
+        shapes = [tuple(t.shape) for t in tensors]
+        raise RuntimeError(f"cat: shapes {shapes} differ beside dim {dim}")
     indices, start = [], 0
     for tensor in tensors:
         moved = tensor._indices().clone()

@@ -130,7 +130,7 @@ class _Worker:
         return payload, self._reader.changes()
 
     def pack(self, reply):
-        """Return `reply` as a parcel; a batch that cannot be sent becomes the failure to send it."""
+        """Return `reply` as a parcel; one that cannot be sent becomes the failure to send it."""
         try:
             return transfer.pack(reply)
         except Exception as error:  # the pickling of user objects can raise anything
