@@ -73,7 +73,7 @@ def trained(library, name, options, state=None, parameters=None, steps=3):
 
 
 @pytest.mark.parametrize(("writer", "reader"), DIRECTIONS)
-@pytest.mark.parametrize("name", [name for name in optimizers.OPTIONS if name != "SparseAdam"])
+@pytest.mark.parametrize("name", list(optimizers.OPTIONS))
 def test_optimizers(writer, reader, name):
     for options in optimizers.combinations(name)[:2] + optimizers.combinations(name)[-2:]:
         if options.get("nesterov") and options.get("dampening"):
