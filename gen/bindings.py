@@ -17,15 +17,17 @@ def groups_of(tables):
         groups[tuple((op.full_name, op.table, inplace) for op, inplace in members)].append(target)
     found = []
     for names in groups.values():
-        # A tensor is tried as a tensor first: one of no dims would pass for an int too.
-        members = sorted(targets[names[0]], key=_takes_int_second)
+        members = targets[names[0]]
+        if any(_second_type(m) == "int" for m in members):
+            # A tensor is tried as a tensor first: one of no dims would pass for the int.
+            members = sorted(members, key=lambda m: _second_type(m) != "Tensor")
         found.append((members[0][0].table, names, members))
     return found
 
 
-def _takes_int_second(member):
+def _second_type(member):
     parameters = member[0].signature.parameters
-    return len(parameters) > 1 and parameters[1].type == "int"
+    return parameters[1].type if len(parameters) > 1 else None
 
 
 def _identifier(target):
