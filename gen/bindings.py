@@ -18,17 +18,16 @@ def groups_of(tables):
     found = []
     for names in groups.values():
         members = targets[names[0]]
-        found.append((members[0][0].table, names, _in_order_of_trial(members)))
+        if any(_second_type(m) == "int" for m in members):
+            # A tensor is tried as a tensor first: one of no dims would pass for the int.
+            members = sorted(members, key=lambda m: _second_type(m) != "Tensor")
+        found.append((members[0][0].table, names, members))
     return found
 
 
-def _in_order_of_trial(members):
-    """A tensor is tried as a tensor before it is tried as an int, for which one of no dims would pass too."""
-    seconds = [op.signature.parameters[1].type if len(op.signature.parameters) > 1 else "" for op, _ in members]
-    if "Tensor" not in seconds or "int" not in seconds:
-        return members
-    rank = {"Tensor": 0, "int": 1}
-    return [member for _, member in sorted(zip(seconds, members), key=lambda pair: rank.get(pair[0], 2))]
+def _second_type(member):
+    parameters = member[0].signature.parameters
+    return parameters[1].type if len(parameters) > 1 else None
 
 
 def _identifier(target):

@@ -111,6 +111,18 @@ def test_functions_of_repeated_singular_values_have_gradients():
     assert rl.allclose(g, A.detach())
 
 
+def test_a_tensor_of_no_dims_is_no_dim_and_an_int_no_list():
+    x = rl.tensor([[1, 9], [7, 2]])
+    assert rl.max(x, rl.tensor(6)).tolist() == [[6, 9], [7, 6]]
+    assert x.min(rl.tensor(1)).tolist() == [[1, 1], [1, 1]]
+    assert x.max(1).values.tolist() == [9, 7]
+    wide = rl.arange(6).reshape(1, 6)
+    for parts in (wide.hsplit(2), rl.hsplit(wide, 2), wide.tensor_split(2, 1), wide.tensor_split(rl.tensor(2), 1)):
+        assert [part.shape[1] for part in parts] == [3, 3]
+    assert [part.shape[1] for part in wide.hsplit([2])] == [2, 4]
+    assert [part.shape[1] for part in wide.split(4, 1)] == [4, 2]
+
+
 def test_two_numbers_are_no_tensor():
     for function in (rl.xlogy, rl.special.zeta, rl.float_power, rl.special.hermite_polynomial_h):
         with pytest.raises(TypeError, match="must be Tensor"):
