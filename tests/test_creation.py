@@ -55,7 +55,9 @@ def test_set_looks_elsewhere():
     assert x.set_(y, 1, (2,), (3,)).tolist() == [1.0, 4.0]
     assert x.set_(y.untyped_storage(), 1, (2, 2), (2, 1)).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert x.set_().shape == (0,)
-    assert x.set_(rl.ones(2).untyped_storage(), 0, (5,)).shape == (5,)  # which grows
+    storage = rl.ones(2).untyped_storage()
+    x.set_(storage, 0, (5,))
+    assert x.shape == (5,) and x[:2].tolist() == [1.0, 1.0] and storage.nbytes() == 20  # it grew
     with pytest.raises(RuntimeError, match="Could not set"):
         x.set_(rl.arange(3))
     with pytest.raises(RuntimeError, match="requires grad"):
@@ -91,3 +93,13 @@ def test_next_numbers_of_half_precision():
         assert found[:3] == [1 + step, 1.0, -1 - step]
         assert 0 < found[3] < 1e-7 and found[4] == -found[3] and found[5] == 2 + 2 * step
         assert found[6] != found[6]
+
+
+def test_grids_may_point_anywhere():
+    image = rl.ones(1, 2, 3, 4, requires_grad=True)
+    grid = rl.tensor([float("nan"), float("inf"), -float("inf"), 1e30]).reshape(1, 1, 2, 2).requires_grad_()
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            out = rl.nn.functional.grid_sample(image, grid, mode, padding, False)
+            out.sum().backward()
+            assert out.shape == (1, 2, 1, 2)

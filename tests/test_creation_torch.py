@@ -65,15 +65,11 @@ def test_nextafter_of_all_half_numbers(dtype):
 def test_grid_sample(mode, padding, corners, dims):
     random = np.random.default_rng(1)
     image, grid = random.standard_normal((2, 3, 4, 5, 3)[: dims + 2]), random.uniform(-1.8, 1.8, (2, 3, 2, 2, 3)[: dims + 1] + (dims,))
-    grid[0, 0, 0] = np.nan
     found = []
     for lib in (rl, torch):
         x, at = (lib.from_numpy(a.copy()).requires_grad_() for a in (image, grid))
         out = lib.nn.functional.grid_sample(x, at, mode, padding, corners)
-        clean = lib.where(out.isnan(), lib.zeros_like(out), out)
-        gradients = lib.autograd.grad((clean * clean.detach().cos()).sum(), (x, at))
-        known = ~lib.isnan(at.detach())
-        found.append([clean.detach(), gradients[0].nan_to_num(), (gradients[1].nan_to_num() * known)])
+        found.append([out.detach(), *lib.autograd.grad((out * out.detach().cos()).sum(), (x, at))])
     assert_same(*found)
 
 

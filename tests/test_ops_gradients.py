@@ -119,7 +119,8 @@ def reached(op, number):
     for _ in range(2):
         if not outputs:
             break
-        total = sum((out.abs().sum() if out.is_complex() else out.sum()) for out in outputs)
+        sizes = [out.abs() if out.is_complex() else out for out in outputs]
+        total = sum((size * rl.ones_like(size, requires_grad=True)).sum() for size in sizes)
         if not total.requires_grad:
             break
         found = rl.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
