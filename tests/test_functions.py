@@ -178,3 +178,29 @@ def test_ldl_refuses():
     for pivots in ([0, 1], [1, 9], [-1, 2], [1, -2]):
         with pytest.raises(RuntimeError, match="pivot"):
             rl.linalg.ldl_solve(rl.eye(2), rl.tensor(pivots, dtype=rl.int32), rl.ones(2, 1))
+
+
+def test_grid_sampler_numbers_its_modes():
+    image, grid = rl.rand(1, 2, 4, 5), rl.rand(1, 3, 3, 2) * 2.4 - 1.2
+    for number, mode in enumerate(("bilinear", "nearest", "bicubic")):
+        for outside, padding in enumerate(("zeros", "border", "reflection")):
+            expected = rl.nn.functional.grid_sample(image, grid, mode, padding, False)
+            assert rl.equal(rl.grid_sampler_2d(image, grid, number, outside, False), expected)
+    with pytest.raises(RuntimeError, match="interpolation_mode"):
+        rl.grid_sampler(image, grid, 3, 0, False)
+    with pytest.raises(RuntimeError, match="5 dims"):
+        rl.grid_sampler_3d(image, grid, 0, 0, False)
+
+
+def test_windows_refuse_what_torch_refuses():
+    for options in ({"dtype": rl.bfloat16}, {"dtype": rl.int64}, {"layout": rl.sparse_coo}):
+        with pytest.raises(ValueError, match="window"):
+            rl.signal.windows.hann(3, **options)
+    with pytest.raises(ValueError, match="non-negative"):
+        rl.signal.windows.kaiser(-1)
+    with pytest.raises(ValueError, match="beta"):
+        rl.signal.windows.kaiser(3, beta=-1)
+    with pytest.raises(TypeError, match="list"):
+        rl.signal.windows.general_cosine(3, a=0.5)
+    with pytest.raises(ValueError, match="empty"):
+        rl.signal.windows.general_cosine(3, a=[])

@@ -77,6 +77,7 @@ _ELSEWHERE = {
     "_low_rank": ("svd_lowrank", "pca_lowrank"),
     "_histogramdd": ("histogramdd",),
     "_creation": ("range", "scalar_tensor"),
+    "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     "_histogram": ("histogram",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
     "nn.functional": (
@@ -109,7 +110,7 @@ _ELSEWHERE = {
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
                 "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "get_device_module",
                 "SymBool", "SymFloat", "SymInt", "cond", "get_device", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-                "is_conj", "is_distributed", "is_inference", "is_neg", "is_signed", "range", "scalar_tensor",
+                "is_conj", "is_distributed", "is_inference", "is_neg", "is_signed",
                 "set_anomaly_enabled", "set_flush_denormal"),
     "_absent_dtypes": (
         "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",

@@ -118,27 +118,6 @@ def set_flush_denormal(mode):
     return False
 
 
-def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False):
-    """A tensor of no dimension."""
-    return rushlight.full((), s, dtype=dtype or rushlight.get_default_dtype(), device=device)
-
-
-def range(
-    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False
-):
-    """Deprecated: the numbers from start to end, end included; see arange."""
-    import warnings
-
-    warnings.warn("range is deprecated: use arange, which leaves the end out", stacklevel=2)
-    count = int((end - start) / step) + 1
-    values = start + step * rushlight.arange(count, dtype=rushlight.float64)
-    if out is not None:
-        return out.resize_(values.shape).copy_(values)
-    dtype = dtype or rushlight.get_default_dtype()
-    values = values.to(device or rushlight.get_default_device(), dtype)
-    return values.requires_grad_(requires_grad)
-
-
 def cond(pred, true_fn, false_fn, operands=()):
     """true_fn(*operands) or false_fn(*operands), chosen by the value of pred."""
     return true_fn(*operands) if pred else false_fn(*operands)

@@ -194,6 +194,10 @@ class _Methods:
         """Return the short-time Fourier transform, as `torch.stft`."""
         return rushlight.stft(self, n_fft, *args, **kwargs)
 
+    def histogram(self, bins, *, range=None, weight=None, density=False):
+        """Return how many elements lie in each bin, as `torch.histogram`."""
+        return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
+
     def istft(self, n_fft, *args, **kwargs):
         """Return the signal of a short-time Fourier transform, as `torch.istft`."""
         return rushlight.istft(self, n_fft, *args, **kwargs)

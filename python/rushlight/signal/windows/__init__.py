@@ -10,14 +10,18 @@ from rushlight._windows import _cosines, _finish, _positions, bartlett_window, k
 _STRIDED = rushlight.strided
 
 
-def _check(M):
+def _check(M, dtype, layout):
     if M < 0:
         raise ValueError(f"window: M must be non-negative, got {M}")
+    if layout is not _STRIDED:
+        raise ValueError(f"window: the layout must be strided, got {layout}")
+    if dtype not in (None, rushlight.float32, rushlight.float64):
+        raise ValueError(f"window: expected dtype float32 or float64, got {dtype}")
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """A triangle that ends at zero."""
-    _check(M)
+    _check(M, dtype, layout)
     return bartlett_window(
         M, not sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
@@ -27,7 +31,11 @@ def general_cosine(
     M, *, a, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
 ):
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
-    _check(M)
+    _check(M, dtype, layout)
+    if not isinstance(a, (list, tuple)):
+        raise TypeError(f"window: the coefficients a must be a list, got {type(a).__name__}")
+    if not a:
+        raise ValueError("window: the coefficients a cannot be empty")
     return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
 
 
@@ -35,7 +43,7 @@ def general_hamming(
     M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
 ):
     """alpha - (1 - alpha) cos(2 pi k / N)."""
-    _check(M)
+    _check(M, dtype, layout)
     return _cosines(M, not sym, (alpha, 1 - alpha), dtype, layout, device, requires_grad, False)
 
 
@@ -66,20 +74,20 @@ def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad
 
 def blackman(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
-    _check(M)
+    _check(M, dtype, layout)
     return _cosines(M, not sym, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, False)
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """The minimum four-term Blackman-Harris window as Nuttall gives it."""
-    _check(M)
+    _check(M, dtype, layout)
     terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
     return _cosines(M, not sym, terms, dtype, layout, device, requires_grad, False)
 
 
 def cosine(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
     """Half a period of a sine, between its zeros."""
-    _check(M)
+    _check(M, dtype, layout)
     k, last = _positions(M, not sym, dtype)
     values = ((k + 0.5) * (math.pi / (last + 1))).sin()
     return _finish(values, M, dtype, layout, device, requires_grad, False)
@@ -89,7 +97,7 @@ def gaussian(
     M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
 ):
     """exp(-(k - N / 2)^2 / (2 std^2))."""
-    _check(M)
+    _check(M, dtype, layout)
     if std <= 0:
         raise ValueError(f"window: the standard deviation must be positive, got {std}")
     k, last = _positions(M, not sym, dtype)
@@ -109,7 +117,7 @@ def exponential(
     requires_grad=False,
 ):
     """exp(-|k - center| / tau)."""
-    _check(M)
+    _check(M, dtype, layout)
     if tau <= 0:
         raise ValueError(f"window: tau must be positive, got {tau}")
     if sym and center is not None:
@@ -123,7 +131,9 @@ def kaiser(
     M, *, beta=12.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
 ):
     """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
-    _check(M)
+    _check(M, dtype, layout)
+    if beta < 0:
+        raise ValueError(f"window: beta must be non-negative, got {beta}")
     return kaiser_window(
         M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
