@@ -1,10 +1,11 @@
 """Whole networks: training step, inference and peak memory, beside torch.
 
-    python -m bench.models [--only TEXT] [--rounds N] [--wall] [--threads N] [--json FILE] [--plot FILE]
+    python -m bench.models [--only TEXT] [--rounds N] [--wall] [--threads N] [--json FILE]
+                           [--plot FILE]
 
-The networks are examples/models/*.py, the same text for each library. Libraries take turns within a
-round; of the rounds the least counts, in thread CPU time (with --wall: in elapsed time). Peak memory
-is that of a fresh process that trains, above what importing the library took.
+The networks are examples/models/*.py, the same text for each library. Libraries take turns within
+a round; of the rounds the least counts, in thread CPU time (with --wall: in elapsed time). Peak
+memory is that of a fresh process that trains, above what importing the library took.
 """
 
 import argparse
@@ -26,7 +27,8 @@ MEMORY_STEPS = 3
 def load_source(name, library):
     """The module examples/models/NAME.py, in which `rushlight` is `library`."""
     names = {"rushlight": library, "rushlight.nn": library.nn}
-    spec = importlib.util.spec_from_file_location(f"{library.__name__}_{name}", SOURCES / f"{name}.py")
+    path = SOURCES / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{library.__name__}_{name}", path)
     module = importlib.util.module_from_spec(spec)
     with mock.patch.dict(sys.modules, names):
         spec.loader.exec_module(module)
@@ -159,7 +161,7 @@ def check_equal(case, subjects):
     expected = losses["torch"]
     for name, loss in losses.items():
         if " " not in name and not math.isclose(loss, expected, rel_tol=1e-3):
-            raise SystemExit(f"{case.name}: the first loss is {loss} in {name}, {expected} in torch")
+            raise SystemExit(f"{case.name}: first loss {loss} in {name}, {expected} in torch")
 
 
 def time_case(case, libraries, rounds, clock):
@@ -204,7 +206,8 @@ def plot(results, ours, path):
     for i, what in enumerate(("train", "infer")):
         ratios = [row[what]["torch"] / row[what][ours] for row in results.values()]
         places = [place + 0.4 * i for place in range(len(results))]
-        axes.barh(places, ratios, 0.38, label={"train": "training step", "infer": "inference"}[what])
+        label = {"train": "training step", "infer": "inference"}[what]
+        axes.barh(places, ratios, 0.38, label=label)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks([place + 0.2 for place in range(len(results))], results)
     axes.invert_yaxis()
@@ -219,7 +222,7 @@ def arguments():
     parser.add_argument("--only", default="", help="the cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--wall", action="store_true", help="elapsed time, for more than one thread")
+    parser.add_argument("--wall", action="store_true", help="elapsed time, for several threads")
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--json", type=Path, default=Path("runs/bench-models.json"))
     parser.add_argument("--plot", type=Path)
@@ -242,7 +245,8 @@ def main():
     for library in libraries.values():
         library.set_num_threads(options.threads)
     clock = time.perf_counter if options.wall else time.thread_time
-    print(f"{'torch / ' + ours:40}{'ratio':>7}{'promised':>9}{'ratio to':>14}{'':4}{ours:>12}{'torch':>12}")
+    print(f"{'torch / ' + ours:40}{'ratio':>7}{'promised':>9}{'ratio to':>14}"
+          f"{'':4}{ours:>12}{'torch':>12}")
     print(f"{'':56}{'channels_last':>14}")
     results = {}
     for case in cases:
@@ -256,7 +260,8 @@ def main():
         if not options.no_memory:
             row["memory"] = memory = {
                 name: memory_in_fresh_process(case, name, options.threads) for name in libraries}
-            print(f"{case.name + ', memory':40}{memory['torch'] / memory[ours]:6.2f}x{'1x':>9}{'-':>14}    "
+            ratio = memory["torch"] / memory[ours]
+            print(f"{case.name + ', memory':40}{ratio:6.2f}x{'1x':>9}{'-':>14}    "
                   f"{memory[ours] / 1e6:9.1f} MB{memory['torch'] / 1e6:9.1f} MB", flush=True)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(results, indent=1) + "\n")

@@ -1,6 +1,6 @@
 """The transparent layout: convolutions leave their results channels_last behind contiguous strides,
-and no program can tell. Random chains of ops that keep that order, ops that do not know of it, views,
-in-place changes and exports are compared with NumPy, which has one order only."""
+and no program can tell. Random chains of ops that keep that order, ops that do not know of it,
+views, in-place changes and exports are compared with NumPy, which has one order only."""
 
 import copy
 import pickle

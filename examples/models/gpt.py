@@ -1,5 +1,5 @@
-"""A small GPT: a transformer that predicts the next token (Radford et al., 2019, and Vaswani et al.,
-2017)."""
+"""A small GPT: a transformer that predicts the next token (Radford et al., 2019, and Vaswani et
+al., 2017)."""
 
 import rushlight as rl
 from rushlight import nn
@@ -45,7 +45,7 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, words, bias=False)
         self.output.weight = self.tokens.weight
-        for parameter in self.parameters():  # as GPT-2 does: larger scores would saturate the softmax
+        for parameter in self.parameters():  # as GPT-2 does: larger ones saturate the softmax
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
 

@@ -21,8 +21,8 @@ struct ChannelData {
   int64_t batch_step, channel_step;
 };
 
-// The mean of each channel, and the sum of squares about it. In an order fixed by the sizes; a large
-// mean costs no precision.
+// The mean of each channel, and the sum of squares about it. In an order fixed by the sizes; a
+// large mean costs no precision.
 RL_ISA_KERNEL(channel_moments,
               (const ChannelLayout& layout, const ChannelData& x, double* mean, double* squares))
 // out = x * scale[c] + shift[c].

@@ -27,8 +27,8 @@ struct WindowLoop {
 // best and at (row-major, one per output) are updated; a NaN beats every number.
 RL_ISA_KERNEL(max_of_windows_f32,
               (const WindowLoop& loop, const float* plane, float* best, int32_t* at))
-// The largest of `count` rows of channels, channel by channel, and the place of the row it came from;
-// a NaN beats every number.
+// The largest of `count` rows of channels, channel by channel, and the place of the row it came
+// from; a NaN beats every number.
 RL_ISA_KERNEL(max_of_pixels_f32, (const float* const* rows, const int32_t* places, int64_t count,
                                   int64_t channels, float* best, int64_t* at))
 // sums (row-major, one per output) are added to.

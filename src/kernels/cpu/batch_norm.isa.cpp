@@ -67,7 +67,9 @@ struct RowBlocks {
 
 // f(c, width) with width<n>, n vectors of channels from c on; the last vector may begin among the
 // channels of the one before. Channels that fill no vector come one by one, as width<0>.
-template <int n> struct width { static constexpr int vectors = n; };
+template <int n> struct width {
+  static constexpr int vectors = n;
+};
 template <class T, class F> void for_strips(int64_t channels, F&& f) {
   constexpr int64_t lanes = Vector<T>::lanes;
   int64_t c = 0;
@@ -141,26 +143,27 @@ void moments_by_rows(const ChannelLayout& l, const ChannelData& x, double* mean,
   RowBlocks blocks(l);
   int64_t channels = l.channels;
   Buffer<T> partial(2 * blocks.count * channels);
-  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      T *means = partial.data() + 2 * b * channels, *sums = means + channels;
-      int64_t first = b * blocks.size, last = first + blocks.length(b);
-      T share = T(1) / static_cast<T>(last - first);
-      for_strips<T>(channels, [&](int64_t c, auto tag) {
-        constexpr int n = decltype(tag)::vectors;
-        Lanes<T, n> sum{}, square{};
-        for (int64_t row = first; row < last; ++row)
-          sum += Lanes<T, n>::at(run_of<const T>(x, row, c));
-        Lanes<T, n> center = sum * share;
-        for (int64_t row = first; row < last; ++row) {
-          Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(x, row, c)) - center;
-          square += d * d;
-        }
-        center.to(means + c);
-        square.to(sums + c);
-      });
-    }
-  });
+  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   T *means = partial.data() + 2 * b * channels, *sums = means + channels;
+                   int64_t first = b * blocks.size, last = first + blocks.length(b);
+                   T share = T(1) / static_cast<T>(last - first);
+                   for_strips<T>(channels, [&](int64_t c, auto tag) {
+                     constexpr int n = decltype(tag)::vectors;
+                     Lanes<T, n> sum{}, square{};
+                     for (int64_t row = first; row < last; ++row)
+                       sum += Lanes<T, n>::at(run_of<const T>(x, row, c));
+                     Lanes<T, n> center = sum * share;
+                     for (int64_t row = first; row < last; ++row) {
+                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(x, row, c)) - center;
+                       square += d * d;
+                     }
+                     center.to(means + c);
+                     square.to(sums + c);
+                   });
+                 }
+               });
   for (int64_t c = 0; c < channels; ++c) {
     mean[c] = squares[c] = 0;
     for (int64_t b = 0; b < blocks.count; ++b)
@@ -196,23 +199,24 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
   RowBlocks blocks(l);
   int64_t channels = l.channels;
   Buffer<T> partial(2 * blocks.count * channels);
-  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      T *some = partial.data() + 2 * b * channels, *more = some + channels;
-      int64_t first = b * blocks.size, last = first + blocks.length(b);
-      for_strips<T>(channels, [&](int64_t c, auto tag) {
-        constexpr int n = decltype(tag)::vectors;
-        Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
-        for (int64_t row = first; row < last; ++row) {
-          Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(g, row, c));
-          sum += d;
-          product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
-        }
-        sum.to(some + c);
-        product.to(more + c);
-      });
-    }
-  });
+  parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   T *some = partial.data() + 2 * b * channels, *more = some + channels;
+                   int64_t first = b * blocks.size, last = first + blocks.length(b);
+                   for_strips<T>(channels, [&](int64_t c, auto tag) {
+                     constexpr int n = decltype(tag)::vectors;
+                     Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
+                     for (int64_t row = first; row < last; ++row) {
+                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(g, row, c));
+                       sum += d;
+                       product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
+                     }
+                     sum.to(some + c);
+                     product.to(more + c);
+                   });
+                 }
+               });
   for (int64_t c = 0; c < channels; ++c) {
     sums[c] = products[c] = 0;
     for (int64_t b = 0; b < blocks.count; ++b) {

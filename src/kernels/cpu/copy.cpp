@@ -22,7 +22,8 @@ void transpose_plane(const char* from, int64_t from_row, int64_t from_column, ch
     // Narrow panels, so that the lines of all rows of `to` stay in the first-level cache.
     for (int64_t c = 0; c < columns; c += block)
       transpose_32(reinterpret_cast<const float*>(from + c * from_column), from_column / size,
-                   reinterpret_cast<float*>(to) + c, to_row / size, std::min(block, columns - c), rows);
+                   reinterpret_cast<float*>(to) + c, to_row / size, std::min(block, columns - c),
+                   rows);
     return;
   }
   for (int64_t r0 = 0; r0 < rows; r0 += block)

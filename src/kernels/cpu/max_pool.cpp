@@ -136,13 +136,15 @@ void add_at_pixels(const View& from, const View& indices, const View& to, int di
   int64_t blocks = (channels + block - 1) / block, work = block * (limit + pixels);
   parallel_for(0, to.sizes[0] * blocks, default_grain / work + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int64_t image = i / blocks, first = i % blocks * block, last = std::min(channels, first + block);
+      int64_t image = i / blocks, first = i % blocks * block,
+              last = std::min(channels, first + block);
       T* out = to.ptr<T>() + image * to.strides[0];
       for (int64_t p = 0; p < limit; ++p)
         std::fill(out + p * channels + first, out + p * channels + last, T(0));
       for (int64_t p = 0; p < pixels; ++p) {
         const T* value = from.ptr<const T>() + image * from.strides[0] + p * channels;
-        const int64_t* at = indices.ptr<const int64_t>() + image * indices.strides[0] + p * channels;
+        const int64_t* at =
+            indices.ptr<const int64_t>() + image * indices.strides[0] + p * channels;
         for (int64_t c = first; c < last; ++c)
           if (static_cast<uint64_t>(at[c]) < static_cast<uint64_t>(limit))
             out[at[c] * channels + c] += value[c];

@@ -18,7 +18,8 @@ void exchange(vec<float>* rows, std::integer_sequence<int, column...>) {
     if (r & apart) continue;
     vec<float> a = rows[r], b = rows[r + apart];
     rows[r] = __builtin_shufflevector(a, b, (column & apart ? n + column - apart : column)...);
-    rows[r + apart] = __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
+    rows[r + apart] =
+        __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
   }
 }
 
