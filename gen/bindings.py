@@ -64,7 +64,7 @@ def _call(op, inplace, out_index, returns_type):
     name = f"ops::{op.name}_" if inplace else f"ops::{op.cxx_name}"
     call = f"{name}({args})"
     tensors = [i for i, p in enumerate(s.parameters) if p.is_tensor]
-    if s.returns == "Tensor" and len(tensors) > 1 and all(s.parameters[i].type == "Tensor | Number" for i in tensors):
+    if s.returns == "Tensor" and len(tensors) > 1 and not op.row.two_numbers and all(s.parameters[i].type == "Tensor | Number" for i in tensors):
         return f"a.need_tensor({tensors[0]}, {tensors[1]}); " + _result(op, call, out_index, returns_type)
     return _result(op, call, out_index, returns_type)
 

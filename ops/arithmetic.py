@@ -1,18 +1,18 @@
 """Arithmetic, comparison and logic of elements."""
 from ops.schema import ALL, BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
 
-elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other",
+elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other", two_numbers=True,
             doc="input + alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, conj(alpha))"}, inplace=True, ref="numpy.add")
-elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input - alpha * other", dtypes=NUMERIC, guard="check_subtraction(input, other)",
+elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input - alpha * other", two_numbers=True, dtypes=NUMERIC, guard="check_subtraction(input, other)",
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True, ref="numpy.subtract")
-elementwise("mul(input: Tensor | Number, other: Tensor | Number)", "input * other",
+elementwise("mul(input: Tensor | Number, other: Tensor | Number)", "input * other", two_numbers=True,
             names=("torch.mul", "Tensor.mul", "torch.multiply", "Tensor.multiply"),
             doc="input * other, element by element.",
             grad={"input": "grad * conj(other)", "other": "grad * conj(input)"}, inplace=True, ref="numpy.multiply")
-elementwise("div(input: Tensor | Number, other: Tensor | Number)", "input / other", result="float", dtypes=FLOATING | COMPLEX,
+elementwise("div(input: Tensor | Number, other: Tensor | Number)", "input / other", two_numbers=True, result="float", dtypes=FLOATING | COMPLEX,
             names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide", "torch.true_divide", "Tensor.true_divide"),
             doc="input / other, element by element; integers become floats.",
             grad={"input": "grad / conj(other)", "other": "neg(grad * conj(input / other / other))"},
@@ -48,7 +48,7 @@ for _name, _sign, _doc in (("logical_and", "&", "Are both elements nonzero?"), (
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"(input != 0) {_sign} (other != 0)", result="bool", inplace=True,
                 doc=_doc)
 
-elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, inplace=True,
+elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)", "floor_divide(input, other)", two_numbers=True, dtypes=REAL, inplace=True,
             doc="Quotient rounded down.", grad="floor_divide is constant almost everywhere; torch defines no gradient either")
 elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)", dtypes=REAL, names=(),
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})

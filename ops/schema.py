@@ -34,6 +34,7 @@ class Row:
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
     inplace: bool = False      # also `name_`
+    two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     node: str = None           # the graph node's name; default: that of the op and "Backward0"
     out: bool = False          # the function also takes out=
     replay: bool = False       # view: sizes and strides do not tell how it was made

@@ -26,10 +26,12 @@ Tensor reciprocal_off_diagonal(const Tensor& x) {
   Tensor one = identity_like(x, x.size(-1));
   return reciprocal(x + one) - one;
 }
-// a times the reciprocals of differences: 0 where a is, though equal values have no vectors of their
-// own: functions of the values alone are differentiable there.
+// a times the reciprocals of differences: 0 where a is and the values are equal, which have no vectors
+// of their own: functions of the values alone are differentiable there.
 Tensor over_differences(const Tensor& a, const Tensor& reciprocals) {
-  return where(eq(a, wrap_number(Scalar(0))), wrap_number(Scalar(0)), a * reciprocals);
+  Tensor zero = wrap_number(Scalar(0));
+  Tensor drop = logical_and(eq(a, zero), logical_not(isfinite(reciprocals)));
+  return a * where(drop, zero, reciprocals);
 }
 // differences[i][j] = v_j - v_i
 Tensor differences(const Tensor& v) { return unsqueeze(v, -2) - unsqueeze(v, -1); }
