@@ -314,8 +314,12 @@ class _Call:
     def in_place(self):
         target = self._leaves[0]
         keep = self._records()
+        held = dict(self.tangents)
         with rushlight.enable_grad():
             inputs = self._inputs()
+            if keep:  # what the graph of the new tangent saves must not be what will hold that tangent
+                inputs = {place: source.clone() for place, source in inputs.items()}
+                self.tangents = {place: tangent.clone() for place, tangent in held.items()}
             copy = (inputs[0] if 0 in inputs else target.detach()).clone()
             state = rushlight.get_rng_state() if "dropout" in self.func.__name__ else None
             self.run({**inputs, 0: copy})
@@ -325,6 +329,7 @@ class _Call:
             if state is not None:
                 rushlight.set_rng_state(state)
         result = self.run()
+        self.tangents = held
         self._move(target, tangent if tangent is None or keep else tangent.detach())
         return result
 
