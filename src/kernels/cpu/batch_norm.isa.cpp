@@ -245,14 +245,31 @@ void grad_sums_typed(const ChannelLayout& l, const ChannelData& g, const Channel
   });
 }
 
-// row(n) for rows of channels, plane(n, c) for runs of one channel, in parallel.
+// Rows of channels without gaps between them are taken some at a time, as one longer row, so that
+// narrow ones fill vectors too.
+struct WideRows {
+  int64_t rows = 1;
+  WideRows(const ChannelLayout& l, std::initializer_list<const ChannelData*> all) {
+    bool gapless = l.by_rows;
+    for (const ChannelData* d : all) gapless = gapless && d->batch_step == l.channels;
+    if (gapless) rows = std::max<int64_t>(1, 512 / l.channels);
+  }
+  // Per-channel constants, once for each row, in the type of the data.
+  template <class T> Buffer<T> repeated(const double* values, int64_t channels) const {
+    Buffer<T> copy(rows * channels);
+    for (int64_t i = 0; i < rows * channels; ++i) copy[i] = static_cast<T>(values[i % channels]);
+    return copy;
+  }
+};
+
+// row(n, length) for wide rows of channels, plane(n, c) for runs of one channel, in parallel.
 template <class Row, class Plane>
-void for_runs(const ChannelLayout& l, Row&& row, Plane&& plane) {
-  int64_t runs = l.by_rows ? l.batch : l.batch * l.channels;
-  int64_t work = l.by_rows ? l.channels : l.length;
+void for_runs(const ChannelLayout& l, const WideRows& wide, Row&& row, Plane&& plane) {
+  int64_t runs = l.by_rows ? (l.batch + wide.rows - 1) / wide.rows : l.batch * l.channels;
+  int64_t work = l.by_rows ? l.channels * wide.rows : l.length;
   parallel_for(0, runs, default_grain / (work + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      if (l.by_rows) row(i);
+      if (l.by_rows) row(i * wide.rows, std::min(wide.rows, l.batch - i * wide.rows) * l.channels);
       else plane(i / l.channels, i % l.channels);
   });
 }
@@ -260,14 +277,16 @@ void for_runs(const ChannelLayout& l, Row&& row, Plane&& plane) {
 template <class T>
 void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* scale,
                   const double* shift, const ChannelData& out) {
-  Buffer<T> scales = narrowed<T>(scale, l.channels), shifts = narrowed<T>(shift, l.channels);
+  WideRows wide(l, {&x, &out});
+  Buffer<T> scales = wide.repeated<T>(scale, l.channels);
+  Buffer<T> shifts = wide.repeated<T>(shift, l.channels);
   for_runs(
-      l,
-      [&](int64_t n) {
+      l, wide,
+      [&](int64_t n, int64_t length) {
         const T* __restrict v = run_of<const T>(x, n, 0);
         const T* __restrict s = scales.data(), * __restrict t = shifts.data();
         T* __restrict to = run_of<T>(out, n, 0);
-        for (int64_t c = 0; c < l.channels; ++c) to[c] = v[c] * s[c] + t[c];
+        for (int64_t c = 0; c < length; ++c) to[c] = v[c] * s[c] + t[c];
       },
       [&](int64_t n, int64_t c) {
         const T* __restrict v = run_of<const T>(x, n, c);
@@ -281,18 +300,20 @@ template <class T>
 void grad_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
                 const double* center, const double* offset, const double* slope,
                 const double* scale, const ChannelData& out) {
-  Buffer<T> centers = narrowed<T>(center, l.channels), offsets = narrowed<T>(offset, l.channels);
-  Buffer<T> slopes = narrowed<T>(slope, l.channels), scales = narrowed<T>(scale, l.channels);
+  WideRows wide(l, {&g, &x, &out});
+  Buffer<T> centers = wide.repeated<T>(center, l.channels);
+  Buffer<T> offsets = wide.repeated<T>(offset, l.channels);
+  Buffer<T> slopes = wide.repeated<T>(slope, l.channels);
+  Buffer<T> scales = wide.repeated<T>(scale, l.channels);
   for_runs(
-      l,
-      [&](int64_t n) {
+      l, wide,
+      [&](int64_t n, int64_t length) {
         const T* __restrict d = run_of<const T>(g, n, 0);
         const T* __restrict v = run_of<const T>(x, n, 0);
         const T* __restrict m = centers.data(), * __restrict o = offsets.data();
         const T* __restrict k = slopes.data(), * __restrict s = scales.data();
         T* __restrict to = run_of<T>(out, n, 0);
-        for (int64_t c = 0; c < l.channels; ++c)
-          to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
+        for (int64_t c = 0; c < length; ++c) to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
       },
       [&](int64_t n, int64_t c) {
         const T* __restrict d = run_of<const T>(g, n, c);
