@@ -48,11 +48,13 @@ Tensor zeros_in_order_of(const Tensor& t) {
 
 namespace impl {
 
-// The heads of a query lie beside each other in memory: models merge them next.
+// The result's dims lie in the order of the query's: where models made the heads by a transpose, they
+// merge them by one.
 std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
                                        double scale) {
   int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2], width = value.sizes()[3];
-  Tensor out = empty_strided(Dims{samples, heads, queries, width}, Dims{queries * heads * width, width, heads * width, 1}, options(query));
+  Dims sizes{samples, heads, queries, width};
+  Tensor out = empty_strided(sizes, dense_strides_like(sizes, query.strides()), options(query));
   Tensor log_sum = rl::empty(Dims{samples, heads, queries}, options(query));
   if (out.is_meta()) return {out, log_sum};
   View mask_view;

@@ -141,7 +141,8 @@ Tensor qr_backward(const Tensor& grad_q, const Tensor& grad_r, const Tensor& a, 
 
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values, const Tensor& v) {
   check(v.dim() == values.dim() + 1, "linalg.eigh: the eigenvectors were not computed, so there is no gradient");
-  Tensor turned = over_differences(matmul(adjoint(v), grad_vectors), to(reciprocal_off_diagonal(differences(values)), v));
+  Tensor inner = skew(matmul(adjoint(v), grad_vectors)) * Scalar(0.5);  // what a symmetric change of the matrix sees
+  Tensor turned = over_differences(inner, to(reciprocal_off_diagonal(differences(values)), v));
   return matmul(v, matmul(turned + diag_embed(to(grad_values, v)), adjoint(v)));
 }
 
