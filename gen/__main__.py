@@ -2,6 +2,7 @@
 
 `--stubs DIR` writes the type stubs of its Python functions.
 """
+
 import argparse
 import functools
 import importlib
@@ -18,7 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def table_names():
-    return sorted(p.stem for p in (ROOT / "ops").glob("*.py") if p.stem not in ("__init__", "schema"))
+    return sorted(
+        p.stem for p in (ROOT / "ops").glob("*.py") if p.stem not in ("__init__", "schema")
+    )
 
 
 @functools.cache  # the rows are made when their files are imported, which is once
@@ -34,7 +37,12 @@ def read_tables():
 def outputs():
     names = ["ops.h", "impl.h", "bind_all.cpp"]
     for t in table_names():
-        names += [f"ops_{t}.cpp", f"kernels/loops_{t}.isa.cpp", f"kernels/loops_{t}.cpp", f"bind_{t}.cpp"]
+        names += [
+            f"ops_{t}.cpp",
+            f"kernels/loops_{t}.isa.cpp",
+            f"kernels/loops_{t}.cpp",
+            f"bind_{t}.cpp",
+        ]
     return names
 
 
@@ -53,8 +61,11 @@ def write(folder):
     for ops in tables.values():
         for op in ops:
             signatures[op.name].append(op.signature)
-    texts = {"ops.h": cxx.write_header(tables), "impl.h": cxx.write_impl_header(tables),
-             "bind_all.cpp": bindings.write_register_all(tables)}
+    texts = {
+        "ops.h": cxx.write_header(tables),
+        "impl.h": cxx.write_impl_header(tables),
+        "bind_all.cpp": bindings.write_register_all(tables),
+    }
     for name, ops in tables.items():
         texts[f"ops_{name}.cpp"] = cxx.write_ops(name, ops, signatures)
         texts[f"kernels/loops_{name}.isa.cpp"] = loops.write_isa(name, ops)

@@ -1,4 +1,5 @@
 """The Python functions and methods of the table: parameter tables, calls, docstrings."""
+
 from collections import defaultdict
 
 
@@ -37,7 +38,16 @@ def _identifier(target):
 def _parameter_rows(op, with_out):
     rows = []
     for p in op.signature.parameters:
-        rows.append((p.name.rstrip("_"), p.cxx.kind, p.optional or p.default == "None", p.default is not None, p.keyword_only, p.length))
+        rows.append(
+            (
+                p.name.rstrip("_"),
+                p.cxx.kind,
+                p.optional or p.default == "None",
+                p.default is not None,
+                p.keyword_only,
+                p.length,
+            )
+        )
     if with_out:
         many = op.signature.returns == "tuple"
         rows.append(("out", "TensorList" if many else "Tensor", True, True, True, -1))
@@ -64,8 +74,15 @@ def _call(op, inplace, out_index, returns_type):
     name = f"ops::{op.name}_" if inplace else f"ops::{op.cxx_name}"
     call = f"{name}({args})"
     tensors = [i for i, p in enumerate(s.parameters) if p.is_tensor]
-    if s.returns == "Tensor" and len(tensors) > 1 and not op.row.two_numbers and all(s.parameters[i].type == "Tensor | Number" for i in tensors):
-        return f"a.need_tensor({tensors[0]}, {tensors[1]}); " + _result(op, call, out_index, returns_type)
+    if (
+        s.returns == "Tensor"
+        and len(tensors) > 1
+        and not op.row.two_numbers
+        and all(s.parameters[i].type == "Tensor | Number" for i in tensors)
+    ):
+        return f"a.need_tensor({tensors[0]}, {tensors[1]}); " + _result(
+            op, call, out_index, returns_type
+        )
     return _result(op, call, out_index, returns_type)
 
 
@@ -88,14 +105,25 @@ def _result(op, call, out_index, returns_type):
 def _read(p, i):
     value = f"a.{p.cxx.reader}({i})"
     default = p.cxx_default
-    if default is None or default in ("std::nullopt", "Tensor()", "nullptr", "LayoutArgument()") or p.optional and default == "std::nullopt":
+    if (
+        default is None
+        or default in ("std::nullopt", "Tensor()", "nullptr", "LayoutArgument()")
+        or p.optional
+        and default == "std::nullopt"
+    ):
         return value
     return f"(a.object({i}) ? {value} : {p.cxx.value}({default}))"
 
 
 def write_bindings(table, tables):
-    lines = [f"// Made by gen/bindings.py from ops/{table}.py.", '#include "bind/generated.h"', "", "namespace rl::bind {",
-             "namespace {", ""]
+    lines = [
+        f"// Made by gen/bindings.py from ops/{table}.py.",
+        '#include "bind/generated.h"',
+        "",
+        "namespace rl::bind {",
+        "namespace {",
+        "",
+    ]
     register = []
     for owner, names, members in groups_of(tables):
         if owner != table:
@@ -103,8 +131,16 @@ def write_bindings(table, tables):
         lines += [_group(names, members), ""]
         for target in names:
             register.append(_registration(names, target, members))
-    lines += ["}  // namespace", "", f"void register_{table}(Registry& registry) {{", *register, "}", "",
-              "}  // namespace rl::bind", ""]
+    lines += [
+        "}  // namespace",
+        "",
+        f"void register_{table}(Registry& registry) {{",
+        *register,
+        "}",
+        "",
+        "}  // namespace rl::bind",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -114,32 +150,54 @@ def _group(names, members):
     for i, (op, inplace) in enumerate(members):
         with_out = op.row.out and not inplace
         rows = _parameter_rows(op, with_out)
-        entries = ", ".join(f'{{"{n}", Kind::{k}, {str(none).lower()}, {str(d).lower()}, {str(kw).lower()}, {length}}}'
-                            for n, k, none, d, kw, length in rows)
+        entries = ", ".join(
+            f'{{"{n}", Kind::{k}, {str(none).lower()}, {str(d).lower()}, {str(kw).lower()}, {length}}}'
+            for n, k, none, d, kw, length in rows
+        )
         parameters = f"{key}_parameters_{i}" if rows else "nullptr"
         if rows:
             lines.append(f"const Parameter {parameters}[] = {{{entries}}};")
         positional = sum(not r[4] for r in rows)
-        overloads.append(f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, {len(rows)}, {positional}}}')
+        overloads.append(
+            f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, {len(rows)}, {positional}}}'
+        )
         returns_type = "nullptr"
         if op.signature.returns == "tuple":
             returns_type = f"{key}_fields_{i}_type()"
             fields = ", ".join(f'"{o}"' for o in op.signature.outputs)
-            lines += [f"PyTypeObject* {returns_type} {{", f"  static const char* const names[] = {{{fields}}};",
-                      f'  static PyTypeObject* type = make_return_type("{op.name}", names, {len(op.signature.outputs)});',
-                      "  return type;", "}"]
-        cases.append(f"      case {i}: {{ {_call(op, inplace, len(rows) - 1 if with_out else None, returns_type)} }}")
+            lines += [
+                f"PyTypeObject* {returns_type} {{",
+                f"  static const char* const names[] = {{{fields}}};",
+                f'  static PyTypeObject* type = make_return_type("{op.name}", names, {len(op.signature.outputs)});',
+                "  return type;",
+                "}",
+            ]
+        cases.append(
+            f"      case {i}: {{ {_call(op, inplace, len(rows) - 1 if with_out else None, returns_type)} }}"
+        )
     bare = names[0].rpartition(".")[2]
     qualified = names[0].removeprefix("torch.").removeprefix("Tensor.")
     lines.append(f"const Overload {key}_overloads[] = {{{', '.join(overloads)}}};")
-    lines.append(f'const Spec {key}_spec = {{"{bare}", "{qualified}", {key}_overloads, {len(members)}}};')
-    lines += [f"PyObject* {key}_call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
-              "  return guarded([&]() -> PyObject* {", "    Arguments a;",
-              f"    switch (a.parse({key}_spec, self, args, count, names)) {{", *cases,
-              "      default: return a.result();", "    }", "  });", "}"]
+    lines.append(
+        f'const Spec {key}_spec = {{"{bare}", "{qualified}", {key}_overloads, {len(members)}}};'
+    )
+    lines += [
+        f"PyObject* {key}_call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+        "  return guarded([&]() -> PyObject* {",
+        "    Arguments a;",
+        f"    switch (a.parse({key}_spec, self, args, count, names)) {{",
+        *cases,
+        "      default: return a.result();",
+        "    }",
+        "  });",
+        "}",
+    ]
     if any(not n.startswith("Tensor.") for n in names):
-        lines += [f"PyObject* {key}_function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
-                  f"  return {key}_call(nullptr, args, count, names);", "}"]
+        lines += [
+            f"PyObject* {key}_function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+            f"  return {key}_call(nullptr, args, count, names);",
+            "}",
+        ]
     return "\n".join(lines)
 
 
@@ -161,7 +219,9 @@ def _registration(names, target, members):
 def _doc(op, members):
     doc = op.row.doc
     if len(members) > 1:
-        doc += "\n\nOverloads:\n" + "\n".join("    " + _text(m, op.name, m.row.out) for m, _ in members)
+        doc += "\n\nOverloads:\n" + "\n".join(
+            "    " + _text(m, op.name, m.row.out) for m, _ in members
+        )
     return doc
 
 
@@ -170,8 +230,21 @@ def _escape(text):
 
 
 def write_register_all(table_names):
-    lines = ["// Made by gen/bindings.py.", '#include "bind/registry.h"', "", "namespace rl::bind {", ""]
+    lines = [
+        "// Made by gen/bindings.py.",
+        '#include "bind/registry.h"',
+        "",
+        "namespace rl::bind {",
+        "",
+    ]
     lines += [f"void register_{t}(Registry& registry);" for t in table_names]
-    lines += ["", "void register_all(Registry& registry) {", *(f"  register_{t}(registry);" for t in table_names), "}", "",
-              "}  // namespace rl::bind", ""]
+    lines += [
+        "",
+        "void register_all(Registry& registry) {",
+        *(f"  register_{t}(registry);" for t in table_names),
+        "}",
+        "",
+        "}  // namespace rl::bind",
+        "",
+    ]
     return "\n".join(lines)

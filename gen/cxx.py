@@ -1,4 +1,5 @@
 """The C++ functions of the table: declarations, forward with recording, in-place variants, graph nodes."""
+
 import ast
 
 from gen.formula import META, META_EXPRESSION, Formula
@@ -7,10 +8,23 @@ from gen.signature import cxx_variable
 
 
 def write_header(tables):
-    lines = ["// Made by gen/cxx.py: every op of the table, differentiable.", "#pragma once", "#include <array>",
-             "#include <limits>", "#include <optional>", "#include <string>", "",
-             '#include "core/memory_format.h"', '#include "tensor/tensor.h"', "",
-             "namespace rl {", "class Generator;", "struct LayoutArgument {};", "namespace ops {", ""]
+    lines = [
+        "// Made by gen/cxx.py: every op of the table, differentiable.",
+        "#pragma once",
+        "#include <array>",
+        "#include <limits>",
+        "#include <optional>",
+        "#include <string>",
+        "",
+        '#include "core/memory_format.h"',
+        '#include "tensor/tensor.h"',
+        "",
+        "namespace rl {",
+        "class Generator;",
+        "struct LayoutArgument {};",
+        "namespace ops {",
+        "",
+    ]
     for ops in tables.values():
         for op in ops:
             s = op.signature
@@ -22,11 +36,20 @@ def write_header(tables):
 
 
 def write_impl_header(tables):
-    lines = ["// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and view.", "#pragma once",
-             '#include "ops.h"', "", "namespace rl::impl {", ""]
+    lines = [
+        "// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and view.",
+        "#pragma once",
+        '#include "ops.h"',
+        "",
+        "namespace rl::impl {",
+        "",
+    ]
     for ops in tables.values():
-        lines += [f"{op.signature.cxx_result} {impl_name(op)}({op.signature.cxx_parameters(defaults=True)});"
-                  for op in ops if op.row.kind in ("kernel", "view") and op.row.impl is None]
+        lines += [
+            f"{op.signature.cxx_result} {impl_name(op)}({op.signature.cxx_parameters(defaults=True)});"
+            for op in ops
+            if op.row.kind in ("kernel", "view") and op.row.impl is None
+        ]
     return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
 
 
@@ -39,7 +62,12 @@ def write_ops(table, ops, signatures):
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"', ""]
     loops = loops_of(ops)
     if loops:
-        lines += ["namespace rl::kernels {", *(loop.declaration() for loop in loops), "}  // namespace rl::kernels", ""]
+        lines += [
+            "namespace rl::kernels {",
+            *(loop.declaration() for loop in loops),
+            "}  // namespace rl::kernels",
+            "",
+        ]
     lines += ["namespace rl::ops {", "using namespace rl::grad;", "namespace {", ""]
     for op in ops:
         if op.gradients:
@@ -58,6 +86,7 @@ def write_ops(table, ops, signatures):
 
 # ---- nodes
 
+
 def _node(op, signatures):
     s = op.signature
     fields, unpack, release = [], [], []
@@ -68,12 +97,17 @@ def _node(op, signatures):
     for p in op.saved_values:
         fields.append(f"{p.cxx.value} {cxx_variable(p.name)};")
     for function, name in sorted(op.meta):
-        fields.append(f"{META[function]} {name}_{function};" if _is_single(op, name)
-                      else f"std::vector<{META[function]}> {name}_{function};")
+        fields.append(
+            f"{META[function]} {name}_{function};"
+            if _is_single(op, name)
+            else f"std::vector<{META[function]}> {name}_{function};"
+        )
     for p in _differentiable_lists(op):
         fields.append(f"size_t {p.name}_count = 0;")
-    lines = [f"struct {op.node} final : Node {{",
-             f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{op.name}", outputs) {{}}']
+    lines = [
+        f"struct {op.node} final : Node {{",
+        f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{op.name}", outputs) {{}}',
+    ]
     lines += [f"  {f}" for f in fields]
     if op.row.node:
         lines.append(f'  std::string name() const override {{ return "{op.row.node}"; }}')
@@ -86,7 +120,12 @@ def _node(op, signatures):
     lines += [f"    {line}" for line in _results(op, signatures)]
     lines.append("  }")
     if release:
-        lines += ["  void release_saved() override {", *(f"    {line}" for line in release), "    released = true;", "  }"]
+        lines += [
+            "  void release_saved() override {",
+            *(f"    {line}" for line in release),
+            "    released = true;",
+            "  }",
+        ]
     return "\n".join(lines + ["};"])
 
 
@@ -95,17 +134,23 @@ def _read_saved(op):
     shown = {"input": "self", "out": "result"}
     lines = []
     for p in op.saved_inputs:
-        lines.append(f'    reader.{"tensors" if p.is_tensor_list else "tensor"}("{shown.get(p.name, p.name)}", saved_{p.name});')
+        lines.append(
+            f'    reader.{"tensors" if p.is_tensor_list else "tensor"}("{shown.get(p.name, p.name)}", saved_{p.name});'
+        )
     for o in op.saved_outputs:
         kind = "tensors" if op.signature.returns == "list[Tensor]" else "tensor"
         lines.append(f'    reader.{kind}("{shown.get(o, o)}", saved_{o});')
     lines += [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
-    return ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
+    return (
+        ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
+    )
 
 
 def _is_single(op, name):
     p = op.signature.parameter(name)
-    return not (p and p.is_tensor_list) and not (p is None and op.signature.returns == "list[Tensor]")
+    return not (p and p.is_tensor_list) and not (
+        p is None and op.signature.returns == "list[Tensor]"
+    )
 
 
 def _differentiable_lists(op):
@@ -129,7 +174,10 @@ def _gradient_variables(op):
         return ["const TensorList grads = materialize_all(g, outputs);"]
     if s.returns == "tuple":
         named = [o for o in s.outputs if f"grad_{o}" in op.used]
-        lines = [f"const Tensor grad_{o} = materialize(g[{s.outputs.index(o)}], outputs[{s.outputs.index(o)}]);" for o in named]
+        lines = [
+            f"const Tensor grad_{o} = materialize(g[{s.outputs.index(o)}], outputs[{s.outputs.index(o)}]);"
+            for o in named
+        ]
         if "grad" in op.used or not named:
             lines = ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"] + lines
         return lines
@@ -149,22 +197,36 @@ def _results(op, signatures):
         if g.part is not None:
             if g.part == 0:
                 count = sum(other.formula is g.formula for other in op.gradients)
-                lines += [f"if (wants_any({at}, {count})) {{", f"  auto parts = {composed};",
-                          f"  for (size_t part = 0; part < {count}; ++part) r[{at} + part] = std::move(parts[part]);", "}"]
+                lines += [
+                    f"if (wants_any({at}, {count})) {{",
+                    f"  auto parts = {composed};",
+                    f"  for (size_t part = 0; part < {count}; ++part) r[{at} + part] = std::move(parts[part]);",
+                    "}",
+                ]
         elif g.parameter.is_tensor_list:
-            lines.append(f"if (wants_any({at}, {g.parameter.name}_count)) "
-                         f"put_all(r, {at}, {composed});")
-            offset = f"{g.parameter.name}_count" if offset == "0" else f"{offset} + {g.parameter.name}_count"
+            lines.append(
+                f"if (wants_any({at}, {g.parameter.name}_count)) put_all(r, {at}, {composed});"
+            )
+            offset = (
+                f"{g.parameter.name}_count"
+                if offset == "0"
+                else f"{offset} + {g.parameter.name}_count"
+            )
             lists += 1
         elif g.loop:
             numbers = "nullptr"
             lines.append(f"if (wants({at})) {{")
             if g.numbers:
-                lines.append(f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(n)})' for n in g.numbers)}}};")
+                lines.append(
+                    f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(n)})' for n in g.numbers)}}};"
+                )
                 numbers = "numbers"
             operands = ", ".join(cxx_variable(o) for o in g.operands)
-            lines += [f"  r[{at}] = grad_enabled() ? {composed}",
-                      f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, Tensor(), {operands});", "}"]
+            lines += [
+                f"  r[{at}] = grad_enabled() ? {composed}",
+                f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, Tensor(), {operands});",
+                "}",
+            ]
         else:
             lines.append(f"if (wants({at})) r[{at}] = {composed};")
     return lines
@@ -178,11 +240,14 @@ def _view_rule(op):
     init = ", ".join(f"{cxx_variable(p.name)}({cxx_variable(p.name)})" for p in rest)
     params = ", ".join(f"{p.cxx.argument} {cxx_variable(p.name)}" for p in rest)
     constructor = f"  explicit {op.node}Rule({params}) : {init} {{}}\n" if rest else ""
-    return (f"struct {op.node}Rule final : ViewRule {{\n{fields}{constructor}"
-            f"  Tensor replay(const Tensor& base) const override {{ return {op.cxx_name}(base{args}); }}\n}};")
+    return (
+        f"struct {op.node}Rule final : ViewRule {{\n{fields}{constructor}"
+        f"  Tensor replay(const Tensor& base) const override {{ return {op.cxx_name}(base{args}); }}\n}};"
+    )
 
 
 # ---- forward
+
 
 def _records(op):
     return f"records({', '.join(cxx_variable(g.parameter.name) for g in op.gradients)})"
@@ -195,7 +260,9 @@ def _compute(op, out="Tensor()"):
         return f"impl::{impl_name(op)}({s.cxx_arguments()})"
     numbers = "numbers" if op.number_parameters else "nullptr"
     operands = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
-    return f"elementwise(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, {out}, {operands})"
+    return (
+        f"elementwise(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, {out}, {operands})"
+    )
 
 
 def _guard(op):
@@ -205,7 +272,9 @@ def _guard(op):
 def _numbers(op):
     if op.row.kind != "elementwise" or not op.number_parameters:
         return []
-    return [f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(p.name)})' for p in op.number_parameters)}}};"]
+    return [
+        f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(p.name)})' for p in op.number_parameters)}}};"
+    ]
 
 
 def _link(op):
@@ -225,9 +294,13 @@ def _link(op):
             if _is_single(op, name):
                 p = op.signature.parameter(name)
                 guard = f"if ({cxx_variable(name)}.defined()) " if p.optional else ""
-                lines.append(f"{guard}node->{name}_{function} = {value.format(cxx_variable(name))};")
+                lines.append(
+                    f"{guard}node->{name}_{function} = {value.format(cxx_variable(name))};"
+                )
             else:
-                lines.append(f"for (const Tensor& t : {name}) node->{name}_{function}.push_back({value.format('t')});")
+                lines.append(
+                    f"for (const Tensor& t : {name}) node->{name}_{function}.push_back({value.format('t')});"
+                )
     return lines
 
 
@@ -249,7 +322,9 @@ def _save_inputs(op, changed=None):
         elif p.name == changed:
             lines.append(f"{needed}node->saved_{p.name}.save(clone_before_change({v}));")
         elif changed:
-            lines.append(f"{needed}node->saved_{p.name}.save(beside_change({v}, {cxx_variable(changed)}));")
+            lines.append(
+                f"{needed}node->saved_{p.name}.save(beside_change({v}, {cxx_variable(changed)}));"
+            )
         else:
             guard = f"if ({v}.defined()) " if p.optional else ""
             lines.append(f"{needed}{guard}node->saved_{p.name}.save({v});")
@@ -269,9 +344,13 @@ def _save_outputs(op):
         if s.parameter(name) is None:
             source = f"result[{s.outputs.index(name)}]" if s.returns == "tuple" else "result"
             if s.returns == "list[Tensor]":
-                lines.append(f"for (const Tensor& t : result) node->{name}_{function}.push_back({META_EXPRESSION[function].format('t')});")
+                lines.append(
+                    f"for (const Tensor& t : result) node->{name}_{function}.push_back({META_EXPRESSION[function].format('t')});"
+                )
             else:
-                lines.append(f"node->{name}_{function} = {META_EXPRESSION[function].format(source)};")
+                lines.append(
+                    f"node->{name}_{function} = {META_EXPRESSION[function].format(source)};"
+                )
     return lines
 
 
@@ -306,14 +385,25 @@ def _forward(op, signatures):
         lines.append(f"  {s.cxx_result} result = {compute};")
         saved = _save_outputs(op)
         node = "node" if saved else "std::move(node)"
-        lines.append(f"  set_history(result, {node});" if s.returns == "Tensor" else "  set_history_all(result, node);")
+        lines.append(
+            f"  set_history(result, {node});"
+            if s.returns == "Tensor"
+            else "  set_history_all(result, node);"
+        )
         lines += [f"  {line}" for line in saved]
         lines.append("  return result;")
-    elif op.no_gradient and s.returns in ("Tensor", "tuple", "list[Tensor]") and any(
-            p.is_tensor or p.is_tensor_list for p in s.parameters):
-        tensors = ", ".join(cxx_variable(p.name) for p in s.parameters if p.is_tensor or p.is_tensor_list)
+    elif (
+        op.no_gradient
+        and s.returns in ("Tensor", "tuple", "list[Tensor]")
+        and any(p.is_tensor or p.is_tensor_list for p in s.parameters)
+    ):
+        tensors = ", ".join(
+            cxx_variable(p.name) for p in s.parameters if p.is_tensor or p.is_tensor_list
+        )
         lines.append(f"  if (!records({tensors})) return {compute};")
-        lines.append(f"  return without_gradient(unrecorded([&] {{ return {compute}; }}), \"{op.name}\", \"{op.no_gradient}\");")
+        lines.append(
+            f'  return without_gradient(unrecorded([&] {{ return {compute}; }}), "{op.name}", "{op.no_gradient}");'
+        )
     else:
         lines.append(f"  return {compute};" if s.returns != "None" else f"  {compute};")
     return "\n".join(lines + ["}"])
@@ -331,23 +421,32 @@ def _inplace(op, signatures):
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
     if row.kind == "composite":
-        return "\n".join(lines + _composite_inplace(op, signatures) + [f"  return {self_name};", "}"])
+        return "\n".join(
+            lines + _composite_inplace(op, signatures) + [f"  return {self_name};", "}"]
+        )
     lines += _guard(op) + _numbers(op)
     tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
-    others = ", ".join(cxx_variable(g.parameter.name) for g in op.gradients
-                       if g.parameter.name != s.parameters[0].name)
+    others = ", ".join(
+        cxx_variable(g.parameter.name)
+        for g in op.gradients
+        if g.parameter.name != s.parameters[0].name
+    )
     recorded = f", records({others})" if others else ""
     lines.append(f'  check_in_place({self_name}, "{op.name}_"{recorded});')
     if op.gradients:
         lines.append(f"  Ref<{op.node}> node;")
         lines.append(f"  if ({_records(op)}) {{")
         lines.append(f"    node = make_ref<{op.node}>();")
-        lines += [f"    {line}" for line in _link(op) + _save_inputs(op, changed=s.parameters[0].name)]
+        lines += [
+            f"    {line}" for line in _link(op) + _save_inputs(op, changed=s.parameters[0].name)
+        ]
         lines.append("  }")
     if row.kind == "elementwise":
         lines.append(f"  {_compute(op, self_name)};")
     else:
-        lines.append(f"  write_in_place({self_name}, unrecorded([&] {{ return {_compute(op)}; }}), \"{op.name}_\");")
+        lines.append(
+            f'  write_in_place({self_name}, unrecorded([&] {{ return {_compute(op)}; }}), "{op.name}_");'
+        )
     lines.append(f'  bump_version({self_name}, "{op.name}_");')
     if op.gradients:
         lines.append("  if (node) {")
@@ -355,7 +454,9 @@ def _inplace(op, signatures):
         lines += [f"    {line.replace('result', self_name)}" for line in _save_outputs(op)]
         lines.append("  }")
     elif op.no_gradient:
-        lines.append(f'  if (records({tensors})) refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");')
+        lines.append(
+            f'  if (records({tensors})) refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");'
+        )
     else:
         lines.append(f'  if (records({self_name})) stop_gradient({self_name}, "{op.name}_");')
     return "\n".join(lines + [f"  return {self_name};", "}"])
@@ -366,13 +467,27 @@ def _composite_inplace(op, signatures):
     s, first = op.signature, op.signature.parameters[0].name
     self_name = cxx_variable(first)
     call = ast.parse(op.row.body, mode="eval").body if op.row.body else None
-    if isinstance(call, ast.Call) and ast.unparse(call.args[0]) == first and any(
-            called.row.inplace for called in signatures.get(call.func.id, ())):
-        return [f"  {_body(op, signatures).replace(f'ops::{call.func.id}(', f'ops::{call.func.id}_(', 1)};"]
+    if (
+        isinstance(call, ast.Call)
+        and ast.unparse(call.args[0]) == first
+        and any(called.row.inplace for called in signatures.get(call.func.id, ()))
+    ):
+        return [
+            f"  {_body(op, signatures).replace(f'ops::{call.func.id}(', f'ops::{call.func.id}_(', 1)};"
+        ]
     names = [(cxx_variable(p.name), p.is_tensor) for p in s.parameters[1:]]
-    arguments = ", ".join(["before", *(f"recorded ? beside_change({name}, {self_name}) : {name}" if tensor else name
-                                       for name, tensor in names)])
+    arguments = ", ".join(
+        [
+            "before",
+            *(
+                f"recorded ? beside_change({name}, {self_name}) : {name}" if tensor else name
+                for name, tensor in names
+            ),
+        ]
+    )
     tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
-    return [f"  const bool recorded = records({tensors});",
-            f"  const Tensor before = recorded ? clone_before_change({self_name}) : {self_name};",
-            f'  replace({self_name}, {op.cxx_name}({arguments}), "{op.name}_");']
+    return [
+        f"  const bool recorded = records({tensors});",
+        f"  const Tensor before = recorded ? clone_before_change({self_name}) : {self_name};",
+        f'  replace({self_name}, {op.cxx_name}({arguments}), "{op.name}_");',
+    ]

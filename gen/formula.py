@@ -1,18 +1,46 @@
 """Formulas: one Python expression, written out as scalar C++ (a loop body) or as differentiable tensor ops."""
+
 import ast
 
 from gen.signature import TableError, cxx_variable
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_COMPARE = {ast.Gt: (">", "gt"), ast.GtE: (">=", "ge"), ast.Lt: ("<", "lt"), ast.LtE: ("<=", "le"),
-            ast.Eq: ("==", "eq"), ast.NotEq: ("!=", "ne")}
-_BITWISE = {ast.BitAnd: ("&", "bitwise_and"), ast.BitOr: ("|", "bitwise_or"), ast.BitXor: ("^", "bitwise_xor")}
+_COMPARE = {
+    ast.Gt: (">", "gt"),
+    ast.GtE: (">=", "ge"),
+    ast.Lt: ("<", "lt"),
+    ast.LtE: ("<=", "le"),
+    ast.Eq: ("==", "eq"),
+    ast.NotEq: ("!=", "ne"),
+}
+_BITWISE = {
+    ast.BitAnd: ("&", "bitwise_and"),
+    ast.BitOr: ("|", "bitwise_or"),
+    ast.BitXor: ("^", "bitwise_xor"),
+}
 # Facts about an input that a formula may ask for without keeping its elements.
-META = {"sizes": "Dims", "dtype": "DType", "numel": "int64_t", "dim_of": "int64_t", "options": "TensorOptions", "strides": "Dims",
-        "offset": "int64_t", "meta_of": "OutputMeta", "in_hidden_order": "bool"}
-META_EXPRESSION = {"sizes": "{0}.sizes()", "dtype": "{0}.dtype()", "numel": "{0}.numel()", "dim_of": "{0}.dim()", "options": "options({0})",
-                   "strides": "{0}.strides()", "offset": "{0}.offset()", "meta_of": "meta_of({0})",
-                   "in_hidden_order": "in_hidden_order({0})"}
+META = {
+    "sizes": "Dims",
+    "dtype": "DType",
+    "numel": "int64_t",
+    "dim_of": "int64_t",
+    "options": "TensorOptions",
+    "strides": "Dims",
+    "offset": "int64_t",
+    "meta_of": "OutputMeta",
+    "in_hidden_order": "bool",
+}
+META_EXPRESSION = {
+    "sizes": "{0}.sizes()",
+    "dtype": "{0}.dtype()",
+    "numel": "{0}.numel()",
+    "dim_of": "{0}.dim()",
+    "options": "options({0})",
+    "strides": "{0}.strides()",
+    "offset": "{0}.offset()",
+    "meta_of": "meta_of({0})",
+    "in_hidden_order": "in_hidden_order({0})",
+}
 
 
 class Formula:
@@ -24,10 +52,10 @@ class Formula:
             self.tree = ast.parse(text, mode="eval").body
         except SyntaxError as error:
             raise TableError(row, column, error.msg, error.offset) from None
-        self.saves = saves          # facts about inputs come from what the node saved
-        self.names = names          # name -> "tensor", "list" or "value"
-        self.used = set()           # names whose value is used
-        self.meta = set()           # (function, name) of META facts
+        self.saves = saves  # facts about inputs come from what the node saved
+        self.names = names  # name -> "tensor", "list" or "value"
+        self.used = set()  # names whose value is used
+        self.meta = set()  # (function, name) of META facts
         self.wants = set()
         self.operations = 0
         self._collect(self.tree)
@@ -58,7 +86,9 @@ class Formula:
             if node.id in ("inf", "nan", "pi"):
                 return
             if node.id not in self.names:
-                self.fail(node, f"unknown name '{node.id}'; known here: {', '.join(sorted(self.names))}")
+                self.fail(
+                    node, f"unknown name '{node.id}'; known here: {', '.join(sorted(self.names))}"
+                )
             self.used.add(node.id)
             return
         if isinstance(node, (ast.BinOp, ast.Compare, ast.BoolOp)):
@@ -78,8 +108,11 @@ class Formula:
                 return "true" if n.value else "false"
             return f"T({n.value!r})"
         if isinstance(n, ast.Name):
-            special = {"inf": "std::numeric_limits<real_t<T>>::infinity()",
-                       "nan": "std::numeric_limits<real_t<T>>::quiet_NaN()", "pi": "T(3.14159265358979323846)"}
+            special = {
+                "inf": "std::numeric_limits<real_t<T>>::infinity()",
+                "nan": "std::numeric_limits<real_t<T>>::quiet_NaN()",
+                "pi": "T(3.14159265358979323846)",
+            }
             return special.get(n.id) or cxx_variable(n.id)
         if isinstance(n, ast.BinOp):
             for table in (_BINARY, {k: v[0] for k, v in _BITWISE.items()}):
@@ -101,7 +134,9 @@ class Formula:
             return "(" + sign.join(s(v) for v in n.values) + ")"
         if isinstance(n, ast.Call):
             return f"{n.func.id}({', '.join(s(a) for a in n.args)})"
-        self.fail(n, f"a kernel formula cannot hold {type(n).__name__}; use where(c, a, b) for a choice")
+        self.fail(
+            n, f"a kernel formula cannot hold {type(n).__name__}; use where(c, a, b) for a choice"
+        )
 
     # ---- tensor C++
 
@@ -122,8 +157,11 @@ class Formula:
                 return f'"{n.value}"', False
             return (f"int64_t({n.value})" if isinstance(n.value, int) else repr(n.value)), False
         if isinstance(n, ast.Name):
-            special = {"inf": "std::numeric_limits<double>::infinity()",
-                       "nan": "std::numeric_limits<double>::quiet_NaN()", "pi": "3.14159265358979323846"}
+            special = {
+                "inf": "std::numeric_limits<double>::infinity()",
+                "nan": "std::numeric_limits<double>::quiet_NaN()",
+                "pi": "3.14159265358979323846",
+            }
             if n.id in special:
                 return special[n.id], False
             return cxx_variable(n.id), self.names[n.id] != "value"
@@ -169,7 +207,11 @@ class Formula:
             name = n.func.id
             arg = n.args[0].id if n.args and isinstance(n.args[0], ast.Name) else None
             if (name, arg) in self.meta:
-                text = f"{arg}_{name}" if self.saves else META_EXPRESSION[name].format(cxx_variable(arg))
+                text = (
+                    f"{arg}_{name}"
+                    if self.saves
+                    else META_EXPRESSION[name].format(cxx_variable(arg))
+                )
                 return text, False
             if name == "wants":
                 return f"wants_{arg}", False

@@ -1,4 +1,5 @@
 """A row with everything worked out: signature, formulas, what backward saves."""
+
 from dataclasses import dataclass, field
 
 from gen.formula import Formula
@@ -10,11 +11,12 @@ _LOOP_TYPES = {"common": "Common", "float": "Float", "bool": "Bool", "real": "Re
 @dataclass
 class Gradient:
     """How the gradient of one differentiable input is computed."""
+
     parameter: object
     formula: Formula
-    part: int = None        # which element of the formula's result, where several inputs share one
-    loop: str = None        # name of its fused loop, where it has one
-    operands: list = field(default_factory=list)   # tensors of the fused loop, in order
+    part: int = None  # which element of the formula's result, where several inputs share one
+    loop: str = None  # name of its fused loop, where it has one
+    operands: list = field(default_factory=list)  # tensors of the fused loop, in order
     numbers: list = field(default_factory=list)
 
 
@@ -30,7 +32,9 @@ class Op:
         if row.kind == "elementwise":
             self.kernel = Formula(row, "kernel", row.kernel, self._kernel_names())
             if row.result not in _LOOP_TYPES:
-                raise TableError(row, "result", f"'{row.result}' is none of {', '.join(_LOOP_TYPES)}")
+                raise TableError(
+                    row, "result", f"'{row.result}' is none of {', '.join(_LOOP_TYPES)}"
+                )
         self.gradients = []
         self.no_gradient = None
         self._read_gradient()
@@ -57,7 +61,10 @@ class Op:
 
     @property
     def node(self):
-        return "".join(part[:1].upper() + part[1:] for part in self.full_name.split("_") if part) + "Backward"
+        return (
+            "".join(part[:1].upper() + part[1:] for part in self.full_name.split("_") if part)
+            + "Backward"
+        )
 
     def _kernel_names(self):
         names = {p.name: "tensor" for p in self.tensor_parameters}
@@ -71,7 +78,9 @@ class Op:
         names = {}
         for p in s.parameters:
             names[p.name] = "tensor" if p.is_tensor else "list" if p.is_tensor_list else "value"
-        outputs = {"out": "list"} if s.returns == "list[Tensor]" else dict.fromkeys(s.outputs, "tensor")
+        outputs = (
+            {"out": "list"} if s.returns == "list[Tensor]" else dict.fromkeys(s.outputs, "tensor")
+        )
         names.update(outputs)
         names["grad"] = "tensor"
         if s.returns == "tuple":
@@ -89,16 +98,25 @@ class Op:
             takes = any(p.is_tensor or p.is_tensor_list for p in self.signature.parameters)
             silent = self.row.kind == "composite" or self.row.result == "bool"
             if returns_tensor and takes and not silent:
-                raise TableError(self.row, "grad", "needs formulas, or a sentence that says why there is no gradient")
+                raise TableError(
+                    self.row,
+                    "grad",
+                    "needs formulas, or a sentence that says why there is no gradient",
+                )
         else:
             for key, text in grad.items():
-                formula, names = Formula(self.row, f"grad of {key}", text, self._formula_names()), key.split(", ")
+                formula, names = (
+                    Formula(self.row, f"grad of {key}", text, self._formula_names()),
+                    key.split(", "),
+                )
                 for part, name in enumerate(names):
                     parameter = self.signature.parameter(name)
                     if parameter is None or not (parameter.is_tensor or parameter.is_tensor_list):
                         raise TableError(self.row, "grad", f"'{name}' is no tensor argument")
                     if parameter.is_tensor_list and len(names) > 1:
-                        raise TableError(self.row, "grad", f"'{name}', a list, cannot share a formula")
+                        raise TableError(
+                            self.row, "grad", f"'{name}', a list, cannot share a formula"
+                        )
                     g = Gradient(parameter, formula, part if len(names) > 1 else None)
                     self._fuse(g)
                     self.gradients.append(g)
@@ -106,7 +124,13 @@ class Op:
     def _fuse(self, g):
         """A formula of more than one operation gets a loop of its own for the plain backward."""
         f = g.formula
-        if self.row.kind != "elementwise" or f.operations < 2 or f.meta or f.wants or g.part is not None:
+        if (
+            self.row.kind != "elementwise"
+            or f.operations < 2
+            or f.meta
+            or f.wants
+            or g.part is not None
+        ):
             return
         g.operands = ["grad"] + sorted(n for n in f.used if f.names[n] == "tensor" and n != "grad")
         g.numbers = sorted(n for n in f.used if f.names[n] == "value")
@@ -125,7 +149,11 @@ class Op:
 
     @property
     def saved_inputs(self):
-        return [p for p in self.signature.parameters if (p.is_tensor or p.is_tensor_list) and p.name in self.used]
+        return [
+            p
+            for p in self.signature.parameters
+            if (p.is_tensor or p.is_tensor_list) and p.name in self.used
+        ]
 
     @property
     def saved_values(self):
@@ -133,4 +161,8 @@ class Op:
 
     @property
     def saved_outputs(self):
-        return [o for o in self.signature.outputs if o in self.used and self.signature.parameter(o) is None]
+        return [
+            o
+            for o in self.signature.outputs
+            if o in self.used and self.signature.parameter(o) is None
+        ]

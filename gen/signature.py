@@ -1,9 +1,24 @@
 """Signatures of rows: parsed once, asked by every writer."""
+
 import ast
 import re
 from dataclasses import dataclass
 
-CXX_KEYWORDS = {"float", "double", "int", "long", "short", "bool", "char", "and", "or", "not", "xor", "default", "signed"}
+CXX_KEYWORDS = {
+    "float",
+    "double",
+    "int",
+    "long",
+    "short",
+    "bool",
+    "char",
+    "and",
+    "or",
+    "not",
+    "xor",
+    "default",
+    "signed",
+}
 
 
 class TableError(Exception):
@@ -16,10 +31,10 @@ class TableError(Exception):
 
 @dataclass(frozen=True)
 class CxxType:
-    value: str       # as stored in a node
-    argument: str    # as a parameter
-    reader: str      # method of bind::Arguments
-    kind: str        # enumerator of bind::Kind
+    value: str  # as stored in a node
+    argument: str  # as a parameter
+    reader: str  # method of bind::Arguments
+    kind: str  # enumerator of bind::Kind
 
 
 _SIMPLE = {
@@ -30,17 +45,25 @@ _SIMPLE = {
     "bool": CxxType("bool", "bool", "boolean", "Bool"),
     "str": CxxType("std::string", "const std::string&", "text", "String"),
     "list[Tensor]": CxxType("TensorList", "const TensorList&", "tensors", "TensorList"),
-    "list[Tensor | None]": CxxType("TensorList", "const TensorList&", "tensors_or_none", "OptionalTensorList"),
+    "list[Tensor | None]": CxxType(
+        "TensorList", "const TensorList&", "tensors_or_none", "OptionalTensorList"
+    ),
     "list[int]": CxxType("Dims", "const Dims&", "integers", "IntList"),
-    "list[float]": CxxType("std::vector<double>", "const std::vector<double>&", "reals", "FloatList"),
+    "list[float]": CxxType(
+        "std::vector<double>", "const std::vector<double>&", "reals", "FloatList"
+    ),
     "Tensor | Number": CxxType("Tensor", "const Tensor&", "tensor_or_number", "TensorOrNumber"),
 }
 _OPTIONAL = {
     "Tensor": CxxType("Tensor", "const Tensor&", "tensor_or_none", "Tensor"),
     "dtype": CxxType("std::optional<DType>", "std::optional<DType>", "dtype_or_none", "DType"),
     "device": CxxType("std::optional<Device>", "std::optional<Device>", "device_or_none", "Device"),
-    "memory_format": CxxType("std::optional<MemoryFormat>", "std::optional<MemoryFormat>",
-                             "memory_format_or_none", "MemoryFormat"),
+    "memory_format": CxxType(
+        "std::optional<MemoryFormat>",
+        "std::optional<MemoryFormat>",
+        "memory_format_or_none",
+        "MemoryFormat",
+    ),
     "Generator": CxxType("Generator*", "Generator*", "generator_or_none", "Generator"),
     "layout": CxxType("LayoutArgument", "LayoutArgument", "layout", "Layout"),
 }
@@ -53,16 +76,20 @@ def cxx_type(name, optional):
     if not optional:
         return plain
     value = f"std::optional<{plain.value}>"
-    return CxxType(value, f"const {value}&" if plain.argument.startswith("const") else value,
-                   plain.reader + "_or_none", plain.kind)
+    return CxxType(
+        value,
+        f"const {value}&" if plain.argument.startswith("const") else value,
+        plain.reader + "_or_none",
+        plain.kind,
+    )
 
 
 @dataclass(frozen=True)
 class Parameter:
     name: str
-    type: str               # "Tensor", "list[int]", ... without "| None"
-    optional: bool          # None is accepted
-    default: object         # source text, or None if required
+    type: str  # "Tensor", "list[int]", ... without "| None"
+    optional: bool  # None is accepted
+    default: object  # source text, or None if required
     keyword_only: bool
     length: int = -1
 
@@ -89,7 +116,9 @@ def default_of(p):
     if d is None:
         return None
     if d == "None":
-        return {"Tensor": "Tensor()", "Generator": "nullptr", "layout": "LayoutArgument()"}.get(p.type, "std::nullopt")
+        return {"Tensor": "Tensor()", "Generator": "nullptr", "layout": "LayoutArgument()"}.get(
+            p.type, "std::nullopt"
+        )
     if d in ("True", "False"):
         text = d.lower()
     elif d.startswith(("(", "[")):
@@ -123,7 +152,9 @@ class Signature:
         args = tree.args
         defaults = [None] * (len(args.args) - len(args.defaults)) + args.defaults
         self.parameters = [self._parameter(a, d, False) for a, d in zip(args.args, defaults)]
-        self.parameters += [self._parameter(a, d, True) for a, d in zip(args.kwonlyargs, args.kw_defaults)]
+        self.parameters += [
+            self._parameter(a, d, True) for a, d in zip(args.kwonlyargs, args.kw_defaults)
+        ]
         self.outputs, self.returns = self._result(tree.returns)
 
     def _parameter(self, arg, default, keyword_only):
@@ -135,15 +166,33 @@ class Signature:
         if sized:
             text, length = f"list[{sized[1]}]", int(sized[2])
         if text not in _SIMPLE and text not in _OPTIONAL:
-            raise TableError(self.row, "signature", f"unknown type '{text}' of {arg.arg}", arg.col_offset - 4)
-        return Parameter(arg.arg, text, optional, None if default is None else ast.unparse(default), keyword_only, length)
+            raise TableError(
+                self.row, "signature", f"unknown type '{text}' of {arg.arg}", arg.col_offset - 4
+            )
+        return Parameter(
+            arg.arg,
+            text,
+            optional,
+            None if default is None else ast.unparse(default),
+            keyword_only,
+            length,
+        )
 
     def _result(self, node):
         text = "Tensor" if node is None else ast.unparse(node)
         if text.startswith("tuple["):
             names = [n.strip() for n in text[6:-1].split(",")]
             return names, "tuple"
-        if text not in ("Tensor", "list[Tensor]", "bool", "int", "float", "Scalar", "dtype", "None"):
+        if text not in (
+            "Tensor",
+            "list[Tensor]",
+            "bool",
+            "int",
+            "float",
+            "Scalar",
+            "dtype",
+            "None",
+        ):
             raise TableError(self.row, "signature", f"unknown result '{text}'")
         return ["out"], text
 
@@ -160,9 +209,17 @@ class Signature:
 
     @property
     def cxx_result(self):
-        return {"Tensor": "Tensor", "list[Tensor]": "TensorList", "bool": "bool", "int": "int64_t", "float": "double",
-                "Scalar": "Scalar", "dtype": "DType", "None": "void",
-                "tuple": f"std::array<Tensor, {len(self.outputs)}>"}[self.returns]
+        return {
+            "Tensor": "Tensor",
+            "list[Tensor]": "TensorList",
+            "bool": "bool",
+            "int": "int64_t",
+            "float": "double",
+            "Scalar": "Scalar",
+            "dtype": "DType",
+            "None": "void",
+            "tuple": f"std::array<Tensor, {len(self.outputs)}>",
+        }[self.returns]
 
     def cxx_parameters(self, defaults=False):
         parts = []

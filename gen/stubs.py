@@ -3,13 +3,31 @@
 One file per namespace lists what the table puts there, overloads included; the rest of the package is
 Python and carries its own signatures.
 """
+
 from collections import defaultdict
 
-_TYPES = {"Scalar": "Number", "list[Tensor]": "Sequence[Tensor]", "list[Tensor | None]": "Sequence[Tensor | None]",
-          "list[int]": "Sequence[_int]", "list[float]": "Sequence[_float]", "Tensor | Number": "Tensor | Number",
-          "dtype": "_dtype", "device": "_device | str | _int", "layout": "_layout", "memory_format": "_memory_format",
-          "int": "_int", "float": "_float", "bool": "_bool"}
-_RESULTS = {"list[Tensor]": "tuple[Tensor, ...]", "Scalar": "Number", "int": "_int", "float": "_float", "bool": "_bool"}
+_TYPES = {
+    "Scalar": "Number",
+    "list[Tensor]": "Sequence[Tensor]",
+    "list[Tensor | None]": "Sequence[Tensor | None]",
+    "list[int]": "Sequence[_int]",
+    "list[float]": "Sequence[_float]",
+    "Tensor | Number": "Tensor | Number",
+    "dtype": "_dtype",
+    "device": "_device | str | _int",
+    "layout": "_layout",
+    "memory_format": "_memory_format",
+    "int": "_int",
+    "float": "_float",
+    "bool": "_bool",
+}
+_RESULTS = {
+    "list[Tensor]": "tuple[Tensor, ...]",
+    "Scalar": "Number",
+    "int": "_int",
+    "float": "_float",
+    "bool": "_bool",
+}
 _HEADER = '''"""Made by gen/stubs.py from the op table: run `make stubs` after changing a row."""
 from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
@@ -32,7 +50,13 @@ def _type_of(p):
 
 
 def _default(p):
-    return "" if p.default is None else f" = {p.default}" if p.default not in ("inf", "-inf") else " = ..."
+    return (
+        ""
+        if p.default is None
+        else f" = {p.default}"
+        if p.default not in ("inf", "-inf")
+        else " = ..."
+    )
 
 
 def _result(op):

@@ -18,7 +18,7 @@ elementwise("gelu_erf(input: Tensor)", "0.5 * input * (1 + erf(input * 0.7071067
                            "input * 0.39894228040143267794 * exp(-0.5 * input * input))"})
 elementwise("gelu_tanh(input: Tensor)",
             "0.5 * input * (1 + tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input)))", dtypes=FLOATING,
-            node="GeluBackward0", names=(), doc="gelu by tanh.", grad={"input": 
+            node="GeluBackward0", names=(), doc="gelu by tanh.", grad={"input":
                 "grad * (0.5 * (1 + tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input))) + "
                 "0.5 * input * (1 - square(tanh(0.79788456080286535588 * (input + 0.044715 * input * input * input)))) * "
                 "0.79788456080286535588 * (1 + 0.134145 * input * input))"})

@@ -1,5 +1,16 @@
 """Arithmetic, comparison and logic of elements."""
-from ops.schema import ALL, BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
+from ops.schema import (
+    ALL,
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGRAL,
+    NUMERIC,
+    REAL,
+    composite,
+    elementwise,
+    kernel,
+)
 
 elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)", "input + alpha * other", two_numbers=True,
             doc="input + alpha * other, element by element.",

@@ -1,5 +1,5 @@
 """Reading and writing at computed places."""
-from ops.schema import composite, kernel
+from ops.schema import kernel
 
 kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1)", inplace=True, out=True,
        doc="input with alpha * source added to the slices that index names.",

@@ -1,5 +1,15 @@
 """Functions of one element."""
-from ops.schema import BOOL, COMPLEX, FLOATING, INTEGRAL, NUMERIC, REAL, composite, elementwise, kernel
+from ops.schema import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGRAL,
+    NUMERIC,
+    REAL,
+    composite,
+    elementwise,
+    kernel,
+)
 
 _FC = FLOATING | COMPLEX
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import rushlight
 from samples import SAMPLES
 
+import rushlight
 from gen.__main__ import read_tables
 
 HALF = ("float16", "bfloat16")
@@ -41,7 +41,9 @@ class Array:
     values: np.ndarray
     dtype: str
     differentiable: bool = True
-    hermitian: bool = False  # only such values have meaning: checks of gradients must stay among them
+    hermitian: bool = (
+        False  # only such values have meaning: checks of gradients must stay among them
+    )
 
     def tensor(self, library, device=None):
         wide = "float32" if self.dtype == "bfloat16" else self.dtype
@@ -74,7 +76,9 @@ class Maker:
             values = self.random.integers(0, 2, shape)
         elif self.dtype in INTEGRAL:
             low, high = integers
-            values = self.random.integers(max(low, 0) if self.dtype == "uint8" else low, high, shape)
+            values = self.random.integers(
+                max(low, 0) if self.dtype == "uint8" else low, high, shape
+            )
         else:
             values = draw(shape)
             if self.dtype in COMPLEX:
@@ -113,7 +117,9 @@ class Maker:
 
     def cx(self, *shape):
         parts = self.random.standard_normal((2, *shape))
-        return Array(parts[0] + 1j * parts[1], "complex64" if self.dtype == "float32" else "complex128")
+        return Array(
+            parts[0] + 1j * parts[1], "complex64" if self.dtype == "float32" else "complex128"
+        )
 
     def spd(self, *shape):
         root = self.random.standard_normal(shape)
@@ -134,11 +140,15 @@ class Maker:
 
     @property
     def number(self):
-        return 0.5 if self.dtype in (*HALF, *FLOATING, *COMPLEX) else 1 if self.dtype == "bool" else 2
+        return (
+            0.5 if self.dtype in (*HALF, *FLOATING, *COMPLEX) else 1 if self.dtype == "bool" else 2
+        )
 
     def arguments(self, text):
         scope = {name: getattr(self, name) for name in _NAMES}
-        scope.update({"inf": float("inf"), "dtype": DType, "call": lambda *args, **named: (args, named)})
+        scope.update(
+            {"inf": float("inf"), "dtype": DType, "call": lambda *args, **named: (args, named)}
+        )
         return eval(f"call({text})", scope)  # our own table
 
 
@@ -197,7 +207,9 @@ def of_library(library, value):
 def function(library, name):
     """The function that `name`, as rows have it, stands for; methods take their tensor first."""
     module, _, bare = name.rpartition(".")
-    if bare.startswith("_") and module != "Tensor" and library is rushlight:  # for the Python layer alone
+    if (
+        bare.startswith("_") and module != "Tensor" and library is rushlight
+    ):  # for the Python layer alone
         return rushlight._C._functions[module.removeprefix("torch")][bare]
     if module == "Tensor":
         return getattr(library.Tensor, bare)
@@ -211,7 +223,14 @@ def function(library, name):
 
 # ---- samples from signatures
 
-_REQUIRED = {"int": "1", "float": "0.5", "Scalar": "number", "bool": "True", "list[int]": "(2, 3)", "dim": "0"}
+_REQUIRED = {
+    "int": "1",
+    "float": "0.5",
+    "Scalar": "number",
+    "bool": "True",
+    "list[int]": "(2, 3)",
+    "dim": "0",
+}
 _FULL = {"dim": "-1", "dims": "(0, 1)", "float": "0.5", "Scalar": "number", "int": "1"}
 
 
@@ -253,14 +272,26 @@ def derived_samples(op):
         values = [_required_text(p, dim) for p in required]
         if None in values:
             return []
-        texts.append(", ".join(f"{p.name.rstrip('_')}={v}" if p.keyword_only else v for p, v in zip(required, values)))
+        texts.append(
+            ", ".join(
+                f"{p.name.rstrip('_')}={v}" if p.keyword_only else v
+                for p, v in zip(required, values)
+            )
+        )
     full = [f"{p.name.rstrip('_')}={_full_text(p)}" for p in optional if _full_text(p)]
     if full:
         texts.append(", ".join([*filter(None, texts[:1]), *full]))
     if op.row.kind == "elementwise" and len(op.tensor_parameters) > 1:
         first, *others = required
         shapes = [_tensor_text(p, "3") if p.is_tensor else _required_text(p) for p in others]
-        texts.append(", ".join([_tensor_text(first), *(f"{p.name}={s}" if p.keyword_only else s for p, s in zip(others, shapes))]))
+        texts.append(
+            ", ".join(
+                [
+                    _tensor_text(first),
+                    *(f"{p.name}={s}" if p.keyword_only else s for p, s in zip(others, shapes)),
+                ]
+            )
+        )
         if parameters[1].type == "Tensor | Number":
             texts.append(texts[0].replace("x(2, 3), x(2, 3)", "x(2, 3), number"))
     return list(dict.fromkeys(texts))
@@ -302,7 +333,14 @@ def case(op, number, dtype=None, shape=None):
 
 # ---- comparison, by NumPy: the library under test is no judge of itself
 
-TOLERANCE = {"float16": 1e-3, "bfloat16": 1.6e-2, "float32": 1.3e-6, "float64": 1e-7, "complex64": 1.3e-6, "complex128": 1e-7}
+TOLERANCE = {
+    "float16": 1e-3,
+    "bfloat16": 1.6e-2,
+    "float32": 1.3e-6,
+    "float64": 1e-7,
+    "complex64": 1.3e-6,
+    "complex128": 1e-7,
+}
 
 
 def as_numpy(tensor):

@@ -11,7 +11,12 @@ from rushlight.nn.functional import scaled_dot_product_attention
 pytestmark = pytest.mark.kernels
 
 # samples, heads of the query, heads of key and value, queries, keys, width, width of values
-SHAPES = [(2, 4, 4, 7, 5, 8, 8), (1, 2, 1, 130, 70, 16, 24), (1, 2, 2, 65, 1100, 20, 8), (1, 1, 1, 1, 1, 1, 1)]
+SHAPES = [
+    (2, 4, 4, 7, 5, 8, 8),
+    (1, 2, 1, 130, 70, 16, 24),
+    (1, 2, 2, 65, 1100, 20, 8),
+    (1, 1, 1, 1, 1, 1, 1),
+]
 MASKS = ["none", "causal", "bool", "float"]
 
 
@@ -31,11 +36,19 @@ def reference(q, k, v, mask, causal):
 def operands(shape, mask, strided):
     samples, heads, shared, queries, keys, width, value_width = shape
     random = np.random.default_rng(0)
-    arrays = [random.standard_normal(s) for s in ((samples, heads, queries, width), (samples, shared, keys, width),
-                                                  (samples, shared, keys, value_width))]
+    arrays = [
+        random.standard_normal(s)
+        for s in (
+            (samples, heads, queries, width),
+            (samples, shared, keys, width),
+            (samples, shared, keys, value_width),
+        )
+    ]
     tensors = [rl.from_numpy(a) for a in arrays]
     if strided:  # heads beside each other, every second element
-        tensors = [t.transpose(1, 2).repeat_interleave(2, -1)[..., ::2].transpose(1, 2) for t in tensors]
+        tensors = [
+            t.transpose(1, 2).repeat_interleave(2, -1)[..., ::2].transpose(1, 2) for t in tensors
+        ]
     allowed = None
     if mask == "bool":
         allowed = random.random((samples, 1, queries, keys)) > 0.3
@@ -53,10 +66,14 @@ def test_attention(shape, mask, strided):
     given = None if allowed is None else rl.from_numpy(allowed)
 
     def attend():
-        return scaled_dot_product_attention(*tensors, attn_mask=given, is_causal=mask == "causal", enable_gqa=True)
+        return scaled_dot_product_attention(
+            *tensors, attn_mask=given, is_causal=mask == "causal", enable_gqa=True
+        )
 
     out = attend()
-    np.testing.assert_allclose(out.detach().numpy(), reference(*arrays, allowed, mask == "causal"), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        out.detach().numpy(), reference(*arrays, allowed, mask == "causal"), rtol=1e-10, atol=1e-12
+    )
     weights = rl.cos(rl.arange(out.numel(), dtype=rl.float64)).view(out.shape)
     by_blocks = rl.autograd.grad(out, tensors, weights)
     by_ops = rl.autograd.grad(attend(), tensors, weights, create_graph=True)

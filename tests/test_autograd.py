@@ -1,8 +1,9 @@
 """Autograd as programs see it: hooks, views and in-place ops, modes, custom functions, errors."""
 
 import pytest
-import rushlight as torch
 from table import assert_values
+
+import rushlight as torch
 
 
 def leaf(*values):
@@ -37,7 +38,9 @@ def test_node_hooks():
 
 def test_saved_tensor_hooks():
     x, packed = leaf(2.0), []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or len(packed) - 1, lambda n: packed[n]):
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: packed.append(t) or len(packed) - 1, lambda n: packed[n]
+    ):
         y = x.exp() * x
     y.backward()
     assert packed and x.grad.item() == pytest.approx(3 * 2.718281828**2)
@@ -51,7 +54,7 @@ def test_graph_attributes():
     y = x.exp()
     assert x.is_leaf and not y.is_leaf and x.grad_fn is None
     assert y.grad_fn.name() == "ExpBackward0"
-    (node, index), = y.grad_fn.next_functions
+    ((node, index),) = y.grad_fn.next_functions
     assert node.name().endswith("AccumulateGrad") and index == 0 and node.variable is x
     y.grad_fn.metadata["note"] = 1
     assert y.grad_fn.metadata["note"] == 1
@@ -76,8 +79,8 @@ def test_gradients_accumulate():
 def test_arguments_of_grad():
     x, unused = leaf(2.0), leaf(1.0)
     y = x**3
-    first, = torch.autograd.grad(y, x, create_graph=True)
-    second, = torch.autograd.grad(first, x, retain_graph=True)
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x, retain_graph=True)
     assert (first.item(), second.item()) == (12.0, 12.0)
     with pytest.raises(RuntimeError, match="allow_unused"):
         torch.autograd.grad(y, (x, unused), retain_graph=True)
@@ -101,7 +104,9 @@ def test_in_place_on_a_view_rewrites_the_history_of_its_base():
     assert x.grad.tolist() == [10.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize("pieces", [lambda t: t.unbind(), lambda t: t.split(1), lambda t: t.chunk(2), list])
+@pytest.mark.parametrize(
+    "pieces", [lambda t: t.unbind(), lambda t: t.split(1), lambda t: t.chunk(2), list]
+)
 def test_in_place_on_pieces(pieces):
     x = leaf(3.0, 4.0)
     base = x * 1
@@ -161,7 +166,11 @@ def test_modes():
 
 def test_anomaly_mode_names_the_backward_that_made_nan():
     x = leaf(-1.0)
-    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="nan"), torch.autograd.detect_anomaly():
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(RuntimeError, match="nan"),
+        torch.autograd.detect_anomaly(),
+    ):
         x.sqrt().sum().backward()
 
 
@@ -177,15 +186,15 @@ class Scale(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         assert ctx.needs_input_grad == (True, False)
         return 2 * x * grad * ctx.factor, None
 
 
 def test_custom_function_and_its_double_backward():
     x = leaf(3.0)
-    first, = torch.autograd.grad(Scale.apply(x, 2.0), x, create_graph=True)
-    second, = torch.autograd.grad(first, x)
+    (first,) = torch.autograd.grad(Scale.apply(x, 2.0), x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x)
     assert (first.item(), second.item()) == (12.0, 4.0)
     assert torch.autograd.gradcheck(lambda t: Scale.apply(t, 2.0), (leaf(1.0, 2.0),))
 
@@ -217,7 +226,7 @@ def test_double_backward_of_a_small_network():
     weights = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     x = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
     out = torch.tanh(x @ weights.t()).sum()
-    first, = torch.autograd.grad(out, x, create_graph=True)
+    (first,) = torch.autograd.grad(out, x, create_graph=True)
     first.pow(2).sum().backward()
     hidden = (x @ weights.t()).tanh()
     slope = 1 - hidden * hidden
@@ -236,16 +245,18 @@ def test_nodes_show_what_they_keep():
     assert (x**2).grad_fn._saved_exponent == 2 and x.sum(0).grad_fn._saved_dim == (0,)
     assert x.sum(0).grad_fn._saved_keepdim is False
     with pytest.raises(AttributeError, match="_saved_nothing"):
-        product.grad_fn._saved_nothing
+        _ = product.grad_fn._saved_nothing
     product.sum().backward()
     with pytest.raises(RuntimeError, match="second time"):
-        product.grad_fn._saved_self
+        _ = product.grad_fn._saved_self
 
 
 def test_the_accumulator_has_torchs_name():
     (node, _), *_ = (torch.ones(2, requires_grad=True) * 2).grad_fn.next_functions
     assert node.name() == "torch::autograd::AccumulateGrad"
-    assert type(node).__name__ == "AccumulateGrad" and repr(node).startswith("<AccumulateGrad object")
+    assert type(node).__name__ == "AccumulateGrad" and repr(node).startswith(
+        "<AccumulateGrad object"
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,7 +294,9 @@ def test_class_weights_have_no_gradient():
     x, classes = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 1, 2])
     weight = torch.rand(4, requires_grad=True)
     for loss in (torch.nn.functional.nll_loss, torch.nn.functional.cross_entropy):
-        with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'weight'"):
+        with pytest.raises(
+            RuntimeError, match="not differentiable with respect to argument 'weight'"
+        ):
             loss(x, classes, weight=weight)
         loss(x, classes, weight=weight.detach()).backward()
         with torch.no_grad():

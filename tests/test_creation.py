@@ -1,6 +1,7 @@
 """Tensors of given numbers that the op table does not make: windows, histograms, ranges, and Tensor.set_."""
 
 import pytest
+
 import rushlight as rl
 
 
@@ -28,7 +29,10 @@ def test_histogram():
     assert density.tolist() == pytest.approx([0.25, 1 / 6]) and edges.tolist() == [0.0, 2.0, 5.0]
     assert rl.histogram(rl.ones(2), 2).bin_edges.tolist() == [0.5, 1.0, 1.5]
     assert rl.histogram(rl.ones(0), 2).hist.tolist() == [0.0, 0.0]
-    for bins, options, why in ((0, {}, "bins must be"), (2, {"range": (3, 1)}, "min should not exceed")):
+    for bins, options, why in (
+        (0, {}, "bins must be"),
+        (2, {"range": (3, 1)}, "min should not exceed"),
+    ):
         with pytest.raises(RuntimeError, match=why):
             rl.histogram(x, bins, **options)
     with pytest.raises(RuntimeError, match="not finite"):
@@ -39,7 +43,12 @@ def test_histogram():
 
 def test_ranges_and_scalars():
     assert rl.range(1, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert rl.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0] and rl.range(4, 1, -1).tolist() == [4.0, 3.0, 2.0, 1.0]
+    assert rl.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0] and rl.range(4, 1, -1).tolist() == [
+        4.0,
+        3.0,
+        2.0,
+        1.0,
+    ]
     assert rl.range(0, 3, dtype=rl.int64).dtype is rl.int64
     for step, why in ((0, "nonzero"), (-1, "inconsistent")):
         with pytest.raises(RuntimeError, match=why):
@@ -97,7 +106,11 @@ def test_next_numbers_of_half_precision():
 
 def test_grids_may_point_anywhere():
     image = rl.ones(1, 2, 3, 4, requires_grad=True)
-    grid = rl.tensor([float("nan"), float("inf"), -float("inf"), 1e30]).reshape(1, 1, 2, 2).requires_grad_()
+    grid = (
+        rl.tensor([float("nan"), float("inf"), -float("inf"), 1e30])
+        .reshape(1, 1, 2, 2)
+        .requires_grad_()
+    )
     for mode in ("bilinear", "nearest", "bicubic"):
         for padding in ("zeros", "border", "reflection"):
             out = rl.nn.functional.grid_sample(image, grid, mode, padding, False)

@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-import rushlight as rl
 from table import assert_same
+
+import rushlight as rl
 
 torch = pytest.importorskip("torch")
 
@@ -19,7 +20,10 @@ WINDOWS = ("hann_window", "hamming_window", "blackman_window", "bartlett_window"
 def test_windows(name, periodic):
     for length in (0, 1, 2, 5, 16):
         for dtype in ("float32", "float64"):
-            made = [getattr(lib, name)(length, periodic, dtype=getattr(lib, dtype)) for lib in (rl, torch)]
+            made = [
+                getattr(lib, name)(length, periodic, dtype=getattr(lib, dtype))
+                for lib in (rl, torch)
+            ]
             assert_same(*made)
 
 
@@ -49,7 +53,12 @@ def test_nextafter_of_all_half_numbers(dtype):
     found = []
     for lib in (rl, torch):
         x = lib.from_numpy(bits).view(getattr(lib, dtype))
-        found.append([lib.nextafter(x, lib.tensor(to).to(x.dtype)) for to in (float("inf"), -float("inf"), 0.0)])
+        found.append(
+            [
+                lib.nextafter(x, lib.tensor(to).to(x.dtype))
+                for to in (float("inf"), -float("inf"), 0.0)
+            ]
+        )
     for a, e in zip(*found):
         assert_same(a, e, exact=True)
 
@@ -58,13 +67,21 @@ def test_nextafter_of_all_half_numbers(dtype):
     ("mode", "padding", "corners", "dims"),
     [
         case
-        for case in itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection"), (True, False), (2, 3))
+        for case in itertools.product(
+            ("bilinear", "nearest", "bicubic"),
+            ("zeros", "border", "reflection"),
+            (True, False),
+            (2, 3),
+        )
         if case[0] != "bicubic" or case[3] == 2
     ],
 )
 def test_grid_sample(mode, padding, corners, dims):
     random = np.random.default_rng(1)
-    image, grid = random.standard_normal((2, 3, 4, 5, 3)[: dims + 2]), random.uniform(-1.8, 1.8, (2, 3, 2, 2, 3)[: dims + 1] + (dims,))
+    image, grid = (
+        random.standard_normal((2, 3, 4, 5, 3)[: dims + 2]),
+        random.uniform(-1.8, 1.8, (2, 3, 2, 2, 3)[: dims + 1] + (dims,)),
+    )
     found = []
     for lib in (rl, torch):
         x, at = (lib.from_numpy(a.copy()).requires_grad_() for a in (image, grid))
@@ -85,7 +102,15 @@ def test_dual_numbers():
             y = x.clone()
             y[1] = x[0].sin()
             y.t().mul_(2)
-            outs = [x.softmax(1), x @ x.t(), x.sort(0)[0], y, lib.stack([x, x]).prod(0), x[:, 1:3].amax(), x.std(1)]
+            outs = [
+                x.softmax(1),
+                x @ x.t(),
+                x.sort(0)[0],
+                y,
+                lib.stack([x, x]).prod(0),
+                x[:, 1:3].amax(),
+                x.std(1),
+            ]
             return [fwAD.unpack_dual(out).tangent for out in outs]
 
     for a, e in zip(tangents(rl), tangents(torch)):

@@ -1,10 +1,6 @@
 """Dual numbers: every row of the op table in forward mode, views and in-place ops, custom Functions, func.jvp."""
 
 import pytest
-import rushlight as rl
-import rushlight.autograd.forward_ad as fwAD
-from rushlight.autograd import gradcheck
-from rushlight.func import hessian, jacfwd, jacrev, jvp, linearize
 from table import cases
 from test_ops_gradients import (
     DIFFERENTIABLE,
@@ -13,6 +9,11 @@ from test_ops_gradients import (
     redefines_gradient,
     takes_complex,
 )
+
+import rushlight as rl
+import rushlight.autograd.forward_ad as fwAD
+from rushlight.autograd import gradcheck
+from rushlight.func import hessian, jacfwd, jacrev, jvp, linearize
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

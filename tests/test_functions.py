@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import rushlight as rl
 
 GRID = rl.arange(60, dtype=rl.float64).mul(0.37).sin().reshape(3, 4, 5)
@@ -45,12 +46,17 @@ POINTS = rl.rand(50, 2, dtype=rl.float64, generator=rl.Generator().manual_seed(0
 @pytest.mark.parametrize("density", [False, True])
 def test_histogramdd(density):
     weight = POINTS[:, 0] + 1
-    edges = [rl.tensor([0.1, 0.2, 0.7], dtype=rl.float64), rl.tensor([0.0, 0.5, 0.9, 1.0], dtype=rl.float64)]
+    edges = [
+        rl.tensor([0.1, 0.2, 0.7], dtype=rl.float64),
+        rl.tensor([0.0, 0.5, 0.9, 1.0], dtype=rl.float64),
+    ]
     for bins, ends in ((3, None), ([2, 4], [0.0, 1.0, 0.25, 0.75]), (edges, None)):
         got = rl.histogramdd(POINTS, bins, range=ends, weight=weight, density=density)
         numpy_bins = [e.numpy() for e in bins] if bins is edges else bins
         numpy_ends = ends and list(zip(ends[::2], ends[1::2]))
-        expected = np.histogramdd(POINTS.numpy(), numpy_bins, numpy_ends, density=density, weights=weight.numpy())
+        expected = np.histogramdd(
+            POINTS.numpy(), numpy_bins, numpy_ends, density=density, weights=weight.numpy()
+        )
         np.testing.assert_allclose(got.hist.numpy(), expected[0])
         for g, e in zip(got.bin_edges, expected[1]):
             np.testing.assert_allclose(g.numpy(), e)
@@ -117,7 +123,12 @@ def test_a_tensor_of_no_dims_is_no_dim_and_an_int_no_list():
     assert x.min(rl.tensor(1)).tolist() == [[1, 1], [1, 1]]
     assert x.max(1).values.tolist() == [9, 7]
     wide = rl.arange(6).reshape(1, 6)
-    for parts in (wide.hsplit(2), rl.hsplit(wide, 2), wide.tensor_split(2, 1), wide.tensor_split(rl.tensor(2), 1)):
+    for parts in (
+        wide.hsplit(2),
+        rl.hsplit(wide, 2),
+        wide.tensor_split(2, 1),
+        wide.tensor_split(rl.tensor(2), 1),
+    ):
         assert [part.shape[1] for part in parts] == [3, 3]
     assert [part.shape[1] for part in wide.hsplit([2])] == [2, 4]
     assert [part.shape[1] for part in wide.split(4, 1)] == [4, 2]
@@ -141,8 +152,12 @@ def test_incomplete_gamma_over_a_wide_range():
     a = 10.0 ** np.linspace(-2, 5, 36)
     for factor in (0.1, 0.5, 0.9, 0.999, 1.0, 1.001, 1.2, 3.0):
         a_, x = rl.tensor(a, dtype=rl.float64), rl.tensor(a * factor, dtype=rl.float64)
-        np.testing.assert_allclose(rl.igamma(a_, x).numpy(), special.gammainc(a, a * factor), rtol=1e-11)
-        np.testing.assert_allclose(rl.igammac(a_, x).numpy(), special.gammaincc(a, a * factor), rtol=1e-10)
+        np.testing.assert_allclose(
+            rl.igamma(a_, x).numpy(), special.gammainc(a, a * factor), rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            rl.igammac(a_, x).numpy(), special.gammaincc(a, a * factor), rtol=1e-10
+        )
 
 
 def test_polynomials_of_high_degree():
@@ -156,7 +171,9 @@ def test_polynomials_of_high_degree():
 
 
 def test_ldl():
-    A = rl.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 1.0]], dtype=rl.float64)  # needs blocks of 2
+    A = rl.tensor(
+        [[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 1.0]], dtype=rl.float64
+    )  # needs blocks of 2
     LD, pivots = rl.linalg.ldl_factor(A)
     assert (pivots < 0).any() and (LD.triu(1) == 0).all()
     B = rl.randn(3, 2, dtype=rl.float64).requires_grad_()
@@ -168,7 +185,9 @@ def test_ldl():
         B = rl.randn(3, 2, dtype=rl.complex128).requires_grad_()
         X = rl.linalg.ldl_solve(LD, pivots, B, hermitian=hermitian)
         assert rl.allclose(matrix @ X, B)
-        assert rl.autograd.gradcheck(lambda b, f=(LD, pivots), h=hermitian: rl.linalg.ldl_solve(*f, b, hermitian=h), (B,))
+        assert rl.autograd.gradcheck(
+            lambda b, f=(LD, pivots), h=hermitian: rl.linalg.ldl_solve(*f, b, hermitian=h), (B,)
+        )
 
 
 def test_ldl_refuses():

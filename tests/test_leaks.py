@@ -1,6 +1,8 @@
 """Graphs free themselves: no reference cycles, no memory that grows from step to step."""
 
+import copy
 import gc
+import os
 import weakref
 
 import pytest
@@ -107,8 +109,16 @@ def training():
 
 
 PROGRAMS = [
-    chain, graph_without_backward, double_backward, retained_graph, in_place_on_views, hooks,
-    retain_grad, custom_function, custom_function_without_backward, training,
+    chain,
+    graph_without_backward,
+    double_backward,
+    retained_graph,
+    in_place_on_views,
+    hooks,
+    retain_grad,
+    custom_function,
+    custom_function_without_backward,
+    training,
 ]
 
 
@@ -156,6 +166,9 @@ def test_a_cycle_through_python_is_collected():
     assert gone() is None
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's build keeps no blocks"
+)
 def test_training_asks_the_system_for_nothing_after_warm_up():
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -172,3 +185,10 @@ def test_training_asks_the_system_for_nothing_after_warm_up():
     for _ in range(20):
         step()
     assert torch.memory_stats()["system_allocations"] == before
+
+
+def test_an_evaluated_batch_norm_keeps_its_buffers_out_of_the_graph():
+    norm = nn.BatchNorm2d(3).eval()
+    out = norm(torch.randn(2, 3, 4, 4))
+    assert out.requires_grad and not norm.running_mean.requires_grad
+    assert copy.deepcopy(norm).running_mean.equal(norm.running_mean)

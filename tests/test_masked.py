@@ -4,11 +4,16 @@ import math
 
 import numpy as np
 import pytest
+
 import rushlight as rl
 from rushlight import masked
 
-X = rl.tensor([[3.0, -1.0, 2.5, 0.5], [1.0, 2.0, -4.0, 7.0], [0.25, 0.5, 5.0, -6.0]], dtype=rl.float64)
-MASK = rl.tensor([[True, False, True, True], [False, False, True, False], [False, False, False, False]])
+X = rl.tensor(
+    [[3.0, -1.0, 2.5, 0.5], [1.0, 2.0, -4.0, 7.0], [0.25, 0.5, 5.0, -6.0]], dtype=rl.float64
+)
+MASK = rl.tensor(
+    [[True, False, True, True], [False, False, True, False], [False, False, False, False]]
+)
 
 # of the elements kept in a line
 PLAIN = {

@@ -4,12 +4,30 @@ import functools
 
 import numpy as np
 import pytest
-import rushlight as rl
 import scipy.special
 from table import (
-    COMPLEX, DTYPES, FLOATING, HALF, PUBLIC, ROWS, TOLERANCE, Array, as_numpy, assert_same, assert_values, case, cases,
-    dtype_name, function, is_random, listed, plain_dtype, texts_of,
+    COMPLEX,
+    DTYPES,
+    FLOATING,
+    HALF,
+    PUBLIC,
+    ROWS,
+    TOLERANCE,
+    Array,
+    as_numpy,
+    assert_same,
+    assert_values,
+    case,
+    cases,
+    dtype_name,
+    function,
+    is_random,
+    listed,
+    plain_dtype,
+    texts_of,
 )  # fmt: skip
+
+import rushlight as rl
 
 pytestmark = [pytest.mark.kernels, pytest.mark.filterwarnings("ignore")]
 
@@ -48,7 +66,9 @@ def test_samples_or_a_reason(op):
 def test_samples_name_rows():
     from samples import SAMPLES
 
-    unknown = set(SAMPLES) - {n for op in ROWS for n in (op.full_name, op.row.signature.partition("(")[0])}
+    unknown = set(SAMPLES) - {
+        n for op in ROWS for n in (op.full_name, op.row.signature.partition("(")[0])
+    }
     assert not unknown, f"samples.py names rows that are not in the table: {unknown}"
 
 
@@ -84,17 +104,24 @@ def of_one_dtype(op, number):
 def in_numpy_too(op, number):
     """Whether NumPy's function has the arguments of the sample."""
     named = case(op, number).named
-    return set(named) <= {"dim", "keepdim"} and (not named or op.table in ("reduction", "statistics"))
+    return set(named) <= {"dim", "keepdim"} and (
+        not named or op.table in ("reduction", "statistics")
+    )
 
 
-NO_COMPLEX_REFERENCE = {"logaddexp", "logaddexp2", "sigmoid"}  # NumPy and SciPy have it for real numbers
+NO_COMPLEX_REFERENCE = {
+    "logaddexp",
+    "logaddexp2",
+    "sigmoid",
+}  # NumPy and SciPy have it for real numbers
 REFERENCE_CASES = [
     pytest.param(op, number, dtype, id=f"{op.full_name}-{number}-{dtype}")
     for op in WITH_REFERENCE
     for number in range(len(texts_of(op)))
     if of_one_dtype(op, number) and in_numpy_too(op, number)
     for dtype in DTYPES
-    if takes(op, dtype) and not (dtype in COMPLEX and op.full_name in NO_COMPLEX_REFERENCE)
+    if takes(op, dtype)
+    and not (dtype in COMPLEX and op.full_name in NO_COMPLEX_REFERENCE)
     and not (dtype == "bool" and op.full_name == "sign")
 ]
 
@@ -141,11 +168,23 @@ def shifted(t):
 
 
 LAYOUTS = (transposed, strided, shifted)
-ABOUT_STRIDES = {"as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter", "view", "view_copy", "view_as",
-                 "view_as_complex", "resize_", "resize_as_"}
+ABOUT_STRIDES = {
+    "as_strided",
+    "as_strided_",
+    "as_strided_copy",
+    "as_strided_scatter",
+    "view",
+    "view_copy",
+    "view_as",
+    "view_as_complex",
+    "resize_",
+    "resize_as_",
+}
 
 
-@pytest.mark.parametrize(("op", "number"), cases(op for op in DETERMINISTIC if op.name not in ABOUT_STRIDES))
+@pytest.mark.parametrize(
+    ("op", "number"), cases(op for op in DETERMINISTIC if op.name not in ABOUT_STRIDES)
+)
 def test_layouts(op, number):
     call = case(op, number)
     plain = call.run(rl)
@@ -263,7 +302,9 @@ def test_out(op, number):
     assert all(r is k for r, k in zip(listed(result), kept))
     assert_same(kept, listed(expected))
     empty = tuple(rl.empty(0, dtype=e.dtype) for e in listed(expected))
-    function(rl, name)(*args, **named, out=empty if isinstance(expected, (tuple, list)) else empty[0])
+    function(rl, name)(
+        *args, **named, out=empty if isinstance(expected, (tuple, list)) else empty[0]
+    )
     assert_same(empty, listed(expected))
 
 
@@ -274,7 +315,11 @@ def spelled_otherwise(op):
 
 @pytest.mark.parametrize(
     ("op", "name"),
-    [pytest.param(op, name, id=f"{op.full_name}-{name}") for op in DETERMINISTIC for name in spelled_otherwise(op)],
+    [
+        pytest.param(op, name, id=f"{op.full_name}-{name}")
+        for op in DETERMINISTIC
+        for name in spelled_otherwise(op)
+    ],
 )
 def test_all_names_mean_the_same(op, name):
     call = case(op, 0)
@@ -292,7 +337,11 @@ NEEDS_VALUES = {
 
 @pytest.mark.parametrize(("op", "number"), cases(DETERMINISTIC))
 def test_meta_tensors_give_shape_and_dtype(op, number):
-    if op.full_name in NEEDS_VALUES or op.table == "optim" or op.signature.returns not in ("Tensor", "tuple", "list[Tensor]"):
+    if (
+        op.full_name in NEEDS_VALUES
+        or op.table == "optim"
+        or op.signature.returns not in ("Tensor", "tuple", "list[Tensor]")
+    ):
         pytest.skip("its result depends on values")
     call = case(op, number)
     if not call.arrays():

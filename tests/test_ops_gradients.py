@@ -1,9 +1,10 @@
 """Every gradient formula of the op table against finite differences, and the gradients of those."""
 
 import pytest
+from table import COMPLEX, PUBLIC, ROWS, case, cases, is_random, listed, texts_of
+
 import rushlight as rl
 from rushlight.autograd import gradcheck, gradgradcheck
-from table import COMPLEX, PUBLIC, ROWS, case, cases, is_random, listed, texts_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -13,7 +14,9 @@ FIRST_ALONE = {"linalg_lstsq_kernel"}  # rank and singular values come without a
 DIFFERENTIABLE = [
     op
     for op in PUBLIC
-    if op.no_gradient is None and op.row.result != "bool" and op.full_name not in NO_GRADIENT
+    if op.no_gradient is None
+    and op.row.result != "bool"
+    and op.full_name not in NO_GRADIENT
     and (not is_random(op) or "dropout" in op.name)
 ]
 # Vectors have a free sign or phase, so only what does not depend on it has a gradient.
@@ -48,7 +51,11 @@ def prepared(op, array, tensor):
 
 def is_precise(out):
     """Differences of a result in single precision say nothing about a gradient."""
-    return isinstance(out, rl.Tensor) and out.requires_grad and out.dtype in (rl.float64, rl.complex128)
+    return (
+        isinstance(out, rl.Tensor)
+        and out.requires_grad
+        and out.dtype in (rl.float64, rl.complex128)
+    )
 
 
 def redefines_gradient(op, number):
@@ -85,7 +92,9 @@ def test_complex_gradients(op, number):
 
 def check(op, number, dtype):
     if redefines_gradient(op, number):
-        pytest.skip("an argument of the sample says that the gradient is another one; torch has it too")
+        pytest.skip(
+            "an argument of the sample says that the gradient is another one; torch has it too"
+        )
     found = problem(op, number, dtype)
     if found is None:
         return
@@ -141,4 +150,7 @@ def test_rows_without_names_are_reached_through_others():
 
 
 def op_node(op):
-    return op.row.node or "".join(part[:1].upper() + part[1:] for part in op.name.split("_") if part) + "Backward0"
+    return (
+        op.row.node
+        or "".join(part[:1].upper() + part[1:] for part in op.name.split("_") if part) + "Backward0"
+    )

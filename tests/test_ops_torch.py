@@ -3,8 +3,21 @@
 import importlib
 
 import pytest
+from table import (
+    DTYPES,
+    PUBLIC,
+    assert_same,
+    case,
+    cases,
+    dtype_name,
+    function,
+    is_random,
+    listed,
+    plain_dtype,
+    texts_of,
+)
+
 import rushlight as rl
-from table import DTYPES, PUBLIC, assert_same, case, cases, dtype_name, function, is_random, listed, plain_dtype, texts_of
 
 torch = pytest.importorskip("torch")
 
@@ -41,7 +54,10 @@ def compare(actual, expected, op):
     if op.full_name in FREE_PHASE:
         actual, expected = ([part.abs() for part in result] for result in (actual, expected))
     if op.full_name in UNSET:
-        assert (tuple(actual.shape), str(actual.dtype)[-7:]) == (tuple(expected.shape), str(expected.dtype)[-7:])
+        assert (tuple(actual.shape), str(actual.dtype)[-7:]) == (
+            tuple(expected.shape),
+            str(expected.dtype)[-7:],
+        )
     else:
         assert_same(actual, expected)
     if op.table == "linalg" or op.full_name in OTHER_STRIDES:
@@ -59,11 +75,19 @@ def test_values(op, number):
 
 # torch's mean square of complex numbers is the mean of x * x, not of |x| ** 2, and its matrix
 # exponential overflows in half precision.
-OTHER_VALUES = {("rms_norm", "complex64"), ("rms_norm", "complex128"), ("matrix_exp", "float16"), ("linalg_matrix_exp", "float16"),
-                ("matrix_exp", "bfloat16"), ("linalg_matrix_exp", "bfloat16")}
+OTHER_VALUES = {
+    ("rms_norm", "complex64"),
+    ("rms_norm", "complex128"),
+    ("matrix_exp", "float16"),
+    ("linalg_matrix_exp", "float16"),
+    ("matrix_exp", "bfloat16"),
+    ("linalg_matrix_exp", "bfloat16"),
+}
 
 
-@pytest.mark.parametrize("op", [op for op in SHARED if not is_random(op)], ids=lambda op: op.full_name)
+@pytest.mark.parametrize(
+    "op", [op for op in SHARED if not is_random(op)], ids=lambda op: op.full_name
+)
 def test_dtypes(op):
     """What torch takes, we take; what it makes of it, we make of it."""
     for number in range(len(texts_of(op))):
@@ -97,7 +121,9 @@ def gradients(library, call, op):
     """Of a weighted sum of the outputs, for each input that has one."""
     wanted = call.differentiable()
     leaves = {id(array): array.tensor(library).requires_grad_() for array in wanted}
-    result = call.run(library, lambda a: leaves[id(a)].clone() if id(a) in leaves else a.tensor(library))
+    result = call.run(
+        library, lambda a: leaves[id(a)].clone() if id(a) in leaves else a.tensor(library)
+    )
     outputs = [out for out in listed(result) if getattr(out, "requires_grad", False)]
     if op.full_name in FREE_PHASE:
         outputs = [out.abs() for out in outputs]

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import rushlight as rl
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+import rushlight as rl
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
@@ -15,7 +16,12 @@ def numbers(shape):
     return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
 
 
-@given(st.integers(2, 40), st.integers(0, 5), st.integers(0, 5), st.sampled_from(["add_", "mul_", "sub_", "copy_"]))
+@given(
+    st.integers(2, 40),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.sampled_from(["add_", "mul_", "sub_", "copy_"]),
+)
 def test_overlapping_in_place_ops_equal_the_out_of_place_result(size, to, of, name):
     x = rl.arange(1.0, size + 6)
     target, source = x[to : to + size], x[of : of + size]
@@ -32,10 +38,17 @@ def test_reversed_and_transposed_overlap(size):
     assert x.tolist() == expected.tolist()
 
 
-@given(SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), hnp.basic_indices(shape, allow_newaxis=True))))
+@given(
+    SHAPES.flatmap(
+        lambda shape: st.tuples(st.just(shape), hnp.basic_indices(shape, allow_newaxis=True))
+    )
+)
 def test_basic_indexing(case):
     shape, index = case
-    if any(isinstance(i, slice) and (i.step or 1) < 0 for i in (index if isinstance(index, tuple) else (index,))):
+    if any(
+        isinstance(i, slice) and (i.step or 1) < 0
+        for i in (index if isinstance(index, tuple) else (index,))
+    ):
         return  # torch has no negative steps
     values = numbers(shape)
     x = rl.from_numpy(values.copy())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import rushlight as rl
 
 SIGNAL = rl.arange(61, dtype=rl.float64).mul(0.7).sin() + 0.25
@@ -33,7 +34,13 @@ def test_align_to_window_begins_with_the_signal():
 @pytest.mark.parametrize("window", [None, WINDOW])
 def test_there_and_back(normalized, onesided, window):
     batch = rl.stack([SIGNAL, SIGNAL.flip(0)])
-    options = {"hop_length": 2, "win_length": 8, "window": window, "normalized": normalized, "onesided": onesided}
+    options = {
+        "hop_length": 2,
+        "win_length": 8,
+        "window": window,
+        "normalized": normalized,
+        "onesided": onesided,
+    }
     spectrum = rl.stft(batch, 16, return_complex=True, **options)
     assert spectrum.shape == (2, 9 if onesided else 16, 31)
     back = rl.istft(spectrum, 16, length=61, **options)
@@ -67,7 +74,10 @@ def test_gradients():
     [
         ({"n_fft": 8}, "return_complex"),
         ({"n_fft": 70, "center": False, "return_complex": True}, "n_fft"),
-        ({"n_fft": 0, "center": False, "return_complex": True, "hop_length": 1, "win_length": 1}, "n_fft"),
+        (
+            {"n_fft": 0, "center": False, "return_complex": True, "hop_length": 1, "win_length": 1},
+            "n_fft",
+        ),
         ({"n_fft": 8, "hop_length": 0, "return_complex": True}, "hop_length"),
         ({"n_fft": 8, "win_length": 9, "return_complex": True}, "win_length"),
         ({"n_fft": 9, "window": WINDOW, "return_complex": True}, "window"),

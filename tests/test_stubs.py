@@ -20,7 +20,9 @@ def test_stubs_are_the_golden_ones(stubs):
     kept = {path.name: path.read_text() for path in GOLDEN.glob("*.pyi")}
     assert set(kept) == set(stubs), "run `make stubs`"
     for name, text in stubs.items():
-        assert kept[name].splitlines() == text.splitlines(), f"{name} changed: run `make stubs` and review"
+        assert kept[name].splitlines() == text.splitlines(), (
+            f"{name} changed: run `make stubs` and review"
+        )
 
 
 def test_stubs_are_python(stubs):

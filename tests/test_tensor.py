@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 import rushlight as torch
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
@@ -12,7 +13,14 @@ DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 co
 
 @pytest.mark.parametrize(
     ("values", "dtype"),
-    [(True, "bool"), (1, "int64"), (1.0, "float32"), (1j, "complex64"), ([1, 2.5], "float32"), ([], "float32")],
+    [
+        (True, "bool"),
+        (1, "int64"),
+        (1.0, "float32"),
+        (1j, "complex64"),
+        ([1, 2.5], "float32"),
+        ([], "float32"),
+    ],
 )
 def test_default_dtypes(values, dtype):
     assert torch.tensor(values).dtype is getattr(torch, dtype)
@@ -66,9 +74,13 @@ def test_copies_keep_sharing():
 
 
 def test_conversions_to_python():
-    assert float(torch.tensor(1.5)) == 1.5 and int(torch.tensor(3)) == 3 and bool(torch.tensor(True))
+    assert (
+        float(torch.tensor(1.5)) == 1.5 and int(torch.tensor(3)) == 3 and bool(torch.tensor(True))
+    )
     assert [10, 20][torch.tensor(1)] == 20 and complex(torch.tensor(1j)) == 1j
-    assert len(torch.zeros(3, 2)) == 3 and 2 in torch.tensor([1, 2]) and 5 not in torch.tensor([1, 2])
+    assert (
+        len(torch.zeros(3, 2)) == 3 and 2 in torch.tensor([1, 2]) and 5 not in torch.tensor([1, 2])
+    )
     with pytest.raises(RuntimeError, match="ambiguous"):
         bool(torch.zeros(2))
     with pytest.raises(TypeError):
@@ -77,9 +89,21 @@ def test_conversions_to_python():
 
 def test_operators():
     x = torch.tensor([1.0, 2.0])
-    assert (2 - x).tolist() == [1.0, 0.0] and (2 / x).tolist() == [2.0, 1.0] and (2**x).tolist() == [2.0, 4.0]
-    assert (x // 2).tolist() == [0.0, 1.0] and (x % 2).tolist() == [1.0, 0.0] and (-x).tolist() == [-1.0, -2.0]
-    assert (x @ x).item() == 5.0 and (x == 1).tolist() == [True, False] and abs(-x).tolist() == [1.0, 2.0]
+    assert (
+        (2 - x).tolist() == [1.0, 0.0]
+        and (2 / x).tolist() == [2.0, 1.0]
+        and (2**x).tolist() == [2.0, 4.0]
+    )
+    assert (
+        (x // 2).tolist() == [0.0, 1.0]
+        and (x % 2).tolist() == [1.0, 0.0]
+        and (-x).tolist() == [-1.0, -2.0]
+    )
+    assert (
+        (x @ x).item() == 5.0
+        and (x == 1).tolist() == [True, False]
+        and abs(-x).tolist() == [1.0, 2.0]
+    )
     same = x
     x += 1
     x *= 2
@@ -88,9 +112,13 @@ def test_operators():
 
 
 def test_factories():
-    assert torch.zeros(2, 3).shape == (2, 3) and torch.ones((2,), dtype=torch.int8).dtype is torch.int8
+    assert (
+        torch.zeros(2, 3).shape == (2, 3) and torch.ones((2,), dtype=torch.int8).dtype is torch.int8
+    )
     assert torch.arange(1, 7, 2).tolist() == [1, 3, 5] and torch.eye(2).tolist() == [[1, 0], [0, 1]]
-    assert torch.linspace(0, 1, 3).tolist() == [0, 0.5, 1] and torch.full((2,), 7).dtype is torch.int64
+    assert (
+        torch.linspace(0, 1, 3).tolist() == [0, 0.5, 1] and torch.full((2,), 7).dtype is torch.int64
+    )
     assert torch.empty(3, device="meta").is_meta
 
 
@@ -118,4 +146,8 @@ def test_subclasses():
     y = torch.exp(x) + 1
     assert type(y) is Named and "exp" in Named.calls
     parameter = torch.nn.Parameter(torch.zeros(2))
-    assert isinstance(parameter, torch.Tensor) and parameter.requires_grad and type(parameter * 2) is torch.Tensor
+    assert (
+        isinstance(parameter, torch.Tensor)
+        and parameter.requires_grad
+        and type(parameter * 2) is torch.Tensor
+    )

@@ -26,7 +26,9 @@ for _name in _load_settings:
 from rushlight._version import __version__
 
 globals().update(_C._functions[""])
-globals().update(_C._types)  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
+globals().update(
+    _C._types
+)  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
 from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
 

@@ -67,7 +67,9 @@ def get_device_module(device=None):
     kind = rushlight.device(device).type if device is not None else "cpu"
     module = getattr(rushlight, kind, None)
     if module is None:
-        raise RuntimeError(f"Invalid device_module of type {kind!r}: there is no module of that name")
+        raise RuntimeError(
+            f"Invalid device_module of type {kind!r}: there is no module of that name"
+        )
     return module
 
 

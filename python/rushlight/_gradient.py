@@ -97,7 +97,9 @@ def _along(f, d, spacing, edge_order):
     if edge_order == 1:
         parts.append((at(size - 1) - at(size - 2)) / gap(size - 2))
     else:
-        parts.append(-_one_sided(at(size - 1), at(size - 2), at(size - 3), gap(size - 2), gap(size - 3)))
+        parts.append(
+            -_one_sided(at(size - 1), at(size - 2), at(size - 3), gap(size - 2), gap(size - 3))
+        )
     return rushlight.cat(parts, d)
 
 

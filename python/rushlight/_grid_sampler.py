@@ -20,7 +20,10 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
         >>> rushlight.grid_sampler(image, rushlight.zeros(1, 1, 1, 2), 0, 0, True).item()
         1.5
     """
-    for what, number in (("interpolation_mode", interpolation_mode), ("padding_mode", padding_mode)):
+    for what, number in (
+        ("interpolation_mode", interpolation_mode),
+        ("padding_mode", padding_mode),
+    ):
         if number not in (0, 1, 2):
             raise RuntimeError(f"grid_sampler: expected {what} to be 0, 1 or 2, but got {number}")
     mode, padding = _MODES[interpolation_mode], _PADDINGS[padding_mode]
@@ -41,4 +44,6 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
 
 def _check_dims(name, input, dims):
     if input.dim() != dims:
-        raise RuntimeError(f"{name}: expected input of {dims} dims, but got shape {tuple(input.shape)}")
+        raise RuntimeError(
+            f"{name}: expected input of {dims} dims, but got shape {tuple(input.shape)}"
+        )

@@ -32,9 +32,13 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         [[0.0, 1.0], [1.0, 2.0]]
     """
     if input.dim() < 2:
-        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, got shape {tuple(input.shape)}")
+        raise RuntimeError(
+            f"torch.histogramdd: input tensor should have at least 2 dimensions, got shape {tuple(input.shape)}"
+        )
     if not input.is_floating_point():
-        raise RuntimeError(f"torch.histogramdd: input should be of a floating point type, got {input.dtype}")
+        raise RuntimeError(
+            f"torch.histogramdd: input should be of a floating point type, got {input.dtype}"
+        )
     points = input.detach().reshape(-1, input.shape[-1])
     count, dims = points.shape
     bins = [bins] * dims if isinstance(bins, int) else list(bins)
@@ -43,7 +47,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
             f"histogramdd: The size of bins must be equal to the innermost dimension of the input: got {len(bins)} for {dims}"
         )
     if range is not None and len(range) != 2 * dims:
-        raise RuntimeError(f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got {len(range)}")
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got {len(range)}"
+        )
     if weight is not None:
         if tuple(weight.shape) != tuple(input.shape[:-1]) or weight.dtype != input.dtype:
             raise RuntimeError(
@@ -51,7 +57,10 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
                 f"{tuple(input.shape[:-1])} and {input.dtype}, but got {tuple(weight.shape)} and {weight.dtype}"
             )
         weight = weight.detach().reshape(-1)
-    edges = tuple(_edges(points[:, d], bins[d], None if range is None else range[2 * d : 2 * d + 2]) for d in _count(dims))
+    edges = tuple(
+        _edges(points[:, d], bins[d], None if range is None else range[2 * d : 2 * d + 2])
+        for d in _count(dims)
+    )
     inside = rushlight.ones(count, dtype=rushlight.bool, device=input.device)
     place = rushlight.zeros(count, dtype=rushlight.int64, device=input.device)
     for d in _count(dims):
@@ -63,7 +72,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     total = 1
     for size in shape:
         total *= size
-    ones = rushlight.ones(count, dtype=input.dtype, device=input.device) if weight is None else weight
+    ones = (
+        rushlight.ones(count, dtype=input.dtype, device=input.device) if weight is None else weight
+    )
     hist = rushlight.zeros(total, dtype=input.dtype, device=input.device)
     hist = hist.index_add(0, place[inside], ones[inside]).reshape(shape)
     if density:
@@ -81,9 +92,13 @@ _count = range
 def _edges(values, bins, ends):
     if isinstance(bins, rushlight.Tensor):
         if bins.dim() != 1 or bins.numel() < 2:
-            raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension and 2 or more edges, but got shape {tuple(bins.shape)}")
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have one dimension and 2 or more edges, but got shape {tuple(bins.shape)}"
+            )
         if bins.dtype != values.dtype:
-            raise RuntimeError(f"torch.histogramdd: input tensor and bins tensors should have the same dtype, but got {values.dtype} and {bins.dtype}")
+            raise RuntimeError(
+                f"torch.histogramdd: input tensor and bins tensors should have the same dtype, but got {values.dtype} and {bins.dtype}"
+            )
         return bins.detach().contiguous()
     if bins <= 0:
         raise RuntimeError(f"torch.histogramdd: bins must be > 0, but got {bins}")
@@ -94,11 +109,15 @@ def _edges(values, bins, ends):
     elif values.numel():
         low, high = values.min().item(), values.max().item()
         if not (abs(low) < float("inf") and abs(high) < float("inf")):
-            raise RuntimeError(f"torch.histogramdd: range of [{low}, {high}] is not finite: give range")
+            raise RuntimeError(
+                f"torch.histogramdd: range of [{low}, {high}] is not finite: give range"
+            )
     else:
         low, high = 0.0, 1.0
     if low > high:
-        raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low} max {high}")
+        raise RuntimeError(
+            f"torch.histogramdd: min should not exceed max, but got min {low} max {high}"
+        )
     if low == high:
         low, high = low - 0.5, high + 0.5
     return rushlight.linspace(low, high, bins + 1, dtype=values.dtype, device=values.device)

@@ -38,6 +38,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 def _range_of(A, q, niter):
     """Orthonormal columns that span nearly what A maps to."""
+
     def orthonormal(x):
         return rushlight.linalg.qr(x).Q
 
@@ -72,7 +73,9 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     if q is None:
         q = min(6, m, n)
     elif not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+        )
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

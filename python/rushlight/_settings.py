@@ -2,7 +2,12 @@
 
 import rushlight
 
-_settings = {"deterministic": False, "deterministic_warn_only": False, "matmul_precision": "highest", "warn_always": False}
+_settings = {
+    "deterministic": False,
+    "deterministic_warn_only": False,
+    "matmul_precision": "highest",
+    "warn_always": False,
+}
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -24,7 +29,9 @@ def set_deterministic_debug_mode(debug_mode):
     """use_deterministic_algorithms by number or name: 0 'default', 1 'warn', 2 'error'."""
     modes = {0: 0, 1: 1, 2: 2, "default": 0, "warn": 1, "error": 2}
     if debug_mode not in modes:
-        raise RuntimeError(f"invalid value of debug_mode, expected 'default', 'warn' or 'error', got {debug_mode!r}")
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 'default', 'warn' or 'error', got {debug_mode!r}"
+        )
     use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
 
 
@@ -38,7 +45,9 @@ def get_deterministic_debug_mode():
 def set_float32_matmul_precision(precision):
     """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always exact."""
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}")
+        raise RuntimeError(
+            f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"
+        )
     _settings["matmul_precision"] = precision
 
 
@@ -84,7 +93,11 @@ def result_type(tensor1, tensor2):
     """The dtype of the sum of two tensors or numbers."""
 
     def sample(value):
-        return value.new_empty([0] if value.dim() else []) if isinstance(value, rushlight.Tensor) else value
+        return (
+            value.new_empty([0] if value.dim() else [])
+            if isinstance(value, rushlight.Tensor)
+            else value
+        )
 
     tensors = [sample(v) for v in (tensor1, tensor2)]
     if not any(isinstance(t, rushlight.Tensor) for t in tensors):

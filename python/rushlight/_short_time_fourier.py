@@ -47,7 +47,9 @@ def stft(
             )
         return_complex = True
     if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(f"stft: expected a tensor of floating point or complex values, got {input.dtype}")
+        raise RuntimeError(
+            f"stft: expected a tensor of floating point or complex values, got {input.dtype}"
+        )
     if input.dim() not in (1, 2):
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, got shape {tuple(input.shape)}")
     if center and align_to_window is not None:
@@ -60,7 +62,9 @@ def stft(
         signal = F.pad(signal, (before, n_fft - win_length - before))
     length = signal.shape[-1]
     if not 0 < n_fft <= length:
-        raise RuntimeError(f"stft: expected 0 < n_fft <= {length} (the signal's length), got n_fft={n_fft}")
+        raise RuntimeError(
+            f"stft: expected 0 < n_fft <= {length} (the signal's length), got n_fft={n_fft}"
+        )
     if hop_length <= 0:
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop_length}")
     _check_window("stft", window, win_length, n_fft)
@@ -112,7 +116,9 @@ def istft(
     if input.numel() == 0:
         raise RuntimeError(f"istft: input tensor cannot be empty, got shape {tuple(input.shape)}")
     if input.dim() not in (2, 3):
-        raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, got shape {tuple(input.shape)}")
+        raise RuntimeError(
+            f"istft: expected a tensor with 2 or 3 dimensions, got shape {tuple(input.shape)}"
+        )
     frequencies, count = input.shape[-2:]
     if onesided is None:
         onesided = frequencies != n_fft
@@ -123,7 +129,9 @@ def istft(
             f"n_fft={n_fft} with onesided={onesided}: {expected}, but got {frequencies}"
         )
     if not 0 < hop_length <= win_length:
-        raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, got {hop_length} and {win_length}")
+        raise RuntimeError(
+            f"istft: expected 0 < hop_length <= win_length, got {hop_length} and {win_length}"
+        )
     _check_window("istft", window, win_length, n_fft)
     if return_complex and onesided:
         raise RuntimeError("istft: cannot have onesided input if output is complex")
@@ -143,7 +151,9 @@ def istft(
     end = start + length if length is not None else full - n_fft // 2 if center else full
     signal, weight = signal[:, start:end], weight[:, start:end]
     if weight.numel() and not bool(weight.abs().min() > 1e-11):
-        raise RuntimeError("istft: window overlap add min: the windows overlap to zero, so the signal is not determined")
+        raise RuntimeError(
+            "istft: window overlap add min: the windows overlap to zero, so the signal is not determined"
+        )
     signal = signal / weight
     if end > full:
         signal = F.pad(signal, (0, end - full))
@@ -152,7 +162,9 @@ def istft(
 
 def _check_window(op, window, win_length, n_fft):
     if not 0 < win_length <= n_fft:
-        raise RuntimeError(f"{op}: expected 0 < win_length <= n_fft, but got win_length={win_length}, n_fft={n_fft}")
+        raise RuntimeError(
+            f"{op}: expected 0 < win_length <= n_fft, but got win_length={win_length}, n_fft={n_fft}"
+        )
     if window is not None and tuple(window.shape) != (win_length,):
         raise RuntimeError(
             f"{op}: expected a 1D window tensor of size equal to win_length={win_length}, but got "
@@ -162,7 +174,11 @@ def _check_window(op, window, win_length, n_fft):
 
 def _padded_window(window, win_length, n_fft, like):
     if window is None:
-        window = rushlight.ones(win_length, dtype=like.abs().dtype if like.is_complex() else like.dtype, device=like.device)
+        window = rushlight.ones(
+            win_length,
+            dtype=like.abs().dtype if like.is_complex() else like.dtype,
+            device=like.device,
+        )
     before = (n_fft - win_length) // 2
     return F.pad(window, (before, n_fft - win_length - before))
 

@@ -262,7 +262,6 @@ class _Methods:
 
 def _share_storage(self):
     """Move the bytes to where other processes can map them too, in place. Returns self."""
-    import rushlight.multiprocessing.reductions
 
     if not self._try_share(False):
         raise RuntimeError(

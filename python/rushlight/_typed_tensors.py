@@ -11,7 +11,9 @@ class _TensorType(type):
 
     def __call__(cls, *args, device=None):
         if device is not None and rushlight.device(device).type != "cpu":
-            raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device} was passed")
+            raise RuntimeError(
+                f"legacy constructor expects device type: cpu but device type: {device} was passed"
+            )
         if len(args) == 1 and not isinstance(args[0], int):
             data = args[0]
             if isinstance(data, rushlight.Size):

@@ -164,9 +164,7 @@ def tensordot(a, b, dims=2, out=None):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
-            raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
-            )
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
@@ -192,7 +190,9 @@ def tensordot(a, b, dims=2, out=None):
     for d in free_a:
         rows *= a.shape[d]
     left = a.permute(free_a + dims_a).reshape(rows, inner)
-    right = b.permute(dims_b + free_b).reshape(inner, -1 if inner and b.numel() else _count(b, free_b))
+    right = b.permute(dims_b + free_b).reshape(
+        inner, -1 if inner and b.numel() else _count(b, free_b)
+    )
     result = (left @ right).reshape(shape)
     return result if out is None else out.copy_(result)
 
@@ -236,7 +236,9 @@ def lu(A, pivot=True, get_infos=False, out=None):
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between all pairs of rows of x1 (..., n, d) and x2 (..., m, d)."""
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return rushlight.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
@@ -332,9 +334,13 @@ def _parse_einsum(equation, operands):
         output = _labels(right, None, widest, None)
         for c in output:
             if output.count(c) > 1:
-                raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} appears more than once in the output"
+                )
             if not any(c in labels for labels in inputs):
-                raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} does not appear in the equation for any input operand"
+                )
     else:
         count = {c: left.count(c) for c in left if c.isalpha()}
         output = list(range(widest)) + sorted(c for c, n in count.items() if n == 1)
@@ -345,7 +351,9 @@ def _labels(term, ndim, widest, operand):
     before, dots, after = term.partition("...")
     for c in before + after:
         if not c.isalpha():
-            raise ValueError(f"einsum(): invalid subscript given: {c!r}, subscripts must be in [a-zA-Z]")
+            raise ValueError(
+                f"einsum(): invalid subscript given: {c!r}, subscripts must be in [a-zA-Z]"
+            )
     width = (widest if ndim is None else max(ndim - len(before) - len(after), 0)) if dots else 0
     return [*before, *range(widest - width, widest), *after]
 
@@ -404,7 +412,9 @@ def _contract(a, labels_a, b, labels_b, keep):
         left = a.permute([labels_a.index(c) for c in batch + only_a])
         left = left.reshape(*left.shape, *[1] * len(only_b))
         right = b.permute([labels_b.index(c) for c in batch + only_b])
-        right = right.reshape(*right.shape[: len(batch)], *[1] * len(only_a), *right.shape[len(batch) :])
+        right = right.reshape(
+            *right.shape[: len(batch)], *[1] * len(only_a), *right.shape[len(batch) :]
+        )
         return left * right, labels
     left = a.permute([labels_a.index(c) for c in batch + only_a + summed])
     right = b.permute([labels_b.index(c) for c in batch + summed + only_b])

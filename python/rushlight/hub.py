@@ -20,7 +20,9 @@ def get_dir():
     if _folder is not None:
         return _folder
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.join(
+        os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub"
+    )
 
 
 def set_dir(d):
@@ -31,7 +33,9 @@ def set_dir(d):
 
 def _entry_points(repo_or_dir, source):
     if source != "local":
-        raise ValueError(f"source must be 'local' here, got {source!r}: clone the repository and pass its folder")
+        raise ValueError(
+            f"source must be 'local' here, got {source!r}: clone the repository and pass its folder"
+        )
     path = os.path.join(repo_or_dir, "hubconf.py")
     sys.path.insert(0, str(repo_or_dir))
     try:
@@ -61,7 +65,16 @@ def help(github, model, force_reload=False, skip_validation=False, trust_repo=No
     return _entry(github, model, source).__doc__
 
 
-def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True, **kwargs):
+def load(
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo=None,
+    force_reload=False,
+    verbose=True,
+    **kwargs,
+):
     """Call the function `model` of the hubconf.py in a folder; source must be "local"."""
     return _entry(repo_or_dir, model, source)(*args, **kwargs)
 
@@ -77,7 +90,9 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
                     file.write(chunk)
                     digest.update(chunk)
             if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
-                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+                raise RuntimeError(
+                    f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")'
+                )
             file.close()
             os.replace(file.name, dst)
         finally:
@@ -86,7 +101,13 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 
 
 def load_state_dict_from_url(
-    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True
+    url,
+    model_dir=None,
+    map_location=None,
+    progress=True,
+    check_hash=False,
+    file_name=None,
+    weights_only=True,
 ):
     """Load what rushlight.save or torch.save wrote, downloaded once and kept in the hub's folder."""
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

@@ -273,12 +273,12 @@ struct GraphTask {
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
   Node* visiting_ = nullptr;
-  size_t left_ = 0;               // claimed nodes that have been visited
+  size_t left_ = 0;  // claimed nodes that have been visited
   std::vector<Node*> claimed_;
   std::unordered_map<Node*, NodeState> elsewhere_;
   std::vector<Capture> captures_;
   std::vector<Frame> path_;
-  std::vector<Node*> ready_;      // heap, latest first
+  std::vector<Node*> ready_;  // heap, latest first
 };
 
 namespace {
@@ -333,9 +333,8 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   uint32_t nested = thread_state().backward_depth;
   check(nested < max_depth, "backward: ", nested, " backward passes run inside of each other");
   if (nested % stack_depth == stack_depth - 1)
-    return on_new_stack([&] {
-      return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate);
-    });
+    return on_new_stack(
+        [&] { return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate); });
   std::vector<Edge> edges;  // these hold the graph while it runs, whatever hooks do to the tensors
   for (size_t i = 0; i < roots.size(); ++i) {
     Edge edge = gradient_edge(roots[i]);

@@ -41,9 +41,13 @@ Ref<ViewRule> window_rule(const TensorImpl* view, const TensorImpl* of) {
 class AsStrided final : public Node {
  public:
   AsStrided(const TensorImpl* view, const TensorImpl* base)
-      : Node("as_strided"), base_{base->sizes, base->dtype, base->device},
-        base_strides_(base->strides), base_offset_(base->offset), sizes_(view->sizes),
-        strides_(view->strides), offset_(view->offset) {}
+      : Node("as_strided"),
+        base_{base->sizes, base->dtype, base->device},
+        base_strides_(base->strides),
+        base_offset_(base->offset),
+        sizes_(view->sizes),
+        strides_(view->strides),
+        offset_(view->offset) {}
 
   void apply(Gradients& grads, Gradients& results) override {
     results[0] = view_ops.as_strided_backward(grads[0], base_, base_strides_, base_offset_, sizes_,
@@ -64,9 +68,12 @@ class CopySlices final : public Node {
  public:
   // The first edge leads to the base's former producer, the rest are of the op's other inputs.
   CopySlices(const Tensor& view, const Tensor& base, Ref<Node> op_node)
-      : Node("copy_slices"), base_{base.sizes(), base.dtype(), base.device()},
-        base_strides_(base.strides()), window_(view.impl(), base.impl()),
-        rule_(view.impl()->view_rule), inner_(std::move(op_node)) {
+      : Node("copy_slices"),
+        base_{base.sizes(), base.dtype(), base.device()},
+        base_strides_(base.strides()),
+        window_(view.impl(), base.impl()),
+        rule_(view.impl()->view_rule),
+        inner_(std::move(op_node)) {
     const Edge* first = inner_->edges.begin();
     uses_view_ = !inner_->edges.empty() && first->node.get() == view.impl()->grad_fn.get() &&
                  (!first->node || first->nr == view.impl()->output_nr);
@@ -143,12 +150,16 @@ void check_origin(const TensorImpl* t, const char* op) {
     case ViewOrigin::Recorded: return;
     case ViewOrigin::NoGradMode:
     case ViewOrigin::InferenceMode:
-      fail(ErrorKind::Runtime, "A view was created ", where, " and is being modified inplace with "
-           "grad mode enabled (by ", op, "). Make and change it either both ", where,
-           " or both outside.");
+      fail(ErrorKind::Runtime, "A view was created ", where,
+           " and is being modified inplace with "
+           "grad mode enabled (by ",
+           op, "). Make and change it either both ", where, " or both outside.");
     case ViewOrigin::CustomFunction:
-      fail(ErrorKind::Runtime, "A view was created ", where, " (or because an input was returned "
-           "as-is) and is being modified inplace (by ", op, "), which would bypass the Function's "
+      fail(ErrorKind::Runtime, "A view was created ", where,
+           " (or because an input was returned "
+           "as-is) and is being modified inplace (by ",
+           op,
+           "), which would bypass the Function's "
            "backward. Return a clone() from its forward.");
   }
 }
@@ -225,8 +236,8 @@ void check_in_place(const Tensor& t, const char* op, bool recorded) {
   check(!impl->storage->read_only, op, ": the tensor's memory is read-only; change its clone()");
   check(!has_internal_overlap(impl->sizes, impl->strides),
         "unsupported operation: more than one element of the written-to tensor refers to a single "
-        "memory location (", op, " on shape ", impl->sizes, " with strides ", impl->strides,
-        "): change its clone().");
+        "memory location (",
+        op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");
   if (!grad_enabled()) return;
   bool needs_grad = requires_grad(t);
   if (!needs_grad && !recorded) return;

@@ -45,7 +45,8 @@ AutogradMeta::~AutogradMeta() {
 AutogradMeta& meta(const Tensor& t) {
   std::unique_ptr<MetaBase>& slot = t.impl()->meta;
   if (!slot) {
-    static ForkMutex creation(ForkRank::Autograd);  // a parameter may be met first by several threads
+    static ForkMutex creation(
+        ForkRank::Autograd);  // a parameter may be met first by several threads
     ForkLock lock(creation);
     if (!slot) slot = std::make_unique<AutogradMeta>();
   }
@@ -65,8 +66,7 @@ void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   if (Node* node = grad_fn(t))
     node->hooks().tensor.push_back({t.impl()->output_nr, std::move(hook)});
-  else
-    meta(t).hooks.push_back(std::move(hook));
+  else meta(t).hooks.push_back(std::move(hook));
 }
 
 void retain_grad(const Tensor& t) {

@@ -15,7 +15,7 @@ struct AutogradMeta : MetaBase {
   ~AutogradMeta() override;
 };
 
-AutogradMeta& meta(const Tensor& t);                 // created on first use
+AutogradMeta& meta(const Tensor& t);  // created on first use
 inline AutogradMeta* meta_or_null(const Tensor& t) {
   return static_cast<AutogradMeta*>(t.impl()->meta.get());
 }
@@ -43,7 +43,8 @@ class AccumulateGrad final : public Node {
 
 // The one node that accumulates into the leaf `t`.
 Ref<Node> accumulator(const Tensor& t);
-// After `.data` was replaced by data of another shape or dtype: the next use makes a new accumulator.
+// After `.data` was replaced by data of another shape or dtype: the next use makes a new
+// accumulator.
 void forget_accumulator(const Tensor& t);
 
 }  // namespace rl

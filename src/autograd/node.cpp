@@ -65,8 +65,9 @@ void Node::fail_released() const {
   std::string line = describe(where);
   fail(ErrorKind::Runtime,
        "Trying to backward through the graph a second time (or directly access saved tensors after "
-       "they have already been freed). What ", op, line.empty() ? "" : " on ", line, " saved for ",
-       name(), " was freed by the first backward. Specify retain_graph=True there to keep it.");
+       "they have already been freed). What ",
+       op, line.empty() ? "" : " on ", line, " saved for ", name(),
+       " was freed by the first backward. Specify retain_graph=True there to keep it.");
 }
 
 void Node::set_inputs(std::initializer_list<const Tensor*> inputs) {

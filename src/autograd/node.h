@@ -46,8 +46,8 @@ struct NodeHooks {
     uint32_t nr;
     std::shared_ptr<TensorHook> hook;
   };
-  std::vector<OnOutput> tensor;   // tensor.register_hook, in order of registration
-  std::vector<OnOutput> retain;   // retain_grad: after the tensor hooks
+  std::vector<OnOutput> tensor;                   // tensor.register_hook, in order of registration
+  std::vector<OnOutput> retain;                   // retain_grad: after the tensor hooks
   std::vector<std::shared_ptr<NodeHook>> before;  // register_prehook (grad_inputs is grad_outputs)
   std::vector<std::shared_ptr<NodeHook>> after;   // register_hook
 };
@@ -57,9 +57,9 @@ struct NodeState {
   int32_t dependencies = 0;  // gradients still to come
   int32_t capture = -1;      // the first request for a gradient that arrives here
   bool visited = false;
-  bool needed = false;       // gradients must be brought here
-  bool leads = false;        // and apply must run: someone below is needed
-  Gradients buffers;         // the sum of what has come, one per output
+  bool needed = false;  // gradients must be brought here
+  bool leads = false;   // and apply must run: someone below is needed
+  Gradients buffers;    // the sum of what has come, one per output
 };
 
 class Node : public NodeBase {
@@ -76,7 +76,7 @@ class Node : public NodeBase {
   virtual bool runs_without_gradient() const { return false; }
   // Drops saved tensors: backward has consumed them.
   virtual void release_saved() {}
-  virtual std::string name() const;            // "AddBackward0"
+  virtual std::string name() const;               // "AddBackward0"
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
   void destroy() override;
@@ -91,23 +91,25 @@ class Node : public NodeBase {
   void set_inputs(std::initializer_list<const Tensor*> inputs);
   void add_input(const Tensor& input);
   NodeHooks& hooks();
-  void check_unreleased() const { if (released) fail_released(); }
+  void check_unreleased() const {
+    if (released) fail_released();
+  }
   [[noreturn]] void fail_released() const;
 
-  const char* op;                 // "add": static
-  uint64_t sequence;              // later ops run first in backward
+  const char* op;     // "add": static
+  uint64_t sequence;  // later ops run first in backward
   SmallVector<Edge, 2> edges;
   SmallVector<OutputMeta, 1> outputs;
   std::unique_ptr<NodeHooks> hook_lists;
-  SourceLocation where;           // the user's line
-  void* python = nullptr;         // borrowed Python wrapper, belongs to bind/
-  void* metadata = nullptr;       // owned Python dict, belongs to bind/
-  Node* inside = nullptr;         // the node that runs this one, which changed a view in place
+  SourceLocation where;      // the user's line
+  void* python = nullptr;    // borrowed Python wrapper, belongs to bind/
+  void* metadata = nullptr;  // owned Python dict, belongs to bind/
+  Node* inside = nullptr;    // the node that runs this one, which changed a view in place
   bool released = false;
 
-  uint32_t skipped = 0;           // bit i: the running apply need not compute result i
+  uint32_t skipped = 0;                      // bit i: the running apply need not compute result i
   std::atomic<const void*> runner{nullptr};  // see RunLock
-  std::atomic<GraphTask*> task{nullptr};      // the backward pass that `state` belongs to
+  std::atomic<GraphTask*> task{nullptr};     // the backward pass that `state` belongs to
   NodeState state;
 
  protected:

@@ -94,9 +94,10 @@ void SavedTensor::fail_changed(const Node& owner) const {
   const ChangeNote* change = impl->storage->last_change;
   fail(ErrorKind::Runtime,
        "one of the variables needed for gradient computation has been modified by an inplace "
-       "operation: [torch.", tensor_type_name(impl->dtype), "Tensor ", impl->sizes, "]",
-       origin.str(), " is at version ", tensor_.version(), "; expected version ", version_,
-       " instead. It was saved by ", by_whom(owner.op, owner.where),
+       "operation: [torch.",
+       tensor_type_name(impl->dtype), "Tensor ", impl->sizes, "]", origin.str(), " is at version ",
+       tensor_.version(), "; expected version ", version_, " instead. It was saved by ",
+       by_whom(owner.op, owner.where),
        change ? " and changed by " + by_whom(change->op, change->where) : "", ". ",
        advice(change ? change->op : ""),
        "; autograd.graph.allow_mutation_on_saved_tensors() keeps the old values.");

@@ -40,7 +40,8 @@ class SavedTensor {
 };
 
 // A number, text and so on that a node keeps; nothing for an argument that was not given.
-using SavedValue = std::variant<std::monostate, bool, int64_t, double, std::string, Scalar, DType, Dims, std::vector<double>>;
+using SavedValue = std::variant<std::monostate, bool, int64_t, double, std::string, Scalar, DType,
+                                Dims, std::vector<double>>;
 
 // What reads the things that a node keeps, under the names of the op's arguments.
 struct SavedReader {

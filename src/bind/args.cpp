@@ -152,7 +152,8 @@ bool Arguments::fit(const Call& call, std::string* why) {
       explain(why, " missing 1 required positional arguments: \"", p.name, "\"");
       return false;
     }
-    if (PyList_Check(slots_[i]) && is_list_kind(p.kind) && i != spread_) slots_[i] = unchanging(slots_[i]);
+    if (PyList_Check(slots_[i]) && is_list_kind(p.kind) && i != spread_)
+      slots_[i] = unchanging(slots_[i]);
     if (i == spread_ ? accept_spread() : accept(p, slots_[i])) continue;
     if (why) *why = explain_type(i, call.self != nullptr);
     return false;
@@ -164,7 +165,8 @@ bool Arguments::fit(const Call& call, std::string* why) {
 // list: lists of more than plain numbers and tensors are read as a tuple.
 PyObject* Arguments::unchanging(PyObject* list) {
   auto plain = [](PyObject* o) {
-    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || is_exact_tensor(o) || o == Py_None || PyBool_Check(o);
+    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || is_exact_tensor(o) || o == Py_None ||
+           PyBool_Check(o);
   };
   if (all_of(list, plain)) return list;
   if (!snapshots_) snapshots_ = checked(PyList_New(0)).release();
@@ -185,8 +187,7 @@ std::string Arguments::explain_type(int i, bool is_method) const {
     Py_ssize_t count = i == spread_ ? spread_count_ : PySequence_Fast_GET_SIZE(o);
     PyObject* const* items = i == spread_ ? spread_items_ : PySequence_Fast_ITEMS(o);
     text << "but holds (";
-    for (Py_ssize_t k = 0; k < count && k < 8; ++k)
-      text << (k ? ", " : "") << type_name(items[k]);
+    for (Py_ssize_t k = 0; k < count && k < 8; ++k) text << (k ? ", " : "") << type_name(items[k]);
     text << ")";
   } else {
     text << "not " << type_name(o);
@@ -304,8 +305,8 @@ Object private_function(const std::string& path) {
   std::string module = dot == std::string::npos ? "" : path.substr(0, dot);
   Object all = import_attribute("rushlight._C", "_functions");
   Object functions = checked(PyMapping_GetItemString(all.get(), module.c_str()));
-  return checked(PyMapping_GetItemString(
-      functions.get(), path.c_str() + (dot == std::string::npos ? 0 : dot + 1)));
+  return checked(PyMapping_GetItemString(functions.get(),
+                                         path.c_str() + (dot == std::string::npos ? 0 : dot + 1)));
 }
 
 // rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being

@@ -90,8 +90,8 @@ class Arguments {
   PyObject* object(int i) const { return slots_[i]; }
   // Typed readers; call them only where the overload says so.
   const Tensor& tensor(int i) const { return tensor_of(slots_[i]); }
-  Tensor tensor_or_number(int i) const;  // a number is wrapped
-  void need_tensor(int i, int j) const;  // raises if both are numbers
+  Tensor tensor_or_number(int i) const;       // a number is wrapped
+  void need_tensor(int i, int j) const;       // raises if both are numbers
   const Tensor& tensor_or_none(int i) const;  // undefined for None
   TensorList tensors(int i) const;
   std::vector<Tensor> tensors_or_none(int i) const;  // undefined entries for None
@@ -138,7 +138,7 @@ class Arguments {
   const Overload* overload_ = nullptr;
   PyObject* result_ = nullptr;
   PyObject* snapshots_ = nullptr;  // a list that keeps tuples alive
-  bool overridden_ = false;  // some argument is more than a plain tensor
+  bool overridden_ = false;        // some argument is more than a plain tensor
 };
 
 }  // namespace rl::bind

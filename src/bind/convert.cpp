@@ -119,8 +119,9 @@ Scalar load_scalar(const void* p, DType t) {
   Scalar value;
   visit_all("item", t, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T x = *static_cast<const T*>(p);
-    if constexpr (std::is_same_v<T, bool>) value = Scalar(x);
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    const Stored x = *static_cast<const Stored*>(p);  // a bool in foreign memory may be any byte
+    if constexpr (std::is_same_v<T, bool>) value = Scalar(x != 0);
     else if constexpr (std::is_integral_v<T>) value = Scalar(static_cast<int64_t>(x));
     else if constexpr (is_complex_v<T>) value = Scalar(convert<complex128>(x));
     else value = Scalar(static_cast<double>(x));

@@ -27,10 +27,11 @@ bool is_integer_tensor(const Tensor& t);
 int64_t to_int64(PyObject* o);
 double to_double(PyObject* o);
 bool to_bool(PyObject* o);
-Scalar to_scalar(PyObject* o);       // a number, or a tensor of one element
-Dims to_dims(PyObject* sequence);    // a list or tuple of integers
-// The items of a sequence as a tuple, which stays as it is whatever Python code runs meanwhile. Of a
-// sequence that has a length it reads so many items: some never raise the IndexError that ends them.
+Scalar to_scalar(PyObject* o);     // a number, or a tensor of one element
+Dims to_dims(PyObject* sequence);  // a list or tuple of integers
+// The items of a sequence as a tuple, which stays as it is whatever Python code runs meanwhile. Of
+// a sequence that has a length it reads so many items: some never raise the IndexError that ends
+// them.
 Object items_of(PyObject* sequence);
 std::string to_string(PyObject* o);  // of a str
 

@@ -9,7 +9,7 @@ namespace rl::bind {
 
 namespace {
 
-PyObject* out_of_memory = nullptr;  // rushlight.OutOfMemoryError, a RuntimeError as in torch
+PyObject* out_of_memory = nullptr;   // rushlight.OutOfMemoryError, a RuntimeError as in torch
 PyObject* linear_algebra = nullptr;  // rushlight.linalg.LinAlgError, likewise
 
 PyObject* python_class(ErrorKind kind) {
@@ -71,7 +71,9 @@ void init_errors(PyObject* module) {
       checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr))
           .release();
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory));
-  linear_algebra = checked(PyErr_NewException("rushlight.linalg.LinAlgError", PyExc_RuntimeError, nullptr)).release();
+  linear_algebra =
+      checked(PyErr_NewException("rushlight.linalg.LinAlgError", PyExc_RuntimeError, nullptr))
+          .release();
   checked(PyModule_AddObjectRef(module, "LinAlgError", linear_algebra));
 }
 

@@ -26,15 +26,19 @@ void release_python_owner(void* owner) {
 
 // From the first to the last element of foreign memory; ValueError for what no array can have.
 int64_t borrowed_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
-  check_value(sizes.size() <= max_dims, "foreign memory of ", sizes.size(), " dims: a tensor has at most ", max_dims);
-  check_value(strides.size() == sizes.size(), "foreign memory of shape ", sizes, " has ", strides.size(), " strides");
+  check_value(sizes.size() <= max_dims, "foreign memory of ", sizes.size(),
+              " dims: a tensor has at most ", max_dims);
+  check_value(strides.size() == sizes.size(), "foreign memory of shape ", sizes, " has ",
+              strides.size(), " strides");
   int64_t last = 0;
   for (int64_t i = 0; i < sizes.size(); ++i) {
     int64_t reach = 0;
     check_value(sizes[i] >= 0, "foreign memory of negative size: ", sizes);
     check_value(strides[i] >= 0 || sizes[i] <= 1, "foreign memory of negative strides: ", strides);
-    bool overflow = sizes[i] && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last));
-    check_value(!overflow && last < max_numel, "foreign memory is too large: shape ", sizes, ", strides ", strides);
+    bool overflow = sizes[i] && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+                                 __builtin_add_overflow(last, reach, &last));
+    check_value(!overflow && last < max_numel, "foreign memory is too large: shape ", sizes,
+                ", strides ", strides);
   }
   return product(sizes) ? (last + 1) * itemsize(dtype) : 0;
 }
@@ -52,7 +56,8 @@ Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject*
 }
 
 DType parse_typestr(PyObject* array, PyObject* typestr) {
-  check_type(PyUnicode_Check(typestr), "__array_interface__ of ", type_name(array), ": typestr must be str, not ", type_name(typestr));
+  check_type(PyUnicode_Check(typestr), "__array_interface__ of ", type_name(array),
+             ": typestr must be str, not ", type_name(typestr));
   const std::string text = to_string(typestr);
   static constexpr struct {
     const char* code;
@@ -109,8 +114,8 @@ Tensor share_array(PyObject* o, bool warn) {
   Dims strides = contiguous_strides(sizes);
   if (byte_strides && byte_strides != Py_None) {
     strides = to_dims(byte_strides);
-    check_value(strides.size() == sizes.size(), "__array_interface__ of ", type_name(o), ": shape ", sizes, " and strides ", strides,
-                " differ in length");
+    check_value(strides.size() == sizes.size(), "__array_interface__ of ", type_name(o), ": shape ",
+                sizes, " and strides ", strides, " differ in length");
     for (int64_t i = 0; i < strides.size(); ++i) {
       check_value(strides[i] >= 0 || sizes[i] <= 1,
                   "At least one stride in the given numpy array is negative, and tensors with "
@@ -139,7 +144,8 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
       checked(PyMemoryView_FromObject(o));  // keeps the buffer exported as long as it lives
   Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
   check_value(PyBuffer_IsContiguous(buffer, 'C'), "frombuffer: the buffer must be contiguous");
-  check_value(!buffer->format || !std::strchr(buffer->format, 'O'), "frombuffer: the buffer holds Python objects");
+  check_value(!buffer->format || !std::strchr(buffer->format, 'O'),
+              "frombuffer: the buffer holds Python objects");
   int64_t length = buffer->len, size = itemsize(dtype);
   check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
               ") must not be 0");
@@ -368,7 +374,8 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     if (copy) t = ops::clone(t);
     else pin(t);
     Dims version = a.given(2) ? to_dims(a.object(2)) : Dims{0, 0};
-    check_value(version.size() == 2, "__dlpack__: max_version must be a pair of ints, got ", version);
+    check_value(version.size() == 2, "__dlpack__: max_version must be a pair of ints, got ",
+                version);
     bool versioned = version[0] >= 1;
     if (!versioned) {
       check(!t.storage()->read_only,
@@ -400,13 +407,14 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   check(array.device.type == dlpack::cpu,
         "from_dlpack: only memory of the CPU is supported (device type ", array.device.type, ")");
   DType dtype = from_dlpack_type(array.dtype);
-  check_value(array.ndim >= 0 && array.ndim <= max_dims && (array.shape || !array.ndim), "from_dlpack: an array of ", array.ndim,
-              " dims is not supported");
+  check_value(array.ndim >= 0 && array.ndim <= max_dims && (array.shape || !array.ndim),
+              "from_dlpack: an array of ", array.ndim, " dims is not supported");
   Dims sizes(IntSpan(array.shape, array.ndim));
   Dims strides =
       array.strides ? Dims(IntSpan(array.strides, array.ndim)) : contiguous_strides(sizes);
   int64_t bytes = borrowed_bytes(sizes, strides, dtype);
-  check_value(array.data || bytes == 0, "from_dlpack: an array of shape ", sizes, " has no address");
+  check_value(array.data || bytes == 0, "from_dlpack: an array of shape ", sizes,
+              " has no address");
   checked(PyCapsule_SetName(capsule, used_name));
   Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(

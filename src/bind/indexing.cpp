@@ -217,7 +217,8 @@ Index read_index(const Tensor& self, PyObject* index) {
   if (is_tuple_in_disguise(index)) {
     warn_disguised();
     Object items = items_of(index);
-    return IndexReader(self, PySequence_Fast_ITEMS(items.get()), PyTuple_GET_SIZE(items.get())).read();
+    return IndexReader(self, PySequence_Fast_ITEMS(items.get()), PyTuple_GET_SIZE(items.get()))
+        .read();
   }
   check_index(
       self.dim() > 0 || !is_int_like(index),

@@ -75,7 +75,8 @@ SourceLocation innermost_frame() {
   for (auto* frame = PyThreadState_Get()->cframe->current_frame; frame; frame = frame->previous)
     if (!is_ours(frame->f_code) || !frame->previous) {
       Py_INCREF(frame->f_code);
-      return {frame->f_code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
+      return {frame->f_code,
+              _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
     }
   return {};
 }

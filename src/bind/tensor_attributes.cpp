@@ -67,7 +67,8 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
   check(!grad.is_same(t), "can't assign Variable as its own grad");
   check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
         "' to a tensor with dtype '", t.dtype(), "'. The gradient must match the tensor's dtype");
-  check(grad.device() == t.device() || engine_ops.is_sparse(grad), "attempting to assign a gradient with device '", grad.device(),
+  check(grad.device() == t.device() || engine_ops.is_sparse(grad),
+        "attempting to assign a gradient with device '", grad.device(),
         "' to a tensor with device '", t.device(),
         "'. Please ensure that the gradient and the tensor are on the same device");
   check(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),

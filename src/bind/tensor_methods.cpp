@@ -87,9 +87,10 @@ constexpr Query element_size_query = {
     "element_size", [](PyObject*, const Tensor& t) { return wrap(itemsize(t.dtype())); }};
 constexpr Query offset_query = {"storage_offset",
                                 [](PyObject*, const Tensor& t) { return wrap(t.offset()); }};
-constexpr Query data_ptr_query = {"data_ptr", [](PyObject*, const Tensor& t) {
-                                    return PyLong_FromVoidPtr(t.numel() && !t.is_meta() ? t.view().data : nullptr);
-                                  }};
+constexpr Query data_ptr_query = {
+    "data_ptr", [](PyObject*, const Tensor& t) {
+      return PyLong_FromVoidPtr(t.numel() && !t.is_meta() ? t.view().data : nullptr);
+    }};
 constexpr Query is_floating_query = {
     "is_floating_point", [](PyObject*, const Tensor& t) { return wrap(t.is_floating()); }};
 constexpr Query is_complex_query = {

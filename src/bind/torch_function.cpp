@@ -98,7 +98,8 @@ bool has_torch_function(PyObject* o) {
 
 void collect_overriding(PyObject* o, Overriding& found) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {  // a metaclass may change the list
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o);
+         ++i) {  // a metaclass may change the list
       Object member = Object::share(PySequence_Fast_GET_ITEM(o, i));
       if (!PyList_CheckExact(member.get()) && !PyTuple_CheckExact(member.get()))
         collect_overriding(member.get(), found);
@@ -170,7 +171,8 @@ bool mode_applies(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObje
   for (Py_ssize_t i = 0; i < count; ++i)
     PyTuple_SET_ITEM(packed.get(), i, Object::share(args[i]).release());
   OuterModes outer;
-  result = checked(PyObject_CallFunctionObjArgs(method.get(), cls, packed.get(), nullptr)).release();
+  result =
+      checked(PyObject_CallFunctionObjArgs(method.get(), cls, packed.get(), nullptr)).release();
   return true;
 }
 

@@ -87,8 +87,8 @@ class BlockCache {
     if (posix_memalign(&p, alignment, size) != 0) {
       trim(0);
       if (posix_memalign(&p, alignment, size) != 0)
-        fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", size, " bytes; ", stats_.allocated,
-             " bytes are in use");
+        fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", size, " bytes; ",
+             stats_.allocated, " bytes are in use");
     }
     if (alignment == huge_page) madvise(p, size, MADV_HUGEPAGE);
     return p;
@@ -121,7 +121,8 @@ BlockCache& cache() {
 }  // namespace
 
 void* allocate_large(size_t bytes) {
-  if (bytes > (size_t(1) << 62)) fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes");
+  if (bytes > (size_t(1) << 62))
+    fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes");
   return cache().take(bytes);
 }
 void free_large(void* p, size_t bytes) { cache().give(p, bytes); }

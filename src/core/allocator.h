@@ -1,6 +1,6 @@
 // The caching CPU allocator: blocks of up to 2 KB from per-thread lists, larger ones from size
-// classes (8 per power of two) that stay warm. live + cached never exceeds 1.1 x the high-water mark
-// of live + 64 MiB; beyond that the block that waited longest is released.
+// classes (8 per power of two) that stay warm. live + cached never exceeds 1.1 x the high-water
+// mark of live + 64 MiB; beyond that the block that waited longest is released.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace rl {
 
 struct MemoryStats {
-  int64_t allocated = 0;       // bytes in live blocks, large and small
-  int64_t peak = 0;            // its maximum since the last reset
-  int64_t cached = 0;          // bytes kept for reuse
-  int64_t allocations = 0;     // calls so far, large blocks
+  int64_t allocated = 0;           // bytes in live blocks, large and small
+  int64_t peak = 0;                // its maximum since the last reset
+  int64_t cached = 0;              // bytes kept for reuse
+  int64_t allocations = 0;         // calls so far, large blocks
   int64_t system_allocations = 0;  // of those, how many asked the system
 };
 

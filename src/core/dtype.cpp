@@ -4,7 +4,11 @@ namespace rl {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (a > b) { DType t = a; a = b; b = t; }
+  if (a > b) {
+    DType t = a;
+    a = b;
+    b = t;
+  }
   if (is_complex(b)) return a == DType::Float64 || b == DType::Complex128 ? DType::Complex128 : b;
   if (is_floating(b))  // float16 and bfloat16 meet in float32
     return a == DType::Float16 && b == DType::BFloat16 ? DType::Float32 : b;

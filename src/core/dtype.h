@@ -10,7 +10,18 @@
 namespace rl {
 
 enum class DType : uint8_t {
-  Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128
+  Bool,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64,
+  Complex64,
+  Complex128
 };
 inline constexpr int dtype_count = 12;
 
@@ -27,7 +38,9 @@ inline constexpr DTypeInfo dtype_infos[dtype_count] = {
 
 inline const char* name(DType t) { return dtype_infos[static_cast<int>(t)].name; }
 inline int64_t itemsize(DType t) { return dtype_infos[static_cast<int>(t)].itemsize; }
-inline std::ostream& operator<<(std::ostream& out, DType t) { return out << "rushlight." << name(t); }
+inline std::ostream& operator<<(std::ostream& out, DType t) {
+  return out << "rushlight." << name(t);
+}
 
 inline bool is_complex(DType t) { return t >= DType::Complex64; }
 inline bool is_floating(DType t) { return t >= DType::Float16 && t <= DType::Float64; }
@@ -44,8 +57,8 @@ inline DType to_complex(DType t) {
   return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }
 
-DType promote(DType a, DType b);          // the common dtype of two tensors of equal priority
-bool can_cast(DType from, DType to);      // may a result of `from` be written into `to`
+DType promote(DType a, DType b);      // the common dtype of two tensors of equal priority
+bool can_cast(DType from, DType to);  // may a result of `from` be written into `to`
 
 template <class T> inline constexpr DType dtype_of = DType::Bool;
 template <> inline constexpr DType dtype_of<uint8_t> = DType::UInt8;
@@ -60,11 +73,14 @@ template <> inline constexpr DType dtype_of<double> = DType::Float64;
 template <> inline constexpr DType dtype_of<complex64> = DType::Complex64;
 template <> inline constexpr DType dtype_of<complex128> = DType::Complex128;
 
-template <class T> struct TypeTag { using type = T; };
+template <class T> struct TypeTag {
+  using type = T;
+};
 
 // Calls f(TypeTag<T>{}) for the element type T of `t`, if T is one of Ts; otherwise a
 // NotImplementedError that names the op:
-//   visit<float, double>("logdet", view.dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... });
+//   visit<float, double>("logdet", view.dtype, [&](auto tag) { using T = typename
+//   decltype(tag)::type; ... });
 template <class... Ts, class F>
 void visit(const char* op, DType t, F&& f) {
   bool found = ((t == dtype_of<Ts> ? (f(TypeTag<Ts>{}), true) : false) || ...);
@@ -87,7 +103,8 @@ template <class F> void visit_floating_complex(const char* op, DType t, F&& f) {
 template <class F> void visit_integral_bool(const char* op, DType t, F&& f) {
   visit<int64_t, bool, int32_t, uint8_t, int8_t, int16_t>(op, t, f);
 }
-// By size alone, for kernels that only move elements: uint8_t, uint16_t, uint32_t, uint64_t, complex128.
+// By size alone, for kernels that only move elements: uint8_t, uint16_t, uint32_t, uint64_t,
+// complex128.
 template <class F> void visit_size(DType t, F&& f) {
   switch (itemsize(t)) {
     case 1: return f(TypeTag<uint8_t>{});

@@ -40,7 +40,8 @@ struct half {
   }
   static float decode(uint16_t h) {
     uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
-    if (magnitude >= 0x7c00u) return bits_to_float(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
+    if (magnitude >= 0x7c00u)
+      return bits_to_float(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
     if (magnitude < 0x400u) {
       float value = static_cast<float>(magnitude) * 5.9604644775390625e-8f;  // 2^-24
       return bits_to_float(sign | float_to_bits(value));
@@ -71,8 +72,12 @@ inline constexpr bool is_reduced_v = std::is_same_v<T, half> || std::is_same_v<T
 
 // The type arithmetic on T is done in.
 template <class T> using compute_t = std::conditional_t<is_reduced_v<T>, float, T>;
-template <class T> struct real_of { using type = T; };
-template <class T> struct real_of<std::complex<T>> { using type = T; };
+template <class T> struct real_of {
+  using type = T;
+};
+template <class T> struct real_of<std::complex<T>> {
+  using type = T;
+};
 template <class T> using real_t = typename real_of<T>::type;
 
 // static_cast between any two element types; complex to real keeps the real part.

@@ -11,7 +11,7 @@ namespace rl {
 namespace {
 
 std::atomic<int> threads{0};
-std::atomic<bool> has_team{false};  // libgomp may have started threads
+std::atomic<bool> has_team{false};   // libgomp may have started threads
 std::atomic<bool> lost_team{false};  // and this process is a child that they are missing from
 
 int available_cpus() {
@@ -65,7 +65,8 @@ void detail::run_parallel(int64_t begin, int64_t end, int64_t grain, void* conte
 #pragma omp parallel num_threads(team)
   {
     int64_t n = omp_get_num_threads(), me = omp_get_thread_num();
-    int64_t step = (end - begin + n - 1) / n, b = begin + me * step, e = b + step < end ? b + step : end;
+    int64_t step = (end - begin + n - 1) / n, b = begin + me * step,
+            e = b + step < end ? b + step : end;
     if (b < e) {
       try {
         call(context, b, e);

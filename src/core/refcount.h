@@ -12,7 +12,8 @@ namespace rl {
 extern bool threads_share;
 
 template <class N>
-inline N count_up(std::atomic<N>& counter, N by, std::memory_order order = std::memory_order_relaxed) {
+inline N count_up(std::atomic<N>& counter, N by,
+                  std::memory_order order = std::memory_order_relaxed) {
   if (threads_share) return counter.fetch_add(by, order);
   N old = counter.load(std::memory_order_relaxed);
   counter.store(old + by, std::memory_order_relaxed);
@@ -20,7 +21,8 @@ inline N count_up(std::atomic<N>& counter, N by, std::memory_order order = std::
 }
 template <class P>
 inline bool replace_if_equal(std::atomic<P>& slot, P& expected, P desired) {
-  if (threads_share) return slot.compare_exchange_strong(expected, desired, std::memory_order_acquire);
+  if (threads_share)
+    return slot.compare_exchange_strong(expected, desired, std::memory_order_acquire);
   P found = slot.load(std::memory_order_relaxed);
   if (found == expected) slot.store(desired, std::memory_order_relaxed);
   bool equal = found == expected;

@@ -2,14 +2,17 @@
 
 namespace rl {
 
-void fail_product(IntSpan dims) { fail(ErrorKind::Runtime, "a shape of more than 2**58 elements: ", dims); }
+void fail_product(IntSpan dims) {
+  fail(ErrorKind::Runtime, "a shape of more than 2**58 elements: ", dims);
+}
 
 Dims contiguous_strides(IntSpan sizes) {
   Dims strides(sizes.size());
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     strides[i] = step;
-    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step);  // may wrap beside a size of 0
+    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1,
+                           &step);  // may wrap beside a size of 0
   }
   return strides;
 }
@@ -36,8 +39,9 @@ Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op) {
     int64_t x = a[i + shift], y = b[i];
     if (x == y || y == 1) continue;
     if (x != 1)
-      fail(ErrorKind::Runtime, op, ": The size of tensor a (", x, ") must match the size of tensor b (", y,
-           ") at non-singleton dimension ", i + shift, "; shapes ", a, " and ", b);
+      fail(ErrorKind::Runtime, op, ": The size of tensor a (", x,
+           ") must match the size of tensor b (", y, ") at non-singleton dimension ", i + shift,
+           "; shapes ", a, " and ", b);
     out[i + shift] = y;
   }
   return out;

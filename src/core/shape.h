@@ -146,12 +146,21 @@ inline std::ostream& operator<<(std::ostream& out, IntSpan dims) {
   for (int64_t i = 0; i < dims.size(); ++i) out << (i ? ", " : "") << dims[i];
   return out << ']';
 }
-inline std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << IntSpan(dims); }
+inline std::ostream& operator<<(std::ostream& out, const Dims& dims) {
+  return out << IntSpan(dims);
+}
 
-inline constexpr int64_t max_numel = int64_t(1) << 58;  // so that counts of bytes fit into 64 bits too
+inline constexpr int64_t max_numel = int64_t(1)
+                                     << 58;  // so that counts of bytes fit into 64 bits too
 
 // RuntimeError where there would be more elements than that.
 [[noreturn]] void fail_product(IntSpan dims);
+// The stride of a dim of size 1 may be any number, and so may be the offset of an empty tensor:
+// products with them wrap, and are not used.
+inline int64_t wrapping_product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 inline int64_t product(IntSpan dims) {
   int64_t n = 1;
   bool overflow = false;
@@ -170,8 +179,8 @@ Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op);  // RuntimeError whe
 inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
   int64_t range = ndim ? ndim : 1;
   if (__builtin_expect(dim < -range || dim >= range, 0))
-    fail(ErrorKind::Index, op, ": Dimension out of range (expected to be in range of [", -range, ", ",
-         range - 1, "], but got ", dim, ")");
+    fail(ErrorKind::Index, op, ": Dimension out of range (expected to be in range of [", -range,
+         ", ", range - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + range : dim;
 }
 

@@ -74,13 +74,15 @@ Ref<Storage> Storage::alias(const Ref<Storage>& of) {
 }
 
 void Storage::resize(int64_t new_nbytes) {
-  check(resizable, "resize_: this storage shares memory that it does not own and cannot be resized");
+  check(resizable,
+        "resize_: this storage shares memory that it does not own and cannot be resized");
   if (device.is_meta()) {
     nbytes = new_nbytes;
     return;
   }
   void* bigger = allocate(static_cast<size_t>(new_nbytes));
-  if (data) std::memcpy(bigger, data, static_cast<size_t>(nbytes < new_nbytes ? nbytes : new_nbytes));
+  if (data)
+    std::memcpy(bigger, data, static_cast<size_t>(nbytes < new_nbytes ? nbytes : new_nbytes));
   if (owned && data) deallocate(data, static_cast<size_t>(nbytes));
   data = bigger;
   nbytes = new_nbytes;
@@ -88,12 +90,9 @@ void Storage::resize(int64_t new_nbytes) {
 }
 
 void Storage::destroy() {
-  if (HiddenOrder* order = hidden.load(std::memory_order_acquire))
-    Ref<HiddenOrder>::adopt(order);
-  else if (owned && data)
-    deallocate(data, static_cast<size_t>(nbytes));
-  else if (release)
-    release(context);
+  if (HiddenOrder* order = hidden.load(std::memory_order_acquire)) Ref<HiddenOrder>::adopt(order);
+  else if (owned && data) deallocate(data, static_cast<size_t>(nbytes));
+  else if (release) release(context);
   delete last_change;
   this->~Storage();
   count(CountedStorages, -1);

@@ -33,12 +33,13 @@ struct Storage {
   bool saved = false;      // some graph node has saved these bytes: in-place ops leave a note
   bool read_only = false;  // foreign memory that must not be written
   bool resizable = true;
-  bool owned = true;       // data came from allocate()
+  bool owned = true;                         // data came from allocate()
   void (*release)(void* context) = nullptr;  // for foreign memory
   void* context = nullptr;
-  Ref<Storage> alias_of;   // `.data` and detach-like handles: the same bytes, another version counter
+  Ref<Storage>
+      alias_of;  // `.data` and detach-like handles: the same bytes, another version counter
   ChangeNote* last_change = nullptr;  // the in-place op that last changed saved bytes
-  void* python = nullptr;  // belongs to bind/
+  void* python = nullptr;             // belongs to bind/
 
   static Ref<Storage> create(int64_t nbytes, Device device = {});
   static Ref<Storage> create_hidden(IntSpan sizes, int64_t nbytes);

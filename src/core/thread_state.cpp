@@ -77,7 +77,8 @@ int64_t count_alive(Counted kind) {
 
 void* pool_allocate_slow(size_t bytes) {
   void* p = nullptr;
-  if (posix_memalign(&p, 64, pooled ? (bytes + 63) & ~size_t(63) : bytes) != 0) throw std::bad_alloc();
+  if (posix_memalign(&p, 64, pooled ? (bytes + 63) & ~size_t(63) : bytes) != 0)
+    throw std::bad_alloc();
   return p;
 }
 

@@ -9,14 +9,14 @@ namespace rl {
 
 // Bits of the mode word. Zero is the common case: every rare path costs that one test.
 enum ModeBit : uint32_t {
-  NoGrad = 1,          // recording is off
-  Inference = 2,       // inference_mode: no recording and no version counters
-  SavedHooks = 4,      // pack hooks for saved tensors are installed
-  Anomaly = 8,         // detect_anomaly
-  FunctionMode = 16,   // a __torch_function__ mode is active
+  NoGrad = 1,         // recording is off
+  Inference = 2,      // inference_mode: no recording and no version counters
+  SavedHooks = 4,     // pack hooks for saved tensors are installed
+  Anomaly = 8,        // detect_anomaly
+  FunctionMode = 16,  // a __torch_function__ mode is active
   Autocast = 32,
   Profiling = 64,
-  InBackward = 128,    // this thread runs a backward pass
+  InBackward = 128,       // this thread runs a backward pass
   NoTorchFunction = 256,  // the subclass protocol is switched off
 };
 
@@ -27,7 +27,8 @@ struct FreeList {
 
 inline constexpr int small_class_count = 32;  // of 64 to 2048 bytes, in steps of 64
 #ifdef __SANITIZE_ADDRESS__
-inline constexpr bool pooled = false;  // each block by itself: the sanitizer sees its ends and its use after free
+inline constexpr bool pooled =
+    false;  // each block by itself: the sanitizer sees its ends and its use after free
 #else
 inline constexpr bool pooled = true;
 #endif
@@ -42,13 +43,13 @@ struct ThreadState {
   FreeList small[small_class_count];
   FreeList tensors;
   FreeList storages;
-  uint64_t next_sequence = 0;    // of graph nodes
-  void* dying_nodes = nullptr;   // graph nodes to delete once the current one is gone
+  uint64_t next_sequence = 0;   // of graph nodes
+  void* dying_nodes = nullptr;  // graph nodes to delete once the current one is gone
   bool deleting_node = false;
-  uint32_t backward_depth = 0;   // backward passes that this thread is inside of
-  void* backward_task = nullptr; // the innermost of them
+  uint32_t backward_depth = 0;                     // backward passes that this thread is inside of
+  void* backward_task = nullptr;                   // the innermost of them
   std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone
-  const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
+  const void* runs_for = this;  // the thread that waits for this one's nested backward, or itself
 };
 
 // __thread, not thread_local: that would test for an initialiser on every access.
@@ -79,7 +80,9 @@ class ModeGuard {
  private:
   uint32_t saved_;
 };
-struct NoGradGuard : ModeGuard { NoGradGuard() : ModeGuard(NoGrad, 0) {} };
+struct NoGradGuard : ModeGuard {
+  NoGradGuard() : ModeGuard(NoGrad, 0) {}
+};
 struct GradModeGuard : ModeGuard {
   explicit GradModeGuard(bool enabled) : ModeGuard(NoGrad * !enabled, NoGrad * enabled) {}
 };

@@ -12,13 +12,15 @@ struct SourceLocation {
 };
 
 struct SourceTracer {
-  SourceLocation (*here)() = nullptr;              // the current line, or an empty location
+  SourceLocation (*here)() = nullptr;                 // the current line, or an empty location
   std::string (*describe)(SourceLocation) = nullptr;  // 'line 12 of train.py, in step'
-  void (*forget)(SourceLocation) = nullptr;        // releases what `here` retained
+  void (*forget)(SourceLocation) = nullptr;           // releases what `here` retained
 };
 extern SourceTracer source_tracer;
 
-inline SourceLocation source_here() { return source_tracer.here ? source_tracer.here() : SourceLocation{}; }
+inline SourceLocation source_here() {
+  return source_tracer.here ? source_tracer.here() : SourceLocation{};
+}
 inline std::string describe(SourceLocation where) {
   return where.code && source_tracer.describe ? source_tracer.describe(where) : std::string();
 }

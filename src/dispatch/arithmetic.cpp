@@ -8,8 +8,9 @@ namespace rl {
 namespace impl {
 
 Tensor pow(const Tensor& input, const Scalar& exponent) {
-  check(!(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
-        "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
+  check(
+      !(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
+      "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
   bool floats = is_differentiable(input.dtype()) && (!exponent.is_complex() || input.is_complex());
   if (floats && !exponent.is_complex()) {
     double p = exponent.real();
@@ -29,8 +30,10 @@ Tensor next_reduced(const Tensor& a, const Tensor& b) {
   Dims sizes = broadcast_sizes(a.sizes(), b.sizes(), "nextafter");
   Tensor x = ops::contiguous(ops::expand(a, sizes)), y = ops::contiguous(ops::expand(b, sizes));
   Tensor zero = wrap_number(Scalar(0.0)), up = ops::lt(x, y), bits = ops::view(x, DType::Int16);
-  Tensor step = ops::where(ops::eq(up, ops::gt(x, zero)), wrap_number(Scalar(1)), wrap_number(Scalar(-1)));
-  Tensor smallest = ops::where(up, wrap_number(Scalar(1)), wrap_number(Scalar(-32767)));  // of either sign
+  Tensor step =
+      ops::where(ops::eq(up, ops::gt(x, zero)), wrap_number(Scalar(1)), wrap_number(Scalar(-1)));
+  Tensor smallest =
+      ops::where(up, wrap_number(Scalar(1)), wrap_number(Scalar(-32767)));  // of either sign
   Tensor moved = ops::where(ops::eq(x, zero), smallest, bits + step);
   Tensor next = ops::view(ops::contiguous(ops::to(moved, DType::Int16)), x.dtype());
   next = ops::where(ops::eq(x, y), y, next);
@@ -52,7 +55,8 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < from.numel(); ++i) {
       int power = 0;
-      mantissa.data<T>()[i] = static_cast<T>(std::frexp(static_cast<double>(from.data<T>()[i]), &power));
+      mantissa.data<T>()[i] =
+          static_cast<T>(std::frexp(static_cast<double>(from.data<T>()[i]), &power));
       exponent.data<int32_t>()[i] = power;
     }
   });
@@ -63,10 +67,13 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
 
 namespace ops {
 
-Tensor div(const Tensor& input, const Tensor& other, const std::optional<std::string>& rounding_mode) {
+Tensor div(const Tensor& input, const Tensor& other,
+           const std::optional<std::string>& rounding_mode) {
   if (!rounding_mode) return div(input, other);
   if (*rounding_mode == "trunc") return trunc_divide(input, other);
-  check(*rounding_mode == "floor", "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *rounding_mode, "'");
+  check(*rounding_mode == "floor",
+        "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+        *rounding_mode, "'");
   return floor_division(input, other);
 }
 
@@ -90,28 +97,37 @@ namespace {
 double largest_finite(DType t) {
   if (t == DType::Float16) return 65504;
   if (t == DType::BFloat16) return std::ldexp(255, 120);
-  return t == DType::Float32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  return t == DType::Float32 ? std::numeric_limits<float>::max()
+                             : std::numeric_limits<double>::max();
 }
 }  // namespace
 
-Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   if (is_integral_or_bool(input.dtype())) return clone(input);
   double largest = largest_finite(to_real(input.dtype()));
-  return nan_to_num_kernel(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
+  return nan_to_num_kernel(input, nan.value_or(0), posinf.value_or(largest),
+                           neginf.value_or(-largest));
 }
 
 Tensor isreal(const Tensor& input) {
-  return input.is_complex() ? eq(imag(input), wrap_number(Scalar(0))) : full_like(input, Scalar(true), DType::Bool);
+  return input.is_complex() ? eq(imag(input), wrap_number(Scalar(0)))
+                            : full_like(input, Scalar(true), DType::Bool);
 }
 
 Tensor ldexp(const Tensor& input, const Tensor& other) {
   Tensor factor = pow(wrap_number(Scalar(2.0)), other);
-  return input * (is_reduced(input.dtype()) && is_integral_or_bool(other.dtype()) ? to(factor, input.dtype()) : factor);
+  return input * (is_reduced(input.dtype()) && is_integral_or_bool(other.dtype())
+                      ? to(factor, input.dtype())
+                      : factor);
 }
 
-Tensor polar(const Tensor& size, const Tensor& angle) { return complex(size * cos(angle), size * sin(angle)); }
+Tensor polar(const Tensor& size, const Tensor& angle) {
+  return complex(size * cos(angle), size * sin(angle));
+}
 
-Tensor clamp(const Tensor& input, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp(const Tensor& input, const std::optional<Scalar>& min,
+             const std::optional<Scalar>& max) {
   check(min || max, "clamp: At least one of 'min' or 'max' must not be None");
   return clamp(input, min ? wrap_number(*min) : Tensor(), max ? wrap_number(*max) : Tensor());
 }
@@ -123,26 +139,31 @@ Tensor clamp(const Tensor& input, const Tensor& min, const Tensor& max) {
 }
 
 Tensor functional_hardtanh(const Tensor& input, double min_val, double max_val, bool inplace) {
-  check_value(min_val <= max_val, "hardtanh: min_val cannot be greater than max_val, got ", min_val, " and ", max_val);
+  check_value(min_val <= max_val, "hardtanh: min_val cannot be greater than max_val, got ", min_val,
+              " and ", max_val);
   check(input.dtype() != DType::Bool, "hardtanh: Bool inputs not supported for hardtanh");
   return inplace ? hardtanh_(input, min_val, max_val) : hardtanh(input, min_val, max_val);
 }
 
 Tensor prelu(const Tensor& input, const Tensor& weight) {
-  check(input.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", input.dtype(), " and ", weight.dtype());
-  check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  check(input.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", input.dtype(),
+        " and ", weight.dtype());
+  check(weight.dim() <= 1,
+        "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   check(weight.numel() == 1 || input.dim() > 0, "prelu: Not allow zero-dim input tensor.");
   if (weight.numel() == 1) return prelu_kernel(input, reshape(weight, Dims()));
   int64_t channels = input.dim() > 1 ? input.sizes()[1] : 1;
-  check(weight.numel() == channels, "prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
-        " and channel size = ", channels, ".");
+  check(weight.numel() == channels,
+        "prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+        weight.numel(), " and channel size = ", channels, ".");
   Dims sizes(input.dim(), 1);
   sizes[1] = channels;
   return prelu_kernel(input, reshape(weight, sizes));
 }
 
 Tensor gelu(const Tensor& input, const std::string& approximate) {
-  check(approximate == "none" || approximate == "tanh", "gelu: approximate argument must be either none or tanh, got ", approximate);
+  check(approximate == "none" || approximate == "tanh",
+        "gelu: approximate argument must be either none or tanh, got ", approximate);
   return approximate == "none" ? gelu_erf(input) : gelu_tanh(input);
 }
 

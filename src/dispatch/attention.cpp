@@ -1,39 +1,47 @@
 // Attention.
+#include "kernels/attention.h"
+
 #include <cmath>
 
 #include "dispatch/generated.h"
-#include "kernels/attention.h"
 
 namespace rl {
 namespace {
 
 // The matrix of attention scores, without the softmax: -inf where a query may not attend.
-Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal, double scale) {
+Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal,
+                        double scale) {
   // Both sides take the root of the scale: half precision then overflows later.
   double root = std::sqrt(std::abs(scale));
-  Tensor scores = ops::matmul(query * Scalar(scale < 0 ? -root : root), ops::transpose(key, -2, -1) * Scalar(root));
+  Tensor scores = ops::matmul(query * Scalar(scale < 0 ? -root : root),
+                              ops::transpose(key, -2, -1) * Scalar(root));
   Tensor allowed = mask;
-  if (is_causal) allowed = ops::tril(ops::ones(Dims{query.size(-2), key.size(-2)}, DType::Bool, {}, query.device()));
+  if (is_causal)
+    allowed =
+        ops::tril(ops::ones(Dims{query.size(-2), key.size(-2)}, DType::Bool, {}, query.device()));
   if (!allowed.defined()) return scores;
-  if (allowed.dtype() == DType::Bool) return ops::masked_fill(scores, ops::logical_not(allowed), Scalar(-INFINITY));
+  if (allowed.dtype() == DType::Bool)
+    return ops::masked_fill(scores, ops::logical_not(allowed), Scalar(-INFINITY));
   return scores + ops::to(allowed, query.dtype());
 }
 
 // softmax along the last dim; rows that are -inf throughout become zeros, with gradient zero.
 Tensor masked_softmax(const Tensor& scores) {
   Tensor dead = ops::all(ops::eq(scores, wrap_number(Scalar(-INFINITY))), Dims{-1}, true);
-  return ops::masked_fill(ops::softmax(ops::masked_fill(scores, dead, Scalar(0)), -1), dead, Scalar(0));
+  return ops::masked_fill(ops::softmax(ops::masked_fill(scores, dead, Scalar(0)), -1), dead,
+                          Scalar(0));
 }
 
 // Key and value heads shared by groups of query heads.
 Tensor for_each_query_head(const Tensor& t, int64_t heads) {
   check(t.dim() >= 3 && t.size(-3) > 0 && heads % t.size(-3) == 0,
-        "scaled_dot_product_attention: with enable_gqa the number of heads in query (", heads, ") must be a multiple of those in key and value, got shape ",
-        t.sizes());
+        "scaled_dot_product_attention: with enable_gqa the number of heads in query (", heads,
+        ") must be a multiple of those in key and value, got shape ", t.sizes());
   return ops::repeat_interleave(t, heads / t.size(-3), -3);
 }
 
-kernels::AttentionViews views_of(const Tensor& query, const Tensor& key, const Tensor& value, const View* mask, bool is_causal, double scale) {
+kernels::AttentionViews views_of(const Tensor& query, const Tensor& key, const Tensor& value,
+                                 const View* mask, bool is_causal, double scale) {
   return {query.view(), key.view(), value.view(), mask, is_causal, scale};
 }
 
@@ -48,18 +56,21 @@ Tensor zeros_in_order_of(const Tensor& t) {
 
 namespace impl {
 
-// The result's dims lie in the order of the query's: where models made the heads by a transpose, they
-// merge them by one.
-std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                                       double scale) {
-  int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2], width = value.sizes()[3];
+// The result's dims lie in the order of the query's: where models made the heads by a transpose,
+// they merge them by one.
+std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
+                                       const Tensor& mask, bool is_causal, double scale) {
+  int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2],
+          width = value.sizes()[3];
   Dims sizes{samples, heads, queries, width};
   Tensor out = empty_strided(sizes, dense_strides_like(sizes, query.strides()), options(query));
   Tensor log_sum = rl::empty(Dims{samples, heads, queries}, options(query));
   if (out.is_meta()) return {out, log_sum};
   View mask_view;
   if (mask.defined()) mask_view = mask.view();
-  kernels::attention(views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale), out.view(), log_sum.view());
+  kernels::attention(
+      views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale),
+      out.view(), log_sum.view());
   return {out, log_sum};
 }
 
@@ -67,11 +78,14 @@ std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, c
 
 namespace grad {
 
-std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-                                          const Tensor& mask, const Tensor& output, const Tensor& log_sum, bool is_causal, double scale) {
+std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
+                                          const Tensor& key, const Tensor& value,
+                                          const Tensor& mask, const Tensor& output,
+                                          const Tensor& log_sum, bool is_causal, double scale) {
   int64_t group = query.sizes()[1] / key.sizes()[1];
   if (grad_enabled()) {  // by ops that can be differentiated again
-    Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key, v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
+    Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key,
+           v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
     Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
     Tensor slopes = ops::matmul(grad, ops::transpose(v, -2, -1));
     Tensor d = weights * (slopes - ops::sum(weights * slopes, Dims{-1}, true)) * Scalar(scale);
@@ -85,12 +99,15 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
     return {ops::matmul(d, k), shared(ops::matmul(ops::transpose(d, -2, -1), query)),
             shared(ops::matmul(ops::transpose(weights, -2, -1), grad))};
   }
-  std::array<Tensor, 3> grads{zeros_in_order_of(query), zeros_in_order_of(key), zeros_in_order_of(value)};
+  std::array<Tensor, 3> grads{zeros_in_order_of(query), zeros_in_order_of(key),
+                              zeros_in_order_of(value)};
   if (grad.is_meta()) return grads;
   View mask_view;
   if (mask.defined()) mask_view = mask.view();
-  kernels::attention_backward(views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale), grad.view(),
-                              output.view(), log_sum.view(), grads[0].view(), grads[1].view(), grads[2].view());
+  kernels::attention_backward(
+      views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale),
+      grad.view(), output.view(), log_sum.view(), grads[0].view(), grads[1].view(),
+      grads[2].view());
   return grads;
 }
 
@@ -99,25 +116,38 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
 namespace ops {
 namespace {
 
-void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool is_causal) {
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                     bool is_causal) {
   const char* op = "scaled_dot_product_attention";
-  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op, ": Expected query, key, and value to have the same dtype, but got ", q.dtype(),
-        ", ", k.dtype(), " and ", v.dtype());
-  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op, ": Expected query, key, and value to all be at least 2 dimensional, but got ",
-        q.dim(), ", ", k.dim(), " and ", v.dim());
-  check(!mask.defined() || mask.dtype() == DType::Bool || mask.dtype() == q.dtype() || mask.dtype() == DType::Float32, op,
-        ": Expected attn_mask dtype to be bool or float or to match query dtype, but got ", mask.defined() ? mask.dtype() : q.dtype());
-  check(!(mask.defined() && is_causal), op, ": Explicit attn_mask should not be set when is_causal=True");
+  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op,
+        ": Expected query, key, and value to have the same dtype, but got ", q.dtype(), ", ",
+        k.dtype(), " and ", v.dtype());
+  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op,
+        ": Expected query, key, and value to all be at least 2 dimensional, but got ", q.dim(),
+        ", ", k.dim(), " and ", v.dim());
+  check(!mask.defined() || mask.dtype() == DType::Bool || mask.dtype() == q.dtype() ||
+            mask.dtype() == DType::Float32,
+        op, ": Expected attn_mask dtype to be bool or float or to match query dtype, but got ",
+        mask.defined() ? mask.dtype() : q.dtype());
+  check(!(mask.defined() && is_causal), op,
+        ": Explicit attn_mask should not be set when is_causal=True");
 }
 
 // Whether attention_kernel computes this: (..., H, L, E) with no more to it.
-bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout_p, bool enable_gqa) {
-  if (dropout_p > 0 || (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) || records(mask)) return false;
+bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                 double dropout_p, bool enable_gqa) {
+  if (dropout_p > 0 || (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) ||
+      records(mask))
+    return false;
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return false;
   if (q.dim() < 2 || q.dim() > 4 || k.dim() != q.dim() || v.dim() != q.dim()) return false;
-  if (k.size(-1) != q.size(-1) || v.size(-2) != k.size(-2) || (mask.defined() && mask.dim() > q.dim())) return false;
+  if (k.size(-1) != q.size(-1) || v.size(-2) != k.size(-2) ||
+      (mask.defined() && mask.dim() > q.dim()))
+    return false;
   for (int64_t d = 0; d < q.dim() - 2; ++d)
-    if (k.sizes()[d] != v.sizes()[d] || (k.sizes()[d] != q.sizes()[d] && !(enable_gqa && d == q.dim() - 3))) return false;
+    if (k.sizes()[d] != v.sizes()[d] ||
+        (k.sizes()[d] != q.sizes()[d] && !(enable_gqa && d == q.dim() - 3)))
+      return false;
   return true;
 }
 
@@ -128,20 +158,26 @@ Tensor with_four_dims(Tensor t) {
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
-                                    bool is_causal, std::optional<double> scale, bool enable_gqa) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask, double dropout_p, bool is_causal,
+                                    std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
   if (is_reduced(query.dtype())) {  // scores of half precision would be off by half their weights
-    auto wide = [](const Tensor& t) { return t.defined() && t.dtype() != DType::Bool ? to(t, DType::Float32) : t; };
-    return to(scaled_dot_product_attention(wide(query), wide(key), wide(value), wide(attn_mask), dropout_p, is_causal, scale, enable_gqa),
+    auto wide = [](const Tensor& t) {
+      return t.defined() && t.dtype() != DType::Bool ? to(t, DType::Float32) : t;
+    };
+    return to(scaled_dot_product_attention(wide(query), wide(key), wide(value), wide(attn_mask),
+                                           dropout_p, is_causal, scale, enable_gqa),
               query.dtype());
   }
   double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   bool shares = enable_gqa && query.dim() > 2 && key.dim() > 2;
   if (shares) {
     int64_t heads = query.size(-3), shared = key.size(-3);
-    check(shared > 0 && heads % shared == 0 && value.size(-3) == shared, "scaled_dot_product_attention: with enable_gqa the number of heads in query (",
-          heads, ") must be a multiple of those in key and value, got shapes ", key.sizes(), " and ", value.sizes());
+    check(shared > 0 && heads % shared == 0 && value.size(-3) == shared,
+          "scaled_dot_product_attention: with enable_gqa the number of heads in query (", heads,
+          ") must be a multiple of those in key and value, got shapes ", key.sizes(), " and ",
+          value.sizes());
   }
   if (fits_kernel(query, key, value, attn_mask, dropout_p, enable_gqa)) {
     Tensor mask = attn_mask;
@@ -150,7 +186,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       Tensor q = with_four_dims(query);
       mask = expand(mask, Dims{q.sizes()[0], q.sizes()[1], q.sizes()[2], key.size(-2)});
     }
-    Tensor out = attention_kernel(with_four_dims(query), with_four_dims(key), with_four_dims(value), mask, is_causal, factor)[0];
+    Tensor out = attention_kernel(with_four_dims(query), with_four_dims(key), with_four_dims(value),
+                                  mask, is_causal, factor)[0];
     for (int64_t d = query.dim(); d < 4; ++d) out = select(out, 0, 0);
     return out;
   }

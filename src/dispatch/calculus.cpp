@@ -6,15 +6,17 @@
 
 namespace rl::ops {
 
-Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend,
+            const Tensor& append) {
   check(input.dim() > 0, "diff: expects input to be at least one-dimensional");
   check(n >= 0, "diff: order must be non-negative but got ", n);
   int64_t d = wrap_dim(dim, input.dim(), "diff");
   TensorList parts;
   for (const Tensor& t : {prepend, input, append})
     if (t.defined()) {
-      check(t.dim() == input.dim(), "diff: expects prepend or append to be the same dimension as input, got shapes ", t.sizes(), " and ",
-            input.sizes());
+      check(t.dim() == input.dim(),
+            "diff: expects prepend or append to be the same dimension as input, got shapes ",
+            t.sizes(), " and ", input.sizes());
       parts.push_back(t);
     }
   Tensor t = parts.size() > 1 ? cat(parts, d) : input;
@@ -46,12 +48,18 @@ Tensor strips_at(const char* op, const Tensor& y, const Tensor& x, int64_t dim) 
   check(x.dim() > 0, op, ": x must have at least one dim");
   if (x.dim() != 1) {
     int64_t at = wrap_dim(dim, x.dim(), op);
-    return strips(y, slice(x, at, 1, std::nullopt, 1) - slice(x, at, 0, std::max<int64_t>(x.sizes()[at] - 1, 0), 1), d);
+    return strips(y,
+                  slice(x, at, 1, std::nullopt, 1) -
+                      slice(x, at, 0, std::max<int64_t>(x.sizes()[at] - 1, 0), 1),
+                  d);
   }
-  check(x.sizes()[0] == y.sizes()[d], op, ": There must be one `x` value for each sample point, got ", x.sizes()[0], " and ", y.sizes()[d]);
+  check(x.sizes()[0] == y.sizes()[d], op,
+        ": There must be one `x` value for each sample point, got ", x.sizes()[0], " and ",
+        y.sizes()[d]);
   Dims sizes(y.dim(), 1);
   sizes[d] = std::max<int64_t>(x.numel() - 1, 0);
-  return strips(y, reshape(slice(x, 0, 1, std::nullopt, 1) - slice(x, 0, 0, sizes[d], 1), sizes), d);
+  return strips(y, reshape(slice(x, 0, 1, std::nullopt, 1) - slice(x, 0, 0, sizes[d], 1), sizes),
+                d);
 }
 
 Tensor strips_of_width(const char* op, const Tensor& y, const Scalar& dx, int64_t dim) {
@@ -74,7 +82,8 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_at("trapezoid", y, x, dim), Dims{dim});
 }
 Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
-  return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_of_width("trapezoid", y, dx, dim), Dims{dim});
+  return y.size(dim) == 0 ? no_points(y, dim)
+                          : sum(strips_of_width("trapezoid", y, dx, dim), Dims{dim});
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return cumsum(strips_at("cumulative_trapezoid", y, x, dim), dim);
@@ -88,33 +97,43 @@ namespace {
 void check_weights(const Tensor& w, const Tensor& input, const char* name) {
   check(w.dim() <= 1, "cov: expected ", name, " to have one or fewer dimensions but got ", w.dim());
   int64_t count = input.dim() ? input.sizes().back() : 1;
-  check(w.numel() == count, "cov: expected ", name, " to have the same numel as there are observations, got ", w.numel(), " and ", count);
+  check(w.numel() == count, "cov: expected ", name,
+        " to have the same numel as there are observations, got ", w.numel(), " and ", count);
   if (w.is_meta() || w.numel() == 0) return;
   check(min(to(w, DType::Float64)).data<double>()[0] >= 0, "cov: ", name, " cannot be negative");
 }
 
 }  // namespace
 
-Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
-  check(input.dim() <= 2, "cov: expected input to have two or fewer dimensions but got an input with ", input.dim(), " dimensions");
+Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights,
+           const Tensor& aweights) {
+  check(input.dim() <= 2,
+        "cov: expected input to have two or fewer dimensions but got an input with ", input.dim(),
+        " dimensions");
   check(input.dtype() != DType::Bool, "cov: bool dtype is not supported for input");
   Tensor x = input.dim() < 2 ? reshape(input, Dims{1, -1}) : input, weights;
   if (fweights.defined()) {
-    check(is_integral(fweights.dtype()), "cov: expected fweights to have integral dtype but got fweights with ", fweights.dtype());
+    check(is_integral(fweights.dtype()),
+          "cov: expected fweights to have integral dtype but got fweights with ", fweights.dtype());
     check_weights(fweights, input, "fweights");
     weights = reshape(fweights, Dims{-1});
   }
   if (aweights.defined()) {
-    check(aweights.is_floating(), "cov: expected aweights to have floating point dtype but got aweights with ", aweights.dtype());
+    check(aweights.is_floating(),
+          "cov: expected aweights to have floating point dtype but got aweights with ",
+          aweights.dtype());
     check_weights(aweights, input, "aweights");
     Tensor given = reshape(aweights, Dims{-1});
     weights = weights.defined() ? weights * given : given;
   }
   Tensor total = weights.defined() ? sum(weights) : wrap_number(Scalar(x.sizes()[1]));
-  Tensor average = weights.defined() ? sum(x * weights, Dims{1}, true) / total : mean(is_integral_or_bool(x.dtype()) ? to(x, default_dtype()) : x, Dims{1}, true);
-  Tensor norm = correction == 0                               ? total
-                : aweights.defined()                          ? total - sum(weights * aweights) * Scalar(correction) / total
-                                                              : total - Scalar(correction);
+  Tensor average =
+      weights.defined()
+          ? sum(x * weights, Dims{1}, true) / total
+          : mean(is_integral_or_bool(x.dtype()) ? to(x, default_dtype()) : x, Dims{1}, true);
+  Tensor norm = correction == 0      ? total
+                : aweights.defined() ? total - sum(weights * aweights) * Scalar(correction) / total
+                                     : total - Scalar(correction);
   norm = maximum(norm, zeros_like(norm));
   Tensor centred = x - average;
   Tensor weighed = conj(weights.defined() ? centred * weights : centred);
@@ -126,7 +145,9 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
 }
 
 Tensor corrcoef(const Tensor& input) {
-  check(input.dim() <= 2, "corrcoef: expected input to have two or fewer dimensions but got an input with ", input.dim(), " dimensions");
+  check(input.dim() <= 2,
+        "corrcoef: expected input to have two or fewer dimensions but got an input with ",
+        input.dim(), " dimensions");
   Tensor c = cov(input);
   if (c.dim() == 0) return c / c;
   Tensor spread = sqrt(diagonal(c));
@@ -137,7 +158,8 @@ Tensor corrcoef(const Tensor& input) {
 }
 
 Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
-  check(input.dim() == other.dim(), "cross: inputs must have the same number of dimensions, got ", input.sizes(), " and ", other.sizes());
+  check(input.dim() == other.dim(), "cross: inputs must have the same number of dimensions, got ",
+        input.sizes(), " and ", other.sizes());
   int64_t d = 0;
   if (dim) {
     d = wrap_dim(*dim, input.dim(), "cross");
@@ -145,26 +167,33 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
     while (d < input.dim() && input.sizes()[d] != 3) ++d;
     check(d < input.dim(), "cross: no dimension of size 3 in input");
   }
-  check(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, "cross: inputs dimension ", d,
-        " must have length 3. Got ", input.sizes(), " and ", other.sizes());
+  check(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3,
+        "cross: inputs dimension ", d, " must have length 3. Got ", input.sizes(), " and ",
+        other.sizes());
   Dims sizes = broadcast_sizes(input.sizes(), other.sizes(), "cross");
   Tensor a = expand(input, sizes), b = expand(other, sizes);
   // a[i + 1] b[i + 2] - a[i + 2] b[i + 1]
-  return roll(a, Dims{-1}, Dims{d}) * roll(b, Dims{1}, Dims{d}) - roll(a, Dims{1}, Dims{d}) * roll(b, Dims{-1}, Dims{d});
+  return roll(a, Dims{-1}, Dims{d}) * roll(b, Dims{1}, Dims{d}) -
+         roll(a, Dims{1}, Dims{d}) * roll(b, Dims{-1}, Dims{d});
 }
 
-Tensor dist(const Tensor& input, const Tensor& other, const Scalar& p) { return vector_norm(input - other, p); }
+Tensor dist(const Tensor& input, const Tensor& other, const Scalar& p) {
+  return vector_norm(input - other, p);
+}
 
 Tensor renorm(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
   check(!p.is_complex() && p.real() > 0, "renorm: non-positive norm not supported, got p = ", p);
-  check(!maxnorm.is_complex() && maxnorm.real() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm);
-  check(input.dim() > 1, "renorm: input needs at least 2 dimensions, got ", input.dim(), " dimensions");
+  check(!maxnorm.is_complex() && maxnorm.real() >= 0,
+        "renorm: expected maxnorm to be >= 0 but got ", maxnorm);
+  check(input.dim() > 1, "renorm: input needs at least 2 dimensions, got ", input.dim(),
+        " dimensions");
   int64_t d = wrap_dim(dim, input.dim(), "renorm");
   Dims others;
   for (int64_t i = 0; i < input.dim(); ++i)
     if (i != d) others.push_back(i);
   Tensor norm = vector_norm(input, p, others, true);
-  Tensor factor = where(gt(norm, wrap_number(maxnorm)), wrap_number(maxnorm) / (norm + Scalar(1e-7)), ones_like(norm));
+  Tensor factor = where(gt(norm, wrap_number(maxnorm)),
+                        wrap_number(maxnorm) / (norm + Scalar(1e-7)), ones_like(norm));
   return input * to(factor, norm.dtype());
 }
 
@@ -218,8 +247,10 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
   check(r >= 0, "combinations: Expect a non-negative number, but got ", r);
   int64_t n = input.numel();
   if (r == 0) return empty(Dims{0}, input.dtype(), {}, input.device());
-  if (n == 0 || (!with_replacement && r > n)) return empty(Dims{0, r}, input.dtype(), {}, input.device());
-  Tensor index = rl::empty(Dims{choices(with_replacement ? n + r - 1 : n, r), r}, {DType::Int64, input.device()});
+  if (n == 0 || (!with_replacement && r > n))
+    return empty(Dims{0, r}, input.dtype(), {}, input.device());
+  Tensor index = rl::empty(Dims{choices(with_replacement ? n + r - 1 : n, r), r},
+                           {DType::Int64, input.device()});
   if (!index.is_meta()) {  // each row follows the one above in lexicographic order
     int64_t* row = index.data<int64_t>();
     for (int64_t i = 0; i < r; ++i) row[i] = with_replacement ? 0 : i;
@@ -243,11 +274,14 @@ int64_t count_lower(int64_t rows, int64_t columns, int64_t offset, int64_t& firs
   return (full - first) * (first + full + 2 * offset + 1) / 2 + (rows - full) * columns;
 }
 
-// Places (row, col) of the lower triangle, where col - row <= offset, or of the upper one, where it is more; row by row.
-Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t offset, bool lower, std::optional<DType> dtype,
-                       std::optional<Device> device) {
-  check(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
-  int64_t all = product(Dims{rows, columns}), count = 0, row = 0;  // product: an error beyond max_numel
+// Places (row, col) of the lower triangle, where col - row <= offset, or of the upper one, where it
+// is more; row by row.
+Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t offset, bool lower,
+                       std::optional<DType> dtype, std::optional<Device> device) {
+  check(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ",
+        columns);
+  int64_t all = product(Dims{rows, columns}), count = 0,
+          row = 0;  // product: an error beyond max_numel
   offset = std::clamp(offset, -rows, columns);
   if (all > 0) count = count_lower(rows, columns, offset, row);
   if (!lower) count = all - count, row = 0;
@@ -264,11 +298,14 @@ Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t of
 }
 }  // namespace
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<Device> device, LayoutArgument, bool) {
   return triangle_places("tril_indices", row, col, offset, true, dtype, device);
 }
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device, LayoutArgument, bool) {
-  return triangle_places("triu_indices", row, col, offset > INT64_MIN ? offset - 1 : offset, false, dtype, device);
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<Device> device, LayoutArgument, bool) {
+  return triangle_places("triu_indices", row, col, offset > INT64_MIN ? offset - 1 : offset, false,
+                         dtype, device);
 }
 
 }  // namespace rl::ops

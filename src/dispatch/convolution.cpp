@@ -6,14 +6,15 @@
 namespace rl {
 namespace {
 
-kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const Dims& dilation, bool transposed,
-                                  const Dims& output_padding, int64_t groups) {
+kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const Dims& dilation,
+                                  bool transposed, const Dims& output_padding, int64_t groups) {
   kernels::ConvGeometry g;
   g.dims = static_cast<int>(stride.size());
-  check(g.dims >= 1 && g.dims <= 3, "convolution: expected 1 to 3 spatial dims, got stride ", stride);
+  check(g.dims >= 1 && g.dims <= 3, "convolution: expected 1 to 3 spatial dims, got stride ",
+        stride);
   check(padding.size() == g.dims && dilation.size() == g.dims && output_padding.size() == g.dims,
-        "convolution: stride ", stride, ", padding ", padding, ", dilation ", dilation, " and output_padding ", output_padding,
-        " must have one entry for each spatial dim");
+        "convolution: stride ", stride, ", padding ", padding, ", dilation ", dilation,
+        " and output_padding ", output_padding, " must have one entry for each spatial dim");
   for (int d = 0; d < g.dims; ++d) {
     g.stride[d] = stride[d];
     g.padding[d] = padding[d];
@@ -25,52 +26,66 @@ kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const
   return g;
 }
 
-// Float32 convolutions read and write channels_last; others take the order in which results are asked for.
+// Float32 convolutions read and write channels_last; others take the order in which results are
+// asked for.
 Tensor empty_result(const Dims& sizes, const Tensor& input) {
-  return input.dtype() == DType::Float32 ? empty_channels_last(sizes, options(input)) : rl::empty(sizes, options(input));
+  return input.dtype() == DType::Float32 ? empty_channels_last(sizes, options(input))
+                                         : rl::empty(sizes, options(input));
 }
 
 void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(input.dtype() == weight.dtype(), "convolution: Input type (", input.dtype(), ") and weight type (", weight.dtype(),
+  check(input.dtype() == weight.dtype(), "convolution: Input type (", input.dtype(),
+        ") and weight type (", weight.dtype(), ") should be the same");
+  check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (",
+        input.dtype(), ") and bias type (", bias.defined() ? bias.dtype() : input.dtype(),
         ") should be the same");
-  check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (", input.dtype(), ") and bias type (",
-        bias.defined() ? bias.dtype() : input.dtype(), ") should be the same");
 }
 
 }  // namespace
 
 namespace impl {
 
-Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
-                   const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   const Dims& stride, const Dims& padding, const Dims& dilation, bool transposed,
+                   const Dims& output_padding, int64_t groups) {
   check_conv_dtypes(input, weight, bias);
-  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  kernels::ConvGeometry g =
+      geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   View bias_view;
   IntSpan bias_sizes;
   if (bias.defined()) {
     if (!bias.is_meta()) bias_view = bias.view();
     bias_sizes = bias.sizes();
   }
-  Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);
+  Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(),
+                                          bias.defined() ? &bias_sizes : nullptr, g);
   Tensor out = empty_result(sizes, input);
   if (!out.is_meta())
-    kernels::conv_forward(AsItLies(input).view(), weight.view(), bias.defined() ? &bias_view : nullptr, AsItLies(out).view(), g);
+    kernels::conv_forward(AsItLies(input).view(), weight.view(),
+                          bias.defined() ? &bias_view : nullptr, AsItLies(out).view(), g);
   return out;
 }
 
-Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& size, const Dims& stride, const Dims& padding,
-                         const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& size,
+                         const Dims& stride, const Dims& padding, const Dims& dilation,
+                         bool transposed, const Dims& output_padding, int64_t groups) {
   Tensor out = empty_result(size, grad);
-  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta()) kernels::conv_backward_input(AsItLies(grad).view(), weight.view(), AsItLies(out).view(), g);
+  kernels::ConvGeometry g =
+      geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  if (!out.is_meta())
+    kernels::conv_backward_input(AsItLies(grad).view(), weight.view(), AsItLies(out).view(), g);
   return out;
 }
 
-Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& size, const Dims& stride, const Dims& padding,
-                          const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups) {
+Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& size,
+                          const Dims& stride, const Dims& padding, const Dims& dilation,
+                          bool transposed, const Dims& output_padding, int64_t groups) {
   Tensor out = rl::empty(size, options(grad));
-  kernels::ConvGeometry g = geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta()) kernels::conv_backward_weight(AsItLies(grad).view(), AsItLies(input).view(), out.view(), nullptr, g);
+  kernels::ConvGeometry g =
+      geometry_of(stride, padding, dilation, transposed, output_padding, groups);
+  if (!out.is_meta())
+    kernels::conv_backward_weight(AsItLies(grad).view(), AsItLies(input).view(), out.view(),
+                                  nullptr, g);
   return out;
 }
 
@@ -90,26 +105,29 @@ Tensor convolution_bias(const Tensor& grad) {
 namespace {
 // Adds a batch of one where there is none.
 template <class F> Tensor batched(const char* op, int64_t dims, const Tensor& input, F&& f) {
-  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1, "D (unbatched) or ", dims + 2,
-        "D (batched) input, but got input of size: ", input.sizes());
+  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1,
+        "D (unbatched) or ", dims + 2, "D (batched) input, but got input of size: ", input.sizes());
   if (input.dim() == dims + 2) return f(input);
   return squeeze(f(unsqueeze(input, 0)), Dims{0});
 }
 }  // namespace
 
-Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
-                const Dims& dilation, int64_t groups) {
+Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
   return batched("conv", dims, input, [&](const Tensor& x) {
     return convolution(x, weight, bias, stride, padding, dilation, false, Dims(dims, 0), groups);
   });
 }
 
-Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
-                      const std::string& padding, const Dims& dilation, int64_t groups) {
+Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                      const Dims& stride, const std::string& padding, const Dims& dilation,
+                      int64_t groups) {
   check(padding == "valid" || padding == "same", "Invalid padding string: '", padding, "'");
-  if (padding == "valid") return convolve(dims, input, weight, bias, stride, Dims(dims, 0), dilation, groups);
+  if (padding == "valid")
+    return convolve(dims, input, weight, bias, stride, Dims(dims, 0), dilation, groups);
   check(weight.dim() == dims + 2, "conv: expected a ", dims + 2, "D weight, got ", weight.sizes());
-  for (int64_t s : stride) check(s == 1, "padding='same' is not supported for strided convolutions");
+  for (int64_t s : stride)
+    check(s == 1, "padding='same' is not supported for strided convolutions");
   kernels::check_window("conv", "dilation", dilation);
   // What does not divide evenly goes to the end.
   Dims even(dims), extra;
@@ -124,11 +142,13 @@ Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, c
     extra.push_back(0);
     extra.push_back(dilation[d] * (weight.sizes()[d + 2] - 1) % 2);
   }
-  return convolve(dims, constant_pad_nd(input, extra, Scalar(0)), weight, bias, stride, even, dilation, groups);
+  return convolve(dims, constant_pad_nd(input, extra, Scalar(0)), weight, bias, stride, even,
+                  dilation, groups);
 }
 
-Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
-                           const Dims& padding, const Dims& output_padding, int64_t groups, const Dims& dilation) {
+Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight,
+                           const Tensor& bias, const Dims& stride, const Dims& padding,
+                           const Dims& output_padding, int64_t groups, const Dims& dilation) {
   return batched("conv_transpose", dims, input, [&](const Tensor& x) {
     return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
   });

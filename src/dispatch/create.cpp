@@ -12,8 +12,8 @@ Dims strides_for(IntSpan sizes, std::optional<MemoryFormat> format, const char* 
   if (!format || *format == MemoryFormat::Contiguous || *format == MemoryFormat::Preserve)
     return contiguous_strides(sizes);
   int64_t spatial = *format == MemoryFormat::ChannelsLast ? 2 : 3;
-  check(sizes.size() == spatial + 2, op, ": required rank ", spatial + 2, " tensor to use channels_last", spatial == 3 ? "_3d" : "",
-        " format, got shape ", sizes);
+  check(sizes.size() == spatial + 2, op, ": required rank ", spatial + 2,
+        " tensor to use channels_last", spatial == 3 ? "_3d" : "", " format, got shape ", sizes);
   Dims strides(sizes.size());
   int64_t step = 1;
   auto place = [&](int64_t d) {
@@ -28,25 +28,29 @@ Dims strides_for(IntSpan sizes, std::optional<MemoryFormat> format, const char* 
 
 Tensor finish(Tensor t, bool requires_grad, const char* op) {
   if (requires_grad) {
-    check(is_differentiable(t.dtype()), op, ": Only Tensors of floating point and complex dtype can require gradients, got ", t.dtype());
+    check(is_differentiable(t.dtype()), op,
+          ": Only Tensors of floating point and complex dtype can require gradients, got ",
+          t.dtype());
     t.impl()->requires_grad = true;
   }
   return t;
 }
 
-Tensor create(IntSpan sizes, std::optional<DType> dtype, std::optional<Device> device, std::optional<MemoryFormat> format,
-              const char* op) {
+Tensor create(IntSpan sizes, std::optional<DType> dtype, std::optional<Device> device,
+              std::optional<MemoryFormat> format, const char* op) {
   TensorOptions options{dtype.value_or(default_dtype()), device.value_or(Device{})};
   if (!format) return empty(sizes, options);
-  check(*format != MemoryFormat::Preserve, op, ": memory_format preserve needs a tensor to take it from");
+  check(*format != MemoryFormat::Preserve, op,
+        ": memory_format preserve needs a tensor to take it from");
   return empty_strided(sizes, strides_for(sizes, format, op), options);
 }
 
 Tensor create_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                    std::optional<MemoryFormat> format, const char* op) {
   TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
-  Dims strides = !format || *format == MemoryFormat::Preserve ? dense_strides_like(input.sizes(), input.strides())
-                                                              : strides_for(input.sizes(), format, op);
+  Dims strides = !format || *format == MemoryFormat::Preserve
+                     ? dense_strides_like(input.sizes(), input.strides())
+                     : strides_for(input.sizes(), format, op);
   return empty_strided(input.sizes(), strides, options);
 }
 
@@ -59,68 +63,87 @@ Tensor filled(Tensor t, const Scalar& value) {
 
 namespace ops {
 
-#define RL_FILLED(name, value)                                                                                             \
-  Tensor name(const Dims& size, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device, bool requires_grad, \
-              bool, std::optional<MemoryFormat> format) {                                                                  \
-    return finish(filled(create(size, dtype, device, format, #name), value), requires_grad, #name);                       \
-  }                                                                                                                        \
-  Tensor name##_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,       \
-                     bool requires_grad, bool, std::optional<MemoryFormat> format) {                                       \
-    return finish(filled(create_like(input, dtype, device, format, #name "_like"), value), requires_grad, #name "_like"); \
-  }                                                                                                                        \
-  Tensor new_##name(const Tensor& input, const Dims& size, std::optional<DType> dtype, LayoutArgument,                    \
-                    std::optional<Device> device, bool requires_grad, bool) {                                             \
-    return finish(filled(create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_" #name),  \
-                         value), requires_grad, "new_" #name);                                                            \
+#define RL_FILLED(name, value)                                                                \
+  Tensor name(const Dims& size, std::optional<DType> dtype, LayoutArgument,                   \
+              std::optional<Device> device, bool requires_grad, bool,                         \
+              std::optional<MemoryFormat> format) {                                           \
+    return finish(filled(create(size, dtype, device, format, #name), value), requires_grad,   \
+                  #name);                                                                     \
+  }                                                                                           \
+  Tensor name##_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument,         \
+                     std::optional<Device> device, bool requires_grad, bool,                  \
+                     std::optional<MemoryFormat> format) {                                    \
+    return finish(filled(create_like(input, dtype, device, format, #name "_like"), value),    \
+                  requires_grad, #name "_like");                                              \
+  }                                                                                           \
+  Tensor new_##name(const Tensor& input, const Dims& size, std::optional<DType> dtype,        \
+                    LayoutArgument, std::optional<Device> device, bool requires_grad, bool) { \
+    return finish(filled(create(size, dtype.value_or(input.dtype()),                          \
+                                device.value_or(input.device()), {}, "new_" #name),           \
+                         value),                                                              \
+                  requires_grad, "new_" #name);                                               \
   }
 RL_FILLED(zeros, Scalar(0))
 RL_FILLED(ones, Scalar(1))
 #undef RL_FILLED
 
-Tensor empty(const Dims& size, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device, bool requires_grad,
-             bool, std::optional<MemoryFormat> format) {
+Tensor empty(const Dims& size, std::optional<DType> dtype, LayoutArgument,
+             std::optional<Device> device, bool requires_grad, bool,
+             std::optional<MemoryFormat> format) {
   return finish(create(size, dtype, device, format, "empty"), requires_grad, "empty");
 }
-Tensor empty_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                  bool requires_grad, bool, std::optional<MemoryFormat> format) {
-  return finish(create_like(input, dtype, device, format, "empty_like"), requires_grad, "empty_like");
+Tensor empty_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument,
+                  std::optional<Device> device, bool requires_grad, bool,
+                  std::optional<MemoryFormat> format) {
+  return finish(create_like(input, dtype, device, format, "empty_like"), requires_grad,
+                "empty_like");
 }
-Tensor new_empty(const Tensor& input, const Dims& size, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                 bool requires_grad, bool) {
-  return finish(create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_empty"), requires_grad,
-                "new_empty");
+Tensor new_empty(const Tensor& input, const Dims& size, std::optional<DType> dtype, LayoutArgument,
+                 std::optional<Device> device, bool requires_grad, bool) {
+  return finish(
+      create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_empty"),
+      requires_grad, "new_empty");
 }
 
-Tensor full(const Dims& size, const Scalar& value, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-            bool requires_grad, bool) {
-  return finish(filled(create(size, dtype.value_or(tensor_dtype(value)), device, {}, "full"), value), requires_grad, "full");
+Tensor full(const Dims& size, const Scalar& value, std::optional<DType> dtype, LayoutArgument,
+            std::optional<Device> device, bool requires_grad, bool) {
+  return finish(
+      filled(create(size, dtype.value_or(tensor_dtype(value)), device, {}, "full"), value),
+      requires_grad, "full");
 }
-Tensor full_like(const Tensor& input, const Scalar& value, std::optional<DType> dtype, LayoutArgument,
-                 std::optional<Device> device, bool requires_grad, bool, std::optional<MemoryFormat> format) {
-  return finish(filled(create_like(input, dtype, device, format, "full_like"), value), requires_grad, "full_like");
+Tensor full_like(const Tensor& input, const Scalar& value, std::optional<DType> dtype,
+                 LayoutArgument, std::optional<Device> device, bool requires_grad, bool,
+                 std::optional<MemoryFormat> format) {
+  return finish(filled(create_like(input, dtype, device, format, "full_like"), value),
+                requires_grad, "full_like");
 }
-Tensor new_full(const Tensor& input, const Dims& size, const Scalar& value, std::optional<DType> dtype, LayoutArgument,
-                std::optional<Device> device, bool requires_grad, bool) {
-  Tensor t = create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_full");
+Tensor new_full(const Tensor& input, const Dims& size, const Scalar& value,
+                std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+                bool requires_grad, bool) {
+  Tensor t =
+      create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_full");
   return finish(filled(t, value), requires_grad, "new_full");
 }
 
-Tensor arange(const Scalar& end, std::optional<DType> dtype, LayoutArgument layout, std::optional<Device> device,
-              bool requires_grad, bool pin_memory) {
+Tensor arange(const Scalar& end, std::optional<DType> dtype, LayoutArgument layout,
+              std::optional<Device> device, bool requires_grad, bool pin_memory) {
   return arange(Scalar(0), end, Scalar(1), dtype, layout, device, requires_grad, pin_memory);
 }
 
-Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<DType> dtype, LayoutArgument,
-              std::optional<Device> device, bool requires_grad, bool) {
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
+              std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+              bool requires_grad, bool) {
   bool floating = start.is_floating() || end.is_floating() || step.is_floating();
   DType type = dtype.value_or(floating ? default_dtype() : DType::Int64);
   double from = start.real(), to = end.real(), by = step.real();
   check_implemented(type != DType::Bool, "arange: not implemented for dtype ", type);
-  check(!start.is_complex() && !end.is_complex() && !step.is_complex(), "arange: complex start, end or step are not supported");
+  check(!start.is_complex() && !end.is_complex() && !step.is_complex(),
+        "arange: complex start, end or step are not supported");
   check(by != 0, "arange: step must be nonzero");
   check(std::isfinite(from) && std::isfinite(to), "arange: unsupported range: ", from, " -> ", to);
-  check((by > 0 && to >= from) || (by < 0 && to <= from), "arange: upper bound and lower bound inconsistent with step sign: start ",
-        from, ", end ", to, ", step ", by);
+  check((by > 0 && to >= from) || (by < 0 && to <= from),
+        "arange: upper bound and lower bound inconsistent with step sign: start ", from, ", end ",
+        to, ", step ", by);
   double count = std::ceil((to - from) / by);
   if (type == DType::Int64 || (is_integral(type) && !floating)) {
     int64_t span = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
@@ -134,7 +157,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::o
       using T = typename decltype(tag)::type;
       T* out = t.data<T>();
       for (int64_t i = 0; i < t.numel(); ++i) {
-        if constexpr (std::is_integral_v<T>) out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
+        if constexpr (std::is_integral_v<T>)
+          out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
         else out[i] = convert<T>(from + by * static_cast<double>(i));
       }
     });
@@ -142,34 +166,46 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::o
 }
 
 namespace {
-Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy, std::optional<MemoryFormat> format) {
-  check_implemented(device.type != DeviceType::CUDA, "rushlight was built without CUDA: cannot move a tensor to ", device);
-  check_implemented(!input.is_meta() || device.is_meta(), "Cannot copy out of meta tensor; no data!");
+Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
+                  std::optional<MemoryFormat> format) {
+  check_implemented(device.type != DeviceType::CUDA,
+                    "rushlight was built without CUDA: cannot move a tensor to ", device);
+  check_implemented(!input.is_meta() || device.is_meta(),
+                    "Cannot copy out of meta tensor; no data!");
   if (device.is_meta() && !input.is_meta()) return create_like(input, dtype, device, format, "to");
-  bool ordered = !format || *format == MemoryFormat::Preserve || strides_for(input.sizes(), format, "to") == input.strides();
+  bool ordered = !format || *format == MemoryFormat::Preserve ||
+                 strides_for(input.sizes(), format, "to") == input.strides();
   if (dtype == input.dtype() && !copy && ordered) return input;
-  Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format) : to_dtype(input, dtype);
+  Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format)
+                                      : to_dtype(input, dtype);
   return ordered || dtype == input.dtype() ? out : contiguous(out, format);
 }
 }  // namespace
 
-Tensor to(const Tensor& input, std::optional<DType> dtype, bool, bool copy, std::optional<MemoryFormat> format) {
+Tensor to(const Tensor& input, std::optional<DType> dtype, bool, bool copy,
+          std::optional<MemoryFormat> format) {
   return convert_to(input, dtype.value_or(input.dtype()), input.device(), copy, format);
 }
-Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool, bool copy, std::optional<MemoryFormat> format) {
-  return convert_to(input, dtype.value_or(input.dtype()), device.value_or(input.device()), copy, format);
+Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool,
+          bool copy, std::optional<MemoryFormat> format) {
+  return convert_to(input, dtype.value_or(input.dtype()), device.value_or(input.device()), copy,
+                    format);
 }
-Tensor to(const Tensor& input, const Tensor& other, bool, bool copy, std::optional<MemoryFormat> format) {
+Tensor to(const Tensor& input, const Tensor& other, bool, bool copy,
+          std::optional<MemoryFormat> format) {
   return convert_to(input, other.dtype(), other.device(), copy, format);
 }
-Tensor cpu(const Tensor& input, std::optional<MemoryFormat> format) { return convert_to(input, input.dtype(), {}, false, format); }
-Tensor cuda(const Tensor& input, std::optional<Device> device, bool, std::optional<MemoryFormat> format) {
+Tensor cpu(const Tensor& input, std::optional<MemoryFormat> format) {
+  return convert_to(input, input.dtype(), {}, false, format);
+}
+Tensor cuda(const Tensor& input, std::optional<Device> device, bool,
+            std::optional<MemoryFormat> format) {
   return convert_to(input, input.dtype(), device.value_or(Device{DeviceType::CUDA}), false, format);
 }
 
-#define RL_CAST(name, dtype)                                                         \
-  Tensor cast_##name(const Tensor& input, std::optional<MemoryFormat> format) {      \
-    return convert_to(input, DType::dtype, input.device(), false, format);           \
+#define RL_CAST(name, dtype)                                                    \
+  Tensor cast_##name(const Tensor& input, std::optional<MemoryFormat> format) { \
+    return convert_to(input, DType::dtype, input.device(), false, format);      \
   }
 RL_CAST(bool, Bool)
 RL_CAST(byte, UInt8)
@@ -185,8 +221,8 @@ RL_CAST(cfloat, Complex64)
 RL_CAST(cdouble, Complex128)
 #undef RL_CAST
 
-Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-           bool requires_grad, bool) {
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, LayoutArgument,
+           std::optional<Device> device, bool requires_grad, bool) {
   check(n >= 0, "eye: n must be greater or equal to 0, got ", n);
   check(m.value_or(0) >= 0, "eye: m must be greater or equal to 0, got ", m.value_or(0));
   Tensor out = filled(create(Dims{n, m.value_or(n)}, dtype, device, {}, "eye"), Scalar(0));
@@ -199,9 +235,11 @@ namespace {
 template <class T> T on_line(T start, T end, int64_t i, int64_t steps) {
   if (steps == 1) return start;
   if constexpr (std::is_integral_v<T>) {
-    double step = (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
-    double at = i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
-                              : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i);
+    double step =
+        (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
+    double at = i < steps / 2
+                    ? static_cast<double>(start) + step * static_cast<double>(i)
+                    : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i);
     return static_cast<T>(at);
   } else {
     T step = (end - start) / static_cast<T>(static_cast<real_t<T>>(steps - 1));
@@ -216,8 +254,8 @@ DType line_dtype(const Scalar& start, const Scalar& end, std::optional<DType> dt
 }
 }  // namespace
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype, LayoutArgument,
-                std::optional<Device> device, bool requires_grad, bool) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
+                LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
   check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
   Tensor out = create(Dims{steps}, line_dtype(start, end, dtype), device, {}, "linspace");
   if (!out.is_meta())
@@ -225,15 +263,16 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
       using T = typename decltype(tag)::type;
       using C = compute_t<T>;
       if constexpr (!std::is_same_v<T, bool>)
-        for (int64_t i = 0; i < steps; ++i) out.data<T>()[i] = T(on_line<C>(start.to<C>(), end.to<C>(), i, steps));
-      else
-        fail(ErrorKind::NotImplemented, "linspace: not implemented for dtype ", out.dtype());
+        for (int64_t i = 0; i < steps; ++i)
+          out.data<T>()[i] = T(on_line<C>(start.to<C>(), end.to<C>(), i, steps));
+      else fail(ErrorKind::NotImplemented, "linspace: not implemented for dtype ", out.dtype());
     });
   return finish(out, requires_grad, "linspace");
 }
 
-Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype, LayoutArgument layout,
-                std::optional<Device> device, bool requires_grad, bool pin) {
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
+                std::optional<DType> dtype, LayoutArgument layout, std::optional<Device> device,
+                bool requires_grad, bool pin) {
   check(steps >= 0, "logspace: number of steps must be non-negative, got ", steps);
   DType type = line_dtype(start, end, dtype);
   DType wide = rl::is_complex(type) ? DType::Complex128 : DType::Float64;
@@ -241,19 +280,22 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   return finish(to_dtype(pow(wrap_number(Scalar(base)), line), type), requires_grad, "logspace");
 }
 
-Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                     bool requires_grad, bool) {
-  return finish(rl::empty_strided(size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})}), requires_grad, "empty_strided");
+Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> dtype,
+                     LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
+  return finish(
+      rl::empty_strided(size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})}),
+      requires_grad, "empty_strided");
 }
 
-Tensor new_empty_strided(const Tensor& input, const Dims& size, const Dims& stride, std::optional<DType> dtype, LayoutArgument,
-                         std::optional<Device> device, bool requires_grad, bool) {
+Tensor new_empty_strided(const Tensor& input, const Dims& size, const Dims& stride,
+                         std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
+                         bool requires_grad, bool) {
   TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
   return finish(rl::empty_strided(size, stride, options), requires_grad, "new_empty_strided");
 }
 
-Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                      bool requires_grad, bool) {
+Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType> dtype,
+                      LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
   int64_t dims = static_cast<int64_t>(size.size());
   check(layout.size() == size.size(), "empty_permuted: Number of dimensions in size ", size,
         " does not match the length of the physical_layout ", layout);
@@ -261,20 +303,25 @@ Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType>
   Dims seen(size.size(), 0);
   for (int64_t i = 0; i < dims; ++i) {
     int64_t d = layout[i];
-    check(d >= 0 && d < dims, "empty_permuted: Dimension out of range (expected to be between 0 and ", dims - 1, ", but got ", d,
-          " at index ", i, ")");
-    check(!seen[d], "empty_permuted: Duplicate dim not allowed, but ", d, " stands twice in ", layout);
+    check(d >= 0 && d < dims,
+          "empty_permuted: Dimension out of range (expected to be between 0 and ", dims - 1,
+          ", but got ", d, " at index ", i, ")");
+    check(!seen[d], "empty_permuted: Duplicate dim not allowed, but ", d, " stands twice in ",
+          layout);
     seen[d] = 1;
     in_memory.push_back(size[d]);
     back[d] = i;
   }
-  Tensor t = create(in_memory, dtype.value_or(default_dtype()), device.value_or(Device{}), {}, "empty_permuted");
+  Tensor t = create(in_memory, dtype.value_or(default_dtype()), device.value_or(Device{}), {},
+                    "empty_permuted");
   return finish(detach(permute(t, back)), requires_grad, "empty_permuted");
 }
 
 Tensor one_hot(const Tensor& input, int64_t num_classes) {
-  check(input.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ", input.dtype());
-  check(input.numel() > 0 || num_classes > 0, "one_hot: Can not infer total number of classes from empty tensor.");
+  check(input.dtype() == DType::Int64,
+        "one_hot is only applicable to index tensor of type LongTensor, got ", input.dtype());
+  check(input.numel() > 0 || num_classes > 0,
+        "one_hot: Can not infer total number of classes from empty tensor.");
   int64_t classes = num_classes;
   if (input.numel()) {
     check(*amin(input).data<int64_t>() >= 0, "one_hot: Class values must be non-negative.");
@@ -314,7 +361,8 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
     Tensor t = src.sizes() == input.sizes() ? src : expand(src, input.sizes());
     return memory_overlap(input, t) == Overlap::Partial ? clone_unrecorded(t) : t;
   });
-  if (!input.is_meta() && memory_overlap(input, from) != Overlap::Same) kernels::copy(from.view(), input.view());
+  if (!input.is_meta() && memory_overlap(input, from) != Overlap::Same)
+    kernels::copy(from.view(), input.view());
   bump_version(input, "copy_");
   if (node) rebase_history(input, node);
   return input;
@@ -352,8 +400,10 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
 namespace impl {
 
 Tensor clone(const Tensor& input, std::optional<MemoryFormat> format) {
-  bool keeps = format.value_or(MemoryFormat::Preserve) <= MemoryFormat::Preserve && in_hidden_order(input);
-  Tensor copy = keeps ? empty_as_it_lies(input, input.dtype()) : create_like(input, {}, {}, format, "clone");
+  bool keeps =
+      format.value_or(MemoryFormat::Preserve) <= MemoryFormat::Preserve && in_hidden_order(input);
+  Tensor copy =
+      keeps ? empty_as_it_lies(input, input.dtype()) : create_like(input, {}, {}, format, "clone");
   if (!copy.is_meta()) kernels::copy(AsItLies(input).view(), AsItLies(copy).view());
   return copy;
 }
@@ -364,19 +414,24 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
   return copy;
 }
 
-Tensor fill(const Tensor& input, const Scalar& value) { return filled(rl::empty_like(input), value); }
+Tensor fill(const Tensor& input, const Scalar& value) {
+  return filled(rl::empty_like(input), value);
+}
 
 Tensor fill(const Tensor& input, const Tensor& value) {
-  check(value.dim() == 0, "fill: only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  check(value.dim() == 0, "fill: only supports 0-dimension value tensor but got tensor with ",
+        value.dim(), " dimensions.");
   Tensor out = rl::empty_like(input);
   if (!out.is_meta()) kernels::copy(expand(value, input.sizes(), false).view(), out.view());
   return out;
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  check(real.is_floating(), "complex: Expected both inputs to be Half, Float or Double tensors but got ", real.dtype(), " and ", imag.dtype());
-  check(real.dtype() == imag.dtype(), "complex: Expected object of scalar type ", real.dtype(), " but got scalar type ", imag.dtype(),
-        " for second argument");
+  check(real.is_floating(),
+        "complex: Expected both inputs to be Half, Float or Double tensors but got ", real.dtype(),
+        " and ", imag.dtype());
+  check(real.dtype() == imag.dtype(), "complex: Expected object of scalar type ", real.dtype(),
+        " but got scalar type ", imag.dtype(), " for second argument");
   Dims sizes = broadcast_sizes(real.sizes(), imag.sizes(), "complex");
   Tensor out = rl::empty(sizes, options(real, to_complex(real.dtype())));
   if (out.is_meta()) return out;

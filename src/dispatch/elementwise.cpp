@@ -1,7 +1,6 @@
 #include "dispatch/elementwise.h"
 
 #include <algorithm>
-
 #include <cstring>
 #include <optional>
 
@@ -15,14 +14,17 @@ using kernels::Loop;
 using kernels::LoopResult;
 
 constexpr LoopResult loop_result(LoopType type) {
-  return type == LoopType::Bool ? LoopResult::Bool : type == LoopType::Real ? LoopResult::Real : LoopResult::Same;
+  return type == LoopType::Bool   ? LoopResult::Bool
+         : type == LoopType::Real ? LoopResult::Real
+                                  : LoopResult::Same;
 }
 
 DType common_dtype(LoopType type, const Tensor* const* inputs, int count) {
   const TensorImpl* first = inputs[0]->impl();
   DType t = first->dtype;
   bool mixed = first->wrapped_number;
-  for (int k = 1; k < count; ++k) mixed = mixed || inputs[k]->dtype() != t || inputs[k]->impl()->wrapped_number;
+  for (int k = 1; k < count; ++k)
+    mixed = mixed || inputs[k]->dtype() != t || inputs[k]->impl()->wrapped_number;
   if (mixed) {
     Promotion promotion;
     for (int k = 0; k < count; ++k) promotion.add(*inputs[k]);
@@ -38,7 +40,8 @@ Dims common_sizes(const char* op, const Tensor* const* inputs, int count) {
   return sizes;
 }
 
-// The result keeps the layout of the first input that has its shape, or lies in hidden order if any such input does.
+// The result keeps the layout of the first input that has its shape, or lies in hidden order if any
+// such input does.
 Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inputs, int count) {
   Device device = inputs[0]->device();
   for (int k = 1; k < count; ++k)
@@ -59,7 +62,9 @@ View broadcast(const View& from, const View& sizes, Dims& strides) {
   int64_t shift = sizes.ndim - from.ndim;
   strides.resize(sizes.ndim);
   for (int64_t d = 0; d < sizes.ndim; ++d)
-    strides[d] = d < shift || (from.sizes[d - shift] == 1 && sizes.sizes[d] != 1) ? 0 : from.strides[d - shift];
+    strides[d] = d < shift || (from.sizes[d - shift] == 1 && sizes.sizes[d] != 1)
+                     ? 0
+                     : from.strides[d - shift];
   return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype};
 }
 
@@ -70,15 +75,18 @@ bool plain(const TensorImpl* t, DType dtype) {
   return t->dtype == dtype && t->contiguous && !t->wrapped_number && t->data;
 }
 
-// Small contiguous operands of one shape and dtype, beside numbers of that dtype: no promotion, no broadcast, one
-// call of the loop. Undefined where the case is another one; most calls of small programs end here.
-Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, int count, const Scalar* numbers,
-                 const Tensor& given) {
+// Small contiguous operands of one shape and dtype, beside numbers of that dtype: no promotion, no
+// broadcast, one call of the loop. Undefined where the case is another one; most calls of small
+// programs end here.
+Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
+                 const Scalar* numbers, const Tensor& given) {
   const TensorImpl* first = inputs[0]->impl();
   DType dtype = first->dtype;
   if (!plain(first, dtype) || first->numel > serial_limit || is_reduced(dtype)) return {};
   if (type == LoopType::Float && is_integral_or_bool(dtype)) return {};
-  if (given.defined() && (given.impl() != first || type == LoopType::Bool || type == LoopType::Real)) return {};
+  if (given.defined() &&
+      (given.impl() != first || type == LoopType::Bool || type == LoopType::Real))
+    return {};
   alignas(64) char buffers[2][number_limit * 8];
   int used = 0;
   void* operands[kernels::max_loop_inputs + 1];
@@ -91,14 +99,18 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
       if (given.defined() && t->storage == first->storage && t->data != first->data) return {};
       continue;
     }
-    if (!t->sizes.empty() || first->numel > number_limit || used == 2 || itemsize(dtype) > 8) return {};
+    if (!t->sizes.empty() || first->numel > number_limit || used == 2 || itemsize(dtype) > 8)
+      return {};
     char* spread = buffers[used++];
     operands[k + 1] = spread;
     int64_t size = itemsize(dtype);
-    for (int64_t i = 0; i < first->numel; ++i) std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
+    for (int64_t i = 0; i < first->numel; ++i)
+      std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
   }
   kernels::StripFunction function = kernels::find_strip(loop, dtype);
-  Tensor out = given.defined() ? given : empty_beside(*first, kernels::loop_result_dtype(loop_result(type), dtype));
+  Tensor out = given.defined()
+                   ? given
+                   : empty_beside(*first, kernels::loop_result_dtype(loop_result(type), dtype));
   operands[0] = out.impl()->data;
   function(first->numel, operands, numbers);
   return out;
@@ -106,8 +118,8 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
 
 }  // namespace
 
-Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count, const Scalar* numbers,
-                       const Tensor& given) {
+Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
+                       const Scalar* numbers, const Tensor& given) {
   if (Tensor quick = run_small(loop, type, inputs, count, numbers, given)) return quick;
   DType common = common_dtype(type, inputs, count);
   DType compute = compute_dtype(common);
@@ -118,12 +130,14 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     bool equal = true, quick = inputs[0]->is_contiguous();
     for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
     for (int k = 0; k < count; ++k) quick = quick && inputs[k]->impl()->data;
-    out = equal && quick ? empty_beside(*inputs[0]->impl(), returned)
-                         : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count), returned, inputs, count);
+    out = equal && quick
+              ? empty_beside(*inputs[0]->impl(), returned)
+              : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count),
+                                returned, inputs, count);
   } else {
     Dims sizes = common_sizes(loop.name, inputs, count);
-    check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name, ": output with shape ", out.sizes(),
-          " doesn't match the broadcast shape ", sizes);
+    check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name,
+          ": output with shape ", out.sizes(), " doesn't match the broadcast shape ", sizes);
     check(can_cast(returned, out.dtype()), loop.name, ": result type ", returned,
           " can't be cast to the desired output type ", out.dtype());
   }
@@ -131,8 +145,8 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   if (out.is_meta()) return out;
   if (given.defined())
     for (int k = 0; k < count; ++k)
-      check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(), " can't be changed in place by one on device meta, of shape ",
-            inputs[k]->sizes());
+      check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(),
+            " can't be changed in place by one on device meta, of shape ", inputs[k]->sizes());
 
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
@@ -149,7 +163,8 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   Dims strides[kernels::max_loop_inputs];
   View views[kernels::max_loop_inputs];
   std::optional<AsItLies> read[kernels::max_loop_inputs];
-  for (int k = 0; k < count; ++k) views[k] = broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]);
+  for (int k = 0; k < count; ++k)
+    views[k] = broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]);
   kernels::run_loop(loop, compute, result, written.view(), views, count, numbers);
   return out;
 }

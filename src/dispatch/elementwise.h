@@ -7,19 +7,19 @@ namespace rl {
 
 // From which dtype a loop computes and what it returns.
 enum class LoopType : uint8_t {
-  Common,    // the promoted dtype of the inputs
-  Float,     // the same, integers become the default float dtype
-  Bool,      // computes in the common dtype, returns bool
-  Real,      // computes in the common dtype, returns its real counterpart
+  Common,  // the promoted dtype of the inputs
+  Float,   // the same, integers become the default float dtype
+  Bool,    // computes in the common dtype, returns bool
+  Real,    // computes in the common dtype, returns its real counterpart
 };
 
 // `out` undefined: a new tensor is returned; otherwise the result is written there (in place).
-Tensor run_elementwise(const kernels::Loop& loop, LoopType type, const Tensor* const* inputs, int count,
-                       const Scalar* numbers, const Tensor& out);
+Tensor run_elementwise(const kernels::Loop& loop, LoopType type, const Tensor* const* inputs,
+                       int count, const Scalar* numbers, const Tensor& out);
 
 template <class... Inputs>
-inline Tensor elementwise(const kernels::Loop& loop, LoopType type, const Scalar* numbers, const Tensor& out,
-                          const Inputs&... inputs) {
+inline Tensor elementwise(const kernels::Loop& loop, LoopType type, const Scalar* numbers,
+                          const Tensor& out, const Inputs&... inputs) {
   const Tensor* list[] = {&inputs...};
   return run_elementwise(loop, type, list, sizeof...(inputs), numbers, out);
 }

@@ -10,11 +10,15 @@ namespace {
 
 void check_indices(const Tensor& indices, const char* op) {
   check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, op,
-        ": Expected tensor for argument indices to have one of the following scalar types: Long, Int; but got ", indices.dtype());
+        ": Expected tensor for argument indices to have one of the following scalar types: Long, "
+        "Int; but got ",
+        indices.dtype());
 }
 
 kernels::Bag bag_of(const std::string& mode) {
-  return mode == "sum" ? kernels::Bag::Sum : mode == "mean" ? kernels::Bag::Mean : kernels::Bag::Max;
+  return mode == "sum"    ? kernels::Bag::Sum
+         : mode == "mean" ? kernels::Bag::Mean
+                          : kernels::Bag::Max;
 }
 
 // A view that may be absent.
@@ -43,12 +47,14 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
 namespace {
 
 // The rows that were looked up, as they come: an index that occurs twice has two.
-Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx) {
+Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
+                       int64_t padding_idx) {
   NoGradGuard guard;
   Tensor places = ops::to(ops::reshape(indices, Dims{-1}), DType::Int64);
   Tensor rows = ops::reshape(grad, Dims{places.numel(), size[1]});
   if (padding_idx >= 0) {
-    Tensor kept = ops::reshape(ops::nonzero(ops::ne(places, wrap_number(Scalar(padding_idx)))), Dims{-1});
+    Tensor kept =
+        ops::reshape(ops::nonzero(ops::ne(places, wrap_number(Scalar(padding_idx)))), Dims{-1});
     places = ops::index_select(places, 0, kept);
     rows = ops::index_select(rows, 0, kept);
   }
@@ -57,46 +63,56 @@ Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& si
 
 }  // namespace
 
-Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t padding_idx, bool scale_grad_by_freq,
-                          bool sparse) {
-  check(!sparse || !scale_grad_by_freq, "embedding: scale_grad_by_freq is not supported with sparse gradients");
+Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
+                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+  check(!sparse || !scale_grad_by_freq,
+        "embedding: scale_grad_by_freq is not supported with sparse gradients");
   if (sparse) return sparse_gradient(grad, indices, size, padding_idx);
   Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta()) kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq, out.view());
+  if (!out.is_meta())
+    kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq,
+                                out.view());
   return out;
 }
 
-std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const std::string& mode,
+std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& indices,
+                                           const Tensor& offsets, const std::string& mode,
                                            const Tensor& weights, int64_t padding_idx, bool) {
   check_indices(indices, "embedding_bag");
   check_indices(offsets, "embedding_bag");
-  check(!weights.defined() || weights.dtype() == weight.dtype(), "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
+  check(!weights.defined() || weights.dtype() == weight.dtype(),
+        "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
   bool largest = mode == "max";
   Dims sizes{offsets.numel(), weight.sizes()[1]};
-  Tensor out = rl::empty(sizes, options(weight)), places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
+  Tensor out = rl::empty(sizes, options(weight)),
+         places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
   OptionalView factor(weights), origin(places);
   if (out.is_meta()) return {out, places};
-  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, out.view(),
-                         largest ? origin.get() : nullptr);
+  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(),
+                         padding_idx, out.view(), largest ? origin.get() : nullptr);
   return {out, places};
 }
 
-Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
-                              int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
+Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                              const std::string& mode, const Tensor& weights, int64_t padding_idx,
+                              bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
   Tensor out = rl::empty(size, options(grad));
   if (out.is_meta()) return out;
   OptionalView factor(weights), origin(places);
-  kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(), padding_idx, scale_grad_by_freq,
+  kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode),
+                                  factor.get(), padding_idx, scale_grad_by_freq,
                                   mode == "max" ? origin.get() : nullptr, out.view());
   return out;
 }
 
-Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight,
+                                      const Tensor& indices, const Tensor& offsets,
                                       int64_t padding_idx) {
   Tensor out = rl::empty(indices.sizes(), options(grad));
   if (out.is_meta()) return out;
-  kernels::embedding_bag_sample_weights_backward(grad.view(), weight.view(), indices.view(), offsets.view(), padding_idx, out.view());
+  kernels::embedding_bag_sample_weights_backward(grad.view(), weight.view(), indices.view(),
+                                                 offsets.view(), padding_idx, out.view());
   return out;
 }
 
@@ -104,22 +120,27 @@ Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight, 
 
 namespace ops {
 
-Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_norm, double norm_type) {
+Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_norm,
+                         double norm_type) {
   check(input.dim() == 2, "embedding_renorm_: expected a 2-D table, got shape ", input.sizes());
   check_in_place(input, "embedding_renorm_");
-  if (!input.is_meta()) kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
+  if (!input.is_meta())
+    kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
   bump_version(input, "embedding_renorm_");
-  if (records(input)) refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph");
+  if (records(input))
+    refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph");
   return input;
 }
 
-Tensor functional_embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx, std::optional<double> max_norm,
+Tensor functional_embedding(const Tensor& input, const Tensor& weight,
+                            std::optional<int64_t> padding_idx, std::optional<double> max_norm,
                             double norm_type, bool scale_grad_by_freq, bool sparse) {
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx) {
     int64_t rows = weight.size(0);
-    check(padding >= -rows && padding < rows, "embedding: padding_idx must be within num_embeddings: ", padding, " is not one of ", rows,
-          " rows");
+    check(padding >= -rows && padding < rows,
+          "embedding: padding_idx must be within num_embeddings: ", padding, " is not one of ",
+          rows, " rows");
     if (padding < 0) padding += rows;
   }
   if (max_norm) {
@@ -135,45 +156,58 @@ namespace grad {
 
 using namespace ops;
 
-Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq) {
+Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                        bool scale_grad_by_freq) {
   Tensor rows = embedding(grad, indices);
   if (scale_grad_by_freq) {
     Tensor flat = to(reshape(indices, Dims{-1}), DType::Int64);
     rows = rows / unsqueeze(reshape(index_select(bincount(flat), 0, flat), indices.sizes()), -1);
   }
-  return padding_idx < 0 ? rows : masked_fill(rows, unsqueeze(eq(indices, wrap_number(Scalar(padding_idx))), -1), Scalar(0));
+  return padding_idx < 0
+             ? rows
+             : masked_fill(rows, unsqueeze(eq(indices, wrap_number(Scalar(padding_idx))), -1),
+                           Scalar(0));
 }
 
 namespace {
 // Rows over how often their index occurs.
 Tensor by_frequency(const Tensor& table, const Tensor& indices) {
-  Tensor counts = clamp_min(bincount(to(indices, DType::Int64), Tensor(), table.size(0)), wrap_number(Scalar(1)));
+  Tensor counts = clamp_min(bincount(to(indices, DType::Int64), Tensor(), table.size(0)),
+                            wrap_number(Scalar(1)));
   return table / unsqueeze(counts, -1);
 }
 }  // namespace
 
-Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
-                            int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places) {
+Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                            const std::string& mode, const Tensor& weights, int64_t padding_idx,
+                            bool scale_grad_by_freq, const Tensor& places) {
   if (mode == "max") {
     Tensor nowhere = lt(places, wrap_number(Scalar(0)));
-    return masked_fill(gather(grad, 0, masked_fill(places, nowhere, Scalar(0))), nowhere, Scalar(0));
+    return masked_fill(gather(grad, 0, masked_fill(places, nowhere, Scalar(0))), nowhere,
+                       Scalar(0));
   }
-  return embedding_bag_kernel(scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices, offsets, mode, weights, padding_idx, false)[0];
+  return embedding_bag_kernel(scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices,
+                              offsets, mode, weights, padding_idx, false)[0];
 }
 
-Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output,
+                                    const Tensor& indices, const Tensor& offsets,
                                     int64_t padding_idx, bool scale_grad_by_freq) {
-  return embedding_bag_weights_gradient(grad_output, scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices, offsets, padding_idx);
+  return embedding_bag_weights_gradient(grad_output,
+                                        scale_grad_by_freq ? by_frequency(grad, indices) : grad,
+                                        indices, offsets, padding_idx);
 }
 
-Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx) {
+Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+               const Tensor& weights, int64_t padding_idx) {
   return embedding_bag_kernel(weight, indices, offsets, "sum", weights, padding_idx, false)[0];
 }
 
-Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx,
-                        IntSpan sizes) {
+Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+                        const Tensor& weights, int64_t padding_idx, IntSpan sizes) {
   Tensor nowhere = rl::empty(Dims{0}, options(indices, DType::Int64));
-  return embedding_bag_gradient(grad_output, indices, offsets, "sum", weights, padding_idx, false, nowhere, Dims(sizes));
+  return embedding_bag_gradient(grad_output, indices, offsets, "sum", weights, padding_idx, false,
+                                nowhere, Dims(sizes));
 }
 
 }  // namespace grad

@@ -1,6 +1,7 @@
 // Fourier transforms over any dims, one after the other.
-#include "dispatch/generated.h"
 #include "kernels/fft.h"
+
+#include "dispatch/generated.h"
 
 namespace rl::impl {
 

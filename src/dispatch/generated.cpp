@@ -87,7 +87,8 @@ TensorList make_views(const Tensor& of, TensorList views) {
 }
 
 Tensor without_gradient(Tensor result, const char* op, const char* reason) {
-  if (is_differentiable(result.dtype())) set_history(result, make_ref<NotDifferentiable>(op, reason));
+  if (is_differentiable(result.dtype()))
+    set_history(result, make_ref<NotDifferentiable>(op, reason));
   return result;
 }
 
@@ -97,22 +98,26 @@ TensorList without_gradient(TensorList results, const char* op, const char* reas
 }
 
 namespace {
-constexpr const char* invert_advice = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
+constexpr const char* invert_advice =
+    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
 }  // namespace
 
 void fail_negation() {
-  fail(ErrorKind::Runtime, "Negation, the `-` operator, on a bool tensor is not supported. ", invert_advice);
+  fail(ErrorKind::Runtime, "Negation, the `-` operator, on a bool tensor is not supported. ",
+       invert_advice);
 }
 void fail_subtraction(bool both) {
   if (both)
     fail(ErrorKind::Runtime,
-         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-  fail(ErrorKind::Runtime, "Subtraction, the `-` operator, with a bool tensor is not supported. ", invert_advice);
+         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+         "`logical_xor()` operator instead.");
+  fail(ErrorKind::Runtime, "Subtraction, the `-` operator, with a bool tensor is not supported. ",
+       invert_advice);
 }
 
 static void check_fits(const Tensor& target, const Tensor& result, const char* op) {
-  check(result.sizes() == target.sizes(), op, ": the result has shape ", result.sizes(), ", the tensor to change has ",
-        target.sizes());
+  check(result.sizes() == target.sizes(), op, ": the result has shape ", result.sizes(),
+        ", the tensor to change has ", target.sizes());
   check(can_cast(result.dtype(), target.dtype()), op, ": result type ", result.dtype(),
         " can't be cast to the desired output type ", target.dtype());
 }

@@ -20,7 +20,8 @@ template <class F> auto unrecorded(F&& f) {
   return f();
 }
 Tensor clone_unrecorded(const Tensor& t);
-Tensor clone_before_change(const Tensor& t);  // with the history that an in-place op is about to replace
+Tensor clone_before_change(
+    const Tensor& t);  // with the history that an in-place op is about to replace
 
 // An undefined gradient as zeros.
 Tensor materialize(const Tensor& grad, const OutputMeta& like);
@@ -40,7 +41,8 @@ TensorList make_views(const Tensor& of, TensorList views);
 Tensor without_gradient(Tensor result, const char* op, const char* reason);
 TensorList without_gradient(TensorList results, const char* op, const char* reason);
 template <size_t N>
-std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char* op, const char* reason) {
+std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char* op,
+                                       const char* reason) {
   for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
   return results;
 }

@@ -9,7 +9,9 @@ namespace rl::grad {
 
 using namespace ops;
 
-Tensor scale(const Tensor& grad, const Scalar& factor) { return factor.equals(1) ? grad : grad * factor; }
+Tensor scale(const Tensor& grad, const Scalar& factor) {
+  return factor.equals(1) ? grad : grad * factor;
+}
 
 Tensor sum_to(const Tensor& grad, IntSpan sizes) {
   if (IntSpan(grad.sizes()) == sizes) return grad;
@@ -81,12 +83,15 @@ template <class Look> Tensor scatter_view(const Tensor& grad, IntSpan sizes, Loo
 Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
   return scatter_view(grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
 }
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                      int64_t step) {
-  return scatter_view(grad, sizes, [&](const Tensor& t) { return slice(t, dim, start, end, step); });
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step) {
+  return scatter_view(grad, sizes,
+                      [&](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
-Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2) {
-  return scatter_view(grad, sizes, [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2) {
+  return scatter_view(grad, sizes,
+                      [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
 }
 
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim) {

@@ -25,27 +25,36 @@ Tensor permute_backward(const Tensor& grad, const Dims& dims);
 Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index);
 Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                       std::optional<int64_t> end, int64_t step);
-Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2);
-Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides, int64_t base_offset,
-                           IntSpan sizes, IntSpan strides, std::optional<int64_t> offset);
-Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
+Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2);
+Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
+                           int64_t base_offset, IntSpan sizes, IntSpan strides,
+                           std::optional<int64_t> offset);
+Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
+                       int64_t step);
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
 // Reductions. `dims` empty: all.
 int64_t count_reduced(IntSpan sizes, IntSpan dims);
-Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
+Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim,
+                        bool keepdim);
 Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
-Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim);
+Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim,
+                      bool keepdim);
 Tensor prod_backward(const Tensor& grad, const Tensor& input);
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim);
 Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim,
                     const std::optional<Scalar>& correction, bool keepdim);
-Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const std::optional<Dims>& dim,
-                    const std::optional<Scalar>& correction, bool keepdim);
-Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord, const Dims& dims, bool keepdim);
-Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim);
+Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                    const std::optional<Dims>& dim, const std::optional<Scalar>& correction,
+                    bool keepdim);
+Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord,
+                     const Dims& dims, bool keepdim);
+Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                          const Dims& dim, bool keepdim);
 Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim);
-Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim);
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                             int64_t dim);
 
 inline std::optional<Scalar> correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 inline Dims dims_of(int64_t dim) { return Dims{dim}; }
@@ -56,34 +65,43 @@ inline Dims negated(Dims values) {
 
 // Writing at computed places.
 Tensor expand_index(const Tensor& index, int64_t dim, const Tensor& like);
-Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                            const Tensor& out, const std::string& reduce, bool include_self);
-Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                          const Tensor& out, const std::string& reduce, bool include_self);
+Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim,
+                            const Tensor& index, const Tensor& src, const Tensor& out,
+                            const std::string& reduce, bool include_self);
+Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
+                          const Tensor& src, const Tensor& out, const std::string& reduce,
+                          bool include_self);
 Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index);
 Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan sizes);
 Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes);
 
-Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq);
-Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const std::string& mode, const Tensor& weights,
-                            int64_t padding_idx, bool scale_grad_by_freq, const Tensor& places);
-Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                        bool scale_grad_by_freq);
+Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                            const std::string& mode, const Tensor& weights, int64_t padding_idx,
+                            bool scale_grad_by_freq, const Tensor& places);
+Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output,
+                                    const Tensor& indices, const Tensor& offsets,
                                     int64_t padding_idx, bool scale_grad_by_freq);
-Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx);
-Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets, const Tensor& weights, int64_t padding_idx,
-                        IntSpan sizes);
-Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid, const Dims& orders, const std::string& mode,
-                     const std::string& padding_mode, bool align_corners);
+Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+               const Tensor& weights, int64_t padding_idx);
+Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
+                        const Tensor& weights, int64_t padding_idx, IntSpan sizes);
+Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid,
+                     const Dims& orders, const std::string& mode, const std::string& padding_mode,
+                     bool align_corners);
 Dims spatial_of(const Dims& sizes);  // of (N, C, *)
 
 // Convolutions over `dims` spatial dims; unbatched inputs pass too.
 Tensor convolution_bias(const Tensor& grad);
-Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
-                const Dims& dilation, int64_t groups);
-Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
-                      const std::string& padding, const Dims& dilation, int64_t groups);
-Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride,
-                           const Dims& padding, const Dims& output_padding, int64_t groups, const Dims& dilation);
+Tensor convolve(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups);
+Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                      const Dims& stride, const std::string& padding, const Dims& dilation,
+                      int64_t groups);
+Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weight,
+                           const Tensor& bias, const Dims& stride, const Dims& padding,
+                           const Dims& output_padding, int64_t groups, const Dims& dilation);
 
 // Pooling.
 int64_t number_of(const Dims& dims);
@@ -92,26 +110,34 @@ int64_t checked_divisor(std::optional<int64_t> divisor);
 Tensor first(const std::array<Tensor, 2>& pair);
 Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
 
-// Of x, the first states and the weight of an LSTM layer; of x, the first state, the weight and the bias of a GRU layer.
-// Gradients of outputs may be undefined.
-std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates, const Tensor& hidden,
-                                     const Tensor& cell, const Tensor& weight, const Tensor& output, const Tensor& cells, const Tensor& gates,
-                                     bool reverse);
-std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates, const Tensor& hidden, const Tensor& weight,
-                                    const Tensor& bias, const Tensor& output, const Tensor& gates, bool reverse);
+// Of x, the first states and the weight of an LSTM layer; of x, the first state, the weight and the
+// bias of a GRU layer. Gradients of outputs may be undefined.
+std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells,
+                                     const Tensor& grad_gates, const Tensor& hidden,
+                                     const Tensor& cell, const Tensor& weight, const Tensor& output,
+                                     const Tensor& cells, const Tensor& gates, bool reverse);
+std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates,
+                                    const Tensor& hidden, const Tensor& weight, const Tensor& bias,
+                                    const Tensor& output, const Tensor& gates, bool reverse);
 // Of query, key and value of the attention kernel.
-std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-                                          const Tensor& mask, const Tensor& output, const Tensor& log_sum, bool is_causal, double scale);
+std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
+                                          const Tensor& key, const Tensor& value,
+                                          const Tensor& mask, const Tensor& output,
+                                          const Tensor& log_sum, bool is_causal, double scale);
 // Normalisation: of input, weight and bias, undefined where it is not wanted.
-std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                           const Tensor& invstd, bool training, double eps, bool of_input, bool of_weight, bool of_bias);
+std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           const Tensor& weight, const Tensor& mean,
+                                           const Tensor& invstd, bool training, double eps,
+                                           bool of_input, bool of_weight, bool of_bias);
 // `which` is 0 for the input, 1 for the weight, 2 for the bias.
-Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& mean, const Tensor& rstd,
-                           const Tensor& weight, double eps, int64_t which);
-Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& rstd, const Tensor& weight,
-                         double eps, int64_t which);
-Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean, const Tensor& rstd,
-                           const Tensor& weight, double eps, int64_t which);
+Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
+                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                           int64_t which);
+Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
+                         const Tensor& rstd, const Tensor& weight, double eps, int64_t which);
+Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups,
+                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                           int64_t which);
 
 // Raises: of one input of an op that has gradients for the others. `what` names both.
 Tensor missing_gradient(const char* what);
@@ -120,30 +146,39 @@ int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
 Tensor in_order(const Tensor& t);         // a copy in row-major order
 
 // Losses.
-Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
-Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                         const std::string& reduction, const Tensor& total_weight, const OutputMeta& input);
-Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                             const std::string& reduction);
+Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
+                      int64_t dim);
+Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                         int64_t ignore_index, const std::string& reduction,
+                         const Tensor& total_weight, const OutputMeta& input);
+Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
+                             int64_t ignore_index, const std::string& reduction);
 
 // Matrices.
-Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
+Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
+                     const Scalar& alpha);
 Tensor linear_backward_input(const Tensor& grad, const Tensor& weight);
 Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim);
 
 // Linear algebra; the formulas are in linalg_grad.cpp.
 Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);
 Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper);
-Tensor triangular_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool upper, bool left, bool unitriangular);
+Tensor triangular_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool upper,
+                                  bool left, bool unitriangular);
 Tensor solve_adjoint(const Tensor& grad, const Tensor& a, bool left);
 Tensor solve_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool left);
 Tensor lu_backward(const Tensor& grad, const Tensor& lu, const Tensor& pivots);
 Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det, const Tensor& lu);
-Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& a, const Tensor& sign);
-Tensor qr_backward(const Tensor& grad_q, const Tensor& grad_r, const Tensor& a, const Tensor& q, const Tensor& r, const std::string& mode);
-Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values, const Tensor& vectors);
-Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& a, const Tensor& values, const Tensor& vectors);
-Tensor svd_backward(const Tensor& grad_u, const Tensor& grad_s, const Tensor& grad_vh, const Tensor& u, const Tensor& s, const Tensor& vh);
+Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& a,
+                        const Tensor& sign);
+Tensor qr_backward(const Tensor& grad_q, const Tensor& grad_r, const Tensor& a, const Tensor& q,
+                   const Tensor& r, const std::string& mode);
+Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values,
+                     const Tensor& vectors);
+Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& a,
+                    const Tensor& values, const Tensor& vectors);
+Tensor svd_backward(const Tensor& grad_u, const Tensor& grad_s, const Tensor& grad_vh,
+                    const Tensor& u, const Tensor& s, const Tensor& vh);
 Tensor pinv_backward(const Tensor& grad, const Tensor& a, const Tensor& inverse);
 Tensor lstsq_backward_right(const Tensor& grad, const Tensor& a);
 Tensor lstsq_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& x);

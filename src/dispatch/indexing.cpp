@@ -10,35 +10,42 @@ namespace rl {
 namespace impl {
 namespace {
 
-// Index tensors as the kernels want them: bool masks become their positions, negative dims stay for the kernel.
+// Index tensors as the kernels want them: bool masks become their positions, negative dims stay for
+// the kernel.
 TensorList expand_masks(const Tensor& input, const TensorList& indices) {
   TensorList out;
   for (const Tensor& index : indices) {
     if (!index.defined() || (index.dtype() != DType::Bool && index.dtype() != DType::UInt8)) {
-      check_index(!index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
-                  "index: tensors used as indices must be long, int, byte or bool tensors, got ", index.defined() ? index.dtype() : DType::Int64);
+      check_index(
+          !index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+          "index: tensors used as indices must be long, int, byte or bool tensors, got ",
+          index.defined() ? index.dtype() : DType::Int64);
       out.push_back(index);
       continue;
     }
     int64_t at = static_cast<int64_t>(out.size());
-    check_index(at + index.dim() <= input.dim(), "index: too many indices for tensor of dimension ", input.dim());
+    check_index(at + index.dim() <= input.dim(), "index: too many indices for tensor of dimension ",
+                input.dim());
     for (int64_t d = 0; d < index.dim(); ++d)
-      check_index(index.sizes()[d] == input.sizes()[at + d], "index: The shape of the mask ", index.sizes(), " at index ", d,
-                  " does not match the shape of the indexed tensor ", input.sizes(), " at index ", at + d);
+      check_index(index.sizes()[d] == input.sizes()[at + d], "index: The shape of the mask ",
+                  index.sizes(), " at index ", d,
+                  " does not match the shape of the indexed tensor ", input.sizes(), " at index ",
+                  at + d);
     Tensor places = ops::nonzero(index);
     for (Tensor& column : unbind(places, 1)) out.push_back(column);
   }
-  check_index(static_cast<int64_t>(out.size()) <= input.dim(), "index: too many indices for tensor of dimension ", input.dim(),
-              " (got ", out.size(), ")");
+  check_index(static_cast<int64_t>(out.size()) <= input.dim(),
+              "index: too many indices for tensor of dimension ", input.dim(), " (got ", out.size(),
+              ")");
   return out;
 }
 
 // The input with its indexed dims in front, and the broadcast indices.
 struct Indexed {
-  Tensor input;          // a view
-  TensorList indices;    // broadcast to one shape, int64
+  Tensor input;        // a view
+  TensorList indices;  // broadcast to one shape, int64
   Dims index_sizes;
-  int64_t first = 0;     // where the index dims go in the result
+  int64_t first = 0;  // where the index dims go in the result
 };
 
 bool can_broadcast(IntSpan a, IntSpan b) {
@@ -72,10 +79,12 @@ Indexed arrange(const Tensor& input, const TensorList& given) {
     if (ended) adjacent = false;
     seen = true;
     order.push_back(d);
-    check_index(can_broadcast(r.index_sizes, indices[d].sizes()), "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+    check_index(can_broadcast(r.index_sizes, indices[d].sizes()),
+                "shape mismatch: indexing tensors could not be broadcast together with shapes ",
                 shapes_of(indices));
     r.index_sizes = broadcast_sizes(r.index_sizes, indices[d].sizes(), "index");
-    r.indices.push_back(indices[d].dtype() == DType::Int64 ? indices[d] : to_dtype(indices[d], DType::Int64));
+    r.indices.push_back(indices[d].dtype() == DType::Int64 ? indices[d]
+                                                           : to_dtype(indices[d], DType::Int64));
   }
   if (!adjacent) r.first = 0;
   for (Tensor& index : r.indices) index = expand(index, r.index_sizes, false);
@@ -112,8 +121,9 @@ int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(d
 namespace {
 // One bool mask over all of `input`: no positions need be written down.
 bool is_whole_mask(const Tensor& input, const TensorList& indices) {
-  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool && input.dim() > 0 &&
-         indices[0].sizes() == input.sizes() && !input.is_meta() && !indices[0].is_meta();
+  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+         input.dim() > 0 && indices[0].sizes() == input.sizes() && !input.is_meta() &&
+         !indices[0].is_meta();
 }
 }  // namespace
 
@@ -124,13 +134,16 @@ Tensor index(const Tensor& input, const TensorList& indices) {
   Tensor out = rl::empty(result_sizes(r), options(input));
   if (out.is_meta()) return out;
   std::vector<View> list = views(r.indices);
-  kernels::index(r.input.view(), list.data(), static_cast<int64_t>(list.size()), to_front(out, r.first, r.index_sizes.size()).view());
+  kernels::index(r.input.view(), list.data(), static_cast<int64_t>(list.size()),
+                 to_front(out, r.first, r.index_sizes.size()).view());
   return out;
 }
 
-Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values, bool accumulate) {
+Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values,
+                 bool accumulate) {
   Tensor out = clone(input);
-  check(values.dtype() == input.dtype() || values.dim() == 0, "index_put: Index put requires the source and destination dtypes match, got ",
+  check(values.dtype() == input.dtype() || values.dim() == 0,
+        "index_put: Index put requires the source and destination dtypes match, got ",
         input.dtype(), " for the destination and ", values.dtype(), " for the source.");
   if (values.dim() == 0 && !accumulate && !values.is_meta() && is_whole_mask(input, indices)) {
     Tensor value = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
@@ -154,8 +167,10 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
 
 Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
   int64_t d = dim_of(input, dim, "index_select");
-  check_index(index.dim() <= 1, "index_select: Index is supposed to be a vector, got shape ", index.sizes());
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, "index_select: Expected dtype int32 or int64 for index, got ", index.dtype());
+  check_index(index.dim() <= 1, "index_select: Index is supposed to be a vector, got shape ",
+              index.sizes());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+        "index_select: Expected dtype int32 or int64 for index, got ", index.dtype());
   Dims sizes = input.sizes();
   if (input.dim()) sizes[d] = index.numel();
   Tensor out = rl::empty(sizes, options(input));
@@ -163,14 +178,19 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
   return out;
 }
 
-Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                 const Scalar& alpha) {
   int64_t d = dim_of(input, dim, "index_add");
-  check_index(index.dim() <= 1, "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, "index_add: Expected dtype int32/int64 for index but got: ", index.dtype());
-  check(source.dtype() == input.dtype(), "index_add: self (", input.dtype(), ") and source (", source.dtype(), ") must have the same dtype");
+  check_index(index.dim() <= 1,
+              "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+        "index_add: Expected dtype int32/int64 for index but got: ", index.dtype());
+  check(source.dtype() == input.dtype(), "index_add: self (", input.dtype(), ") and source (",
+        source.dtype(), ") must have the same dtype");
   Dims expected = input.sizes();
   if (input.dim()) expected[d] = index.numel();
-  check(source.sizes() == expected || (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
+  check(source.sizes() == expected ||
+            (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_add: source has shape ", source.sizes(), ", expected ", expected);
   Tensor out = clone(input);
   Tensor added = to_dtype(grad::scale(source, alpha), input.dtype());
@@ -183,34 +203,39 @@ namespace {
 // The index as int64 or int32, which the kernels read.
 Tensor readable_index(const Tensor& index, const char* op) {
   if (index.dtype() == DType::UInt8) return to_dtype(index, DType::Int64);
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op, "(): Expected dtype int32/int64/uint8 for index, got ",
-        index.dtype());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op,
+        "(): Expected dtype int32/int64/uint8 for index, got ", index.dtype());
   return index;
 }
 
 // index must fit into `outer` in every dim but `dim`.
-void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bool along, const char* op, const char* what) {
-  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op, "(): Index tensor must have the same number of dimensions as ",
-        what, " tensor: ", index.sizes(), " and ", outer.sizes());
+void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bool along,
+                       const char* op, const char* what) {
+  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op,
+        "(): Index tensor must have the same number of dimensions as ", what,
+        " tensor: ", index.sizes(), " and ", outer.sizes());
   for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
-    check((!along && d == dim) || index.sizes()[d] <= outer.sizes()[d], op, "(): Size does not match at dimension ", d, " expected index ",
-          index.sizes(), " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
+    check((!along && d == dim) || index.sizes()[d] <= outer.sizes()[d], op,
+          "(): Size does not match at dimension ", d, " expected index ", index.sizes(),
+          " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
 }
 
 // A 0-d tensor counts as a vector of one.
 Tensor as_vector(const Tensor& t) { return t.dim() ? t : alias(t, Dims{1}, Dims{1}, t.offset()); }
 
-Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given, const Tensor& src, kernels::Combine how,
-                 bool include_self = true) {
+Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given,
+                 const Tensor& src, kernels::Combine how, bool include_self = true) {
   int64_t d = wrap_dim(dim, input.dim(), op);
   Tensor index = readable_index(given, op);
   Tensor out = clone(input);
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, op, "self");
   check_index_shape(index, src, d, true, op, "src");
-  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ", input.dtype(), " and ", src.dtype());
+  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
+        input.dtype(), " and ", src.dtype());
   if (!out.is_meta())
-    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how, include_self);
+    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how,
+                     include_self);
   return out;
 }
 
@@ -228,7 +253,8 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool) {
   Tensor out = rl::empty(index.sizes(), options(input));
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, "gather", "input");
-  if (!out.is_meta()) kernels::gather(as_vector(input).view(), d, as_vector(index).view(), as_vector(out).view());
+  if (!out.is_meta())
+    kernels::gather(as_vector(input).view(), d, as_vector(index).view(), as_vector(out).view());
   return out;
 }
 
@@ -239,14 +265,17 @@ Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tens
   return scattered("scatter", input, dim, index, src, kernels::Combine::Set);
 }
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
-  return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()), kernels::Combine::Set);
+  return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()),
+                   kernels::Combine::Set);
 }
 
 }  // namespace impl
 
 namespace grad {
 
-Tensor zeros_of(const Tensor& like, IntSpan sizes) { return ops::zeros(Dims(sizes), like.dtype(), {}, like.device()); }
+Tensor zeros_of(const Tensor& like, IntSpan sizes) {
+  return ops::zeros(Dims(sizes), like.dtype(), {}, like.device());
+}
 Tensor values_at(const Tensor& t, const TensorList& indices) {
   return unrecorded([&] { return impl::index(t, indices); });
 }
@@ -267,20 +296,25 @@ int64_t extent(IntSpan sizes, IntSpan strides, int64_t offset) {
 }
 }  // namespace
 
-Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides, int64_t base_offset,
-                           IntSpan sizes, IntSpan strides, std::optional<int64_t> view_offset) {
+Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
+                           int64_t base_offset, IntSpan sizes, IntSpan strides,
+                           std::optional<int64_t> view_offset) {
   // The smallest stretch of storage that both look at, as a vector.
   int64_t offset = view_offset.value_or(base_offset), first = std::min(offset, base_offset);
-  int64_t length = std::max(extent(base.sizes, base_strides, base_offset - first), extent(sizes, strides, offset - first));
+  int64_t length = std::max(extent(base.sizes, base_strides, base_offset - first),
+                            extent(sizes, strides, offset - first));
   Tensor flat = ops::zeros(Dims{length}, grad.dtype(), {}, grad.device());
   if (is_dense(sizes, strides) && !has_internal_overlap(sizes, strides)) {
     ops::copy_(ops::as_strided(flat, Dims(sizes), Dims(strides), offset - first), grad);
   } else {
     Tensor places = ops::arange(Scalar(length));
-    flat = add_at_places(flat, impl::as_strided(places, Dims(sizes), Dims(strides), offset - first), grad);
+    flat = add_at_places(flat, impl::as_strided(places, Dims(sizes), Dims(strides), offset - first),
+                         grad);
   }
-  if (has_internal_overlap(base.sizes, base_strides)) {  // each reader of a shared place gets its share
-    Tensor places = impl::as_strided(ops::arange(Scalar(length)), base.sizes, base_strides, base_offset - first);
+  if (has_internal_overlap(base.sizes,
+                           base_strides)) {  // each reader of a shared place gets its share
+    Tensor places = impl::as_strided(ops::arange(Scalar(length)), base.sizes, base_strides,
+                                     base_offset - first);
     Tensor ones = ops::ones(base.sizes, grad.dtype());
     Tensor readers = add_at_places(ops::zeros(Dims{length}, grad.dtype()), places, ones);
     flat = flat / ops::add(readers, wrap_number(Scalar(0)));
@@ -288,7 +322,8 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
   return ops::as_strided(flat, base.sizes, base_strides, base_offset - first);
 }
 
-Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
+Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
+                       int64_t step) {
   Tensor places = ops::arange(Scalar(product(sizes)));
   places = impl::unfold(impl::view(places, Dims(sizes)), dimension, size, step);
   Tensor flat = ops::zeros(Dims{product(sizes)}, grad.dtype(), {}, grad.device());

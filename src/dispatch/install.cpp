@@ -1,7 +1,8 @@
 // Hands the engine and the view rules the ops they need, without their layers knowing ops.
-#include "dispatch/generated.h"
-#include "autograd/engine.h"
 #include "dispatch/install.h"
+
+#include "autograd/engine.h"
+#include "dispatch/generated.h"
 #include "kernels/copy.h"
 #include "tensor/copy_elements.h"
 
@@ -15,13 +16,15 @@ Tensor cast(const Tensor& t, DType dtype) {
   return ops::to_dtype(t, dtype);
 }
 Tensor clone(const Tensor& t) { return ops::clone(t); }
-Tensor zeros(IntSpan sizes, TensorOptions o) { return ops::zeros(Dims(sizes), o.dtype, {}, o.device); }
+Tensor zeros(IntSpan sizes, TensorOptions o) {
+  return ops::zeros(Dims(sizes), o.dtype, {}, o.device);
+}
 Tensor add(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
 Tensor as_strided(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   return ops::as_strided(t, Dims(sizes), Dims(strides), offset);
 }
-Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides, int64_t base_offset,
-                           IntSpan sizes, IntSpan strides, int64_t offset) {
+Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
+                           int64_t base_offset, IntSpan sizes, IntSpan strides, int64_t offset) {
   return grad::as_strided_backward(grad, base, base_strides, base_offset, sizes, strides, offset);
 }
 void copy(const Tensor& to, const Tensor& from) { ops::copy_(to, from); }
@@ -41,7 +44,8 @@ Tensor no_sparse(const Tensor&, const Tensor&, const Dims&) {
 }  // namespace
 
 void install_ops() {
-  engine_ops = {add, add_in_place, grad::sum_to, cast, clone, zeros, has_nan, never_sparse, no_sparse};
+  engine_ops = {add,   add_in_place, grad::sum_to, cast,     clone,
+                zeros, has_nan,      never_sparse, no_sparse};
   view_ops = {as_strided, as_strided_backward, clone, copy};
   copy_elements = kernels::copy;
 }

@@ -9,14 +9,17 @@ namespace rl {
 using kernels::Transpose;
 
 void check_matrix(const char* op, const Tensor& a, const char* name) {
-  check(a.dim() >= 2, op, ": The input tensor ", name, " must have at least 2 dimensions, got shape ", a.sizes());
-  check(a.is_floating() || a.is_complex(), op, ": Expected a floating point or complex tensor as input. Got ", a.dtype());
+  check(a.dim() >= 2, op, ": The input tensor ", name,
+        " must have at least 2 dimensions, got shape ", a.sizes());
+  check(a.is_floating() || a.is_complex(), op,
+        ": Expected a floating point or complex tensor as input. Got ", a.dtype());
   check(!is_reduced(a.dtype()), op, ": Low precision dtypes not supported. Got ", a.dtype());
 }
 
 void check_square(const char* op, const Tensor& a, const char* name) {
   check_matrix(op, a, name);
-  check(a.size(-1) == a.size(-2), op, ": ", name, " must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
+  check(a.size(-1) == a.size(-2), op, ": ", name,
+        " must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
         " matrices");
 }
 
@@ -55,9 +58,12 @@ Tensor matrices_like(const Tensor& a) { return rl::empty(a.sizes(), options(a));
 View bytes_of(const Tensor& t) { return t.is_meta() ? View() : t.view(); }
 int64_t smaller(const Tensor& a) { return std::min(a.size(-1), a.size(-2)); }
 
-constexpr const char* singular_matrix = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular";
+constexpr const char* singular_matrix =
+    "The diagonal element is zero, the inversion could not be completed because the input matrix "
+    "is singular";
 constexpr const char* not_converged =
-    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated values";
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+    "repeated values";
 
 }  // namespace
 
@@ -76,14 +82,18 @@ std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& a, bool upper, bool check
   Tensor out = matrices_like(a), info = info_for(a);
   if (!a.is_meta()) kernels::cholesky(a.view(), out.view(), upper, info.view());
   if (check_errors)
-    check_info("linalg.cholesky", info, "The factorization could not be completed because the input is not positive-definite: "
-               "the leading minor of this order is not");
+    check_info(
+        "linalg.cholesky", info,
+        "The factorization could not be completed because the input is not positive-definite: "
+        "the leading minor of this order is not");
   return {out, info};
 }
 
-Tensor linalg_triangular_kernel(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular) {
+Tensor linalg_triangular_kernel(const Tensor& a, const Tensor& b, bool upper, bool left,
+                                bool unitriangular) {
   Tensor out = matrices_like(b);
-  if (!out.is_meta()) kernels::solve_triangular(a.view(), b.view(), out.view(), upper, left, unitriangular);
+  if (!out.is_meta())
+    kernels::solve_triangular(a.view(), b.view(), out.view(), upper, left, unitriangular);
   return out;
 }
 
@@ -92,7 +102,9 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& a, bool pivot, bool chec
   Tensor lu = matrices_like(a), info = info_for(a);
   Tensor pivots = rl::empty(with(batch_of(a), smaller(a)), options(a, DType::Int32));
   if (!a.is_meta()) kernels::lu_factor(a.view(), lu.view(), pivots.view(), pivot, info.view());
-  if (check_errors) check_info("linalg.lu_factor", info, "U is singular: its diagonal element of this number is zero");
+  if (check_errors)
+    check_info("linalg.lu_factor", info,
+               "U is singular: its diagonal element of this number is zero");
   return {lu, pivots, info};
 }
 
@@ -106,10 +118,12 @@ Tensor lu_permutation_matrix(const Tensor& pivots, const Tensor& like) {
   return ops::scatter(p, -2, ops::unsqueeze(order, -2), Scalar(1));
 }
 
-Tensor linalg_lu_solve_kernel(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+Tensor linalg_lu_solve_kernel(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
+                              bool adjoint) {
   Tensor out = matrices_like(b);
   if (!out.is_meta())
-    kernels::lu_solve(lu.view(), pivots.view(), b.view(), out.view(), left, adjoint ? Transpose::Adjoint : Transpose::None);
+    kernels::lu_solve(lu.view(), pivots.view(), b.view(), out.view(), left,
+                      adjoint ? Transpose::Adjoint : Transpose::None);
   return out;
 }
 
@@ -118,11 +132,14 @@ std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& a, bool hermitian, bool
   Tensor ld = matrices_like(a), info = info_for(a);
   Tensor pivots = rl::empty(with(batch_of(a), a.size(-1)), options(a, DType::Int32));
   if (!a.is_meta()) kernels::ldl_factor(a.view(), ld.view(), pivots.view(), hermitian, info.view());
-  if (check_errors) check_info("linalg.ldl_factor", info, "D is singular: its diagonal element of this number is zero");
+  if (check_errors)
+    check_info("linalg.ldl_factor", info,
+               "D is singular: its diagonal element of this number is zero");
   return {ld, pivots, info};
 }
 
-Tensor linalg_ldl_solve_kernel(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
+Tensor linalg_ldl_solve_kernel(const Tensor& ld, const Tensor& pivots, const Tensor& b,
+                               bool hermitian) {
   Tensor out = matrices_like(b);
   if (!out.is_meta()) kernels::ldl_solve(ld.view(), pivots.view(), b.view(), out.view(), hermitian);
   return out;
@@ -144,15 +161,16 @@ std::array<Tensor, 2> linalg_det_kernel(const Tensor& a) {
 std::array<Tensor, 2> linalg_slogdet(const Tensor& a) {
   check_square("linalg.slogdet", a);
   auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
-  Tensor sign = rl::empty(batch_of(a), options(a)), logabsdet = rl::empty(batch_of(a), options(a, to_real(a.dtype())));
+  Tensor sign = rl::empty(batch_of(a), options(a)),
+         logabsdet = rl::empty(batch_of(a), options(a, to_real(a.dtype())));
   if (!a.is_meta()) kernels::lu_slogdet(lu.view(), pivots.view(), sign.view(), logabsdet.view());
   return {sign, logabsdet};
 }
 
 std::array<Tensor, 2> linalg_qr(const Tensor& a, const std::string& mode) {
   check_matrix("linalg.qr", a);
-  check(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '", mode,
-        "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  check(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '",
+        mode, "' but expected one of 'reduced' (default), 'r', or 'complete'");
   int64_t rows = a.size(-2), columns = a.size(-1), width = mode == "complete" ? rows : smaller(a);
   Tensor r = rl::empty(with_matrix(batch_of(a), width, columns), options(a));
   if (mode == "r") {
@@ -178,17 +196,21 @@ Tensor householder_kernel(const Tensor& a, const Tensor& tau) {
   return out;
 }
 
-Tensor ormqr_kernel(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+Tensor ormqr_kernel(const Tensor& a, const Tensor& tau, const Tensor& other, bool left,
+                    bool transpose) {
   Tensor out = matrices_like(other);
-  if (!out.is_meta()) kernels::ormqr(a.view(), tau.view(), other.view(), out.view(), left, transpose);
+  if (!out.is_meta())
+    kernels::ormqr(a.view(), tau.view(), other.view(), out.view(), left, transpose);
   return out;
 }
 
 std::array<Tensor, 2> linalg_eigh_kernel(const Tensor& a, bool upper, bool vectors) {
-  Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, to_real(a.dtype()))), info = info_for(a);
+  Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, to_real(a.dtype()))),
+         info = info_for(a);
   Tensor v = vectors ? matrices_like(a) : rl::empty(Dims{0}, options(a));
   View v_view = bytes_of(v);
-  if (!a.is_meta()) kernels::eigh(a.view(), values.view(), vectors ? &v_view : nullptr, upper, info.view());
+  if (!a.is_meta())
+    kernels::eigh(a.view(), values.view(), vectors ? &v_view : nullptr, upper, info.view());
   check_info("linalg.eigh", info, not_converged);
   return {values, v};
 }
@@ -208,15 +230,23 @@ std::array<Tensor, 2> linalg_eig_kernel(const Tensor& a, bool vectors) {
   return {values, v};
 }
 
-std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, bool vectors, const std::optional<std::string>& driver) {
+std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, bool vectors,
+                                        const std::optional<std::string>& driver) {
   check_matrix("linalg.svd", a);
-  check(!driver, "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.");
+  check(!driver,
+        "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+        "backend.");
   int64_t rows = a.size(-2), columns = a.size(-1), k = smaller(a);
   Tensor s = rl::empty(with(batch_of(a), k), options(a, to_real(a.dtype()))), info = info_for(a);
-  Tensor u = rl::empty(vectors ? with_matrix(batch_of(a), rows, full_matrices ? rows : k) : Dims{0}, options(a));
-  Tensor vh = rl::empty(vectors ? with_matrix(batch_of(a), full_matrices ? columns : k, columns) : Dims{0}, options(a));
+  Tensor u = rl::empty(vectors ? with_matrix(batch_of(a), rows, full_matrices ? rows : k) : Dims{0},
+                       options(a));
+  Tensor vh =
+      rl::empty(vectors ? with_matrix(batch_of(a), full_matrices ? columns : k, columns) : Dims{0},
+                options(a));
   View u_view = bytes_of(u), vh_view = bytes_of(vh);
-  if (!a.is_meta()) kernels::svd(a.view(), vectors ? &u_view : nullptr, s.view(), vectors ? &vh_view : nullptr, info.view());
+  if (!a.is_meta())
+    kernels::svd(a.view(), vectors ? &u_view : nullptr, s.view(), vectors ? &vh_view : nullptr,
+                 info.view());
   check_info("linalg.svd", info, not_converged);
   return {u, s, vh};
 }
@@ -225,21 +255,29 @@ std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, boo
 Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   check_matrix("linalg.pinv", a);
   if (hermitian) check_square("linalg.pinv", a);
-  if (a.numel() == 0 || a.is_meta()) return rl::empty(with_matrix(batch_of(a), a.size(-1), a.size(-2)), options(a));
+  if (a.numel() == 0 || a.is_meta())
+    return rl::empty(with_matrix(batch_of(a), a.size(-1), a.size(-2)), options(a));
   auto cutoff = [&](const Tensor& s) {
-    double eps = to_real(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    double eps =
+        to_real(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
     Tensor absolute = atol.defined() ? atol : wrap_number(Scalar(0.0));
-    Tensor relative = rtol.defined()  ? rtol
-                      : atol.defined() ? ops::where(ops::gt(atol, wrap_number(Scalar(0.0))), wrap_number(Scalar(0.0)),
-                                                    wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2))))))
-                                       : wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2)))));
+    Tensor relative =
+        rtol.defined() ? rtol
+        : atol.defined()
+            ? ops::where(
+                  ops::gt(atol, wrap_number(Scalar(0.0))), wrap_number(Scalar(0.0)),
+                  wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2))))))
+            : wrap_number(Scalar(eps * static_cast<double>(std::max(a.size(-1), a.size(-2)))));
     Tensor largest = ops::amax(s, Dims{-1}, true);
     auto column = [](const Tensor& t) { return t.dim() ? ops::unsqueeze(t, -1) : t; };
     return ops::maximum(ops::to(column(absolute), s), column(relative) * largest);
   };
   auto inverted = [&](const Tensor& values, const Tensor& sizes) {
     Tensor zero = wrap_number(Scalar(0.0));
-    return ops::to(ops::unsqueeze(ops::where(ops::gt(sizes, cutoff(sizes)), ops::reciprocal(values), zero), -2), a);
+    return ops::to(
+        ops::unsqueeze(ops::where(ops::gt(sizes, cutoff(sizes)), ops::reciprocal(values), zero),
+                       -2),
+        a);
   };
   if (hermitian) {
     auto [values, v] = linalg_eigh_kernel(a, false, true);
@@ -249,7 +287,8 @@ Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool
   return ops::matmul(ops::adjoint(vh) * inverted(s, s), ops::adjoint(u));
 }
 
-std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond, const std::string& driver) {
+std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond,
+                                          const std::string& driver) {
   using kernels::LstsqDriver;
   bool gels = driver == "gels", valued = driver == "gelsd" || driver == "gelss";
   LstsqDriver choice = gels                ? LstsqDriver::Gels
@@ -257,13 +296,18 @@ std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, doub
                        : driver == "gelsd" ? LstsqDriver::Gelsd
                                            : LstsqDriver::Gelss;
   Tensor info = info_for(a);
-  Tensor tall = rl::empty(with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
+  Tensor tall =
+      rl::empty(with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
   Tensor rank = rl::empty(gels ? Dims{0} : batch_of(a), options(a, DType::Int64));
-  Tensor s = rl::empty(valued ? with(batch_of(a), smaller(a)) : Dims{0}, options(a, to_real(a.dtype())));
+  Tensor s =
+      rl::empty(valued ? with(batch_of(a), smaller(a)) : Dims{0}, options(a, to_real(a.dtype())));
   View rank_view = bytes_of(rank), s_view = bytes_of(s);
   if (!a.is_meta())
-    kernels::lstsq(a.view(), b.view(), tall.view(), gels ? nullptr : &rank_view, valued ? &s_view : nullptr, rcond, choice, info.view());
-  check_info("linalg.lstsq", info, "The least squares solution could not be computed because the input matrix does not have full rank");
+    kernels::lstsq(a.view(), b.view(), tall.view(), gels ? nullptr : &rank_view,
+                   valued ? &s_view : nullptr, rcond, choice, info.view());
+  check_info("linalg.lstsq", info,
+             "The least squares solution could not be computed because the input matrix does not "
+             "have full rank");
   return {ops::slice(tall, -2, 0, a.size(-1), 1), rank, s};
 }
 

@@ -6,15 +6,19 @@
 namespace rl::ops {
 namespace {
 
-Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns) { return eye(rows, columns, a.dtype(), {}, a.device()); }
+Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns) {
+  return eye(rows, columns, a.dtype(), {}, a.device());
+}
 
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), op, ": Expected A and B to have the same dtype, but found A of type ", a.dtype(), " and B of type ",
-        b.dtype(), " instead");
+  check(a.dtype() == b.dtype(), op,
+        ": Expected A and B to have the same dtype, but found A of type ", a.dtype(),
+        " and B of type ", b.dtype(), " instead");
 }
 
 void check_equation(const char* op, const Tensor& a, const Tensor& b, bool left) {
-  check(a.size(-1) == b.size(left ? -2 : -1), op, ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
+  check(a.size(-1) == b.size(left ? -2 : -1), op,
+        ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
         a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
 }
 
@@ -26,13 +30,15 @@ void broadcast_batches(const char* op, Tensor& a, Tensor& b) {
 }
 
 bool reads_upper(const std::string& uplo) {
-  check(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u", "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
+  check(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
+        "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
   return uplo == "U" || uplo == "u";
 }
 
 }  // namespace
 
-Tensor linalg_solve_triangular(const Tensor& given_a, const Tensor& given_b, bool upper, bool left, bool unitriangular) {
+Tensor linalg_solve_triangular(const Tensor& given_a, const Tensor& given_b, bool upper, bool left,
+                               bool unitriangular) {
   const char* op = "linalg.solve_triangular";
   check_square(op, given_a);
   check_matrix(op, given_b, "B");
@@ -43,9 +49,13 @@ Tensor linalg_solve_triangular(const Tensor& given_a, const Tensor& given_b, boo
   return linalg_triangular_kernel(a, b, upper, left, unitriangular);
 }
 
-std::array<Tensor, 2> triangular_solve(const Tensor& b, const Tensor& a, bool upper, bool transposed, bool unitriangular) {
-  check(a.dim() >= 2 && b.dim() >= 2, "triangular_solve: expected tensors with at least 2 dimensions, got ", a.sizes(), " and ", b.sizes());
-  Tensor solution = linalg_solve_triangular(transposed ? transpose(a, -2, -1) : a, b, upper != transposed, true, unitriangular);
+std::array<Tensor, 2> triangular_solve(const Tensor& b, const Tensor& a, bool upper,
+                                       bool transposed, bool unitriangular) {
+  check(a.dim() >= 2 && b.dim() >= 2,
+        "triangular_solve: expected tensors with at least 2 dimensions, got ", a.sizes(), " and ",
+        b.sizes());
+  Tensor solution = linalg_solve_triangular(transposed ? transpose(a, -2, -1) : a, b,
+                                            upper != transposed, true, unitriangular);
   return {solution, clone(expand(a, with_matrix(batch_of(solution), a.size(-2), a.size(-1))))};
 }
 
@@ -66,13 +76,18 @@ std::array<Tensor, 2> linalg_lu_factor(const Tensor& a, bool pivot) {
   return {lu, pivots};
 }
 
-std::array<Tensor, 3> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data, bool unpack_pivots) {
-  check(lu.dim() >= 2, "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ", lu.sizes());
+std::array<Tensor, 3> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data,
+                                bool unpack_pivots) {
+  check(lu.dim() >= 2,
+        "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ",
+        lu.sizes());
   if (unpack_pivots) {
-    check(pivots.dtype() == DType::Int32, "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
+    check(pivots.dtype() == DType::Int32,
+          "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
     Dims expected = batch_of(lu);
     expected.push_back(std::min(lu.size(-1), lu.size(-2)));
-    check(pivots.sizes() == expected, "lu_unpack: expected LU_pivots of shape ", expected, ", got ", pivots.sizes());
+    check(pivots.sizes() == expected, "lu_unpack: expected LU_pivots of shape ", expected, ", got ",
+          pivots.sizes());
   }
   Tensor none = rl::empty(Dims{0}, options(lu));
   Tensor p = unpack_pivots ? lu_permutation_matrix(pivots, detach(lu)) : none;
@@ -88,16 +103,19 @@ std::array<Tensor, 3> linalg_lu(const Tensor& a, bool pivot) {
   return {p, lower, upper};
 }
 
-Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const Tensor& b_given, bool left, bool conjugate) {
+Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const Tensor& b_given,
+                       bool left, bool conjugate) {
   const char* op = "linalg.lu_solve";
   check_square(op, lu_given, "LU");
   check_matrix(op, b_given, "B");
   check_same_dtype(op, lu_given, b_given);
-  check(pivots_given.dtype() == DType::Int32, op, ": pivots should be a Tensor of scalar type torch.int32");
+  check(pivots_given.dtype() == DType::Int32, op,
+        ": pivots should be a Tensor of scalar type torch.int32");
   check(pivots_given.dim() == lu_given.dim() - 1 && pivots_given.size(-1) == lu_given.size(-1), op,
         ": Number of pivots per batch should be same as the dimension of the matrix");
-  check(IntSpan(batch_of(lu_given)) == IntSpan(pivots_given.sizes().data(), pivots_given.dim() - 1), op,
-        ": Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape ", pivots_given.sizes());
+  check(IntSpan(batch_of(lu_given)) == IntSpan(pivots_given.sizes().data(), pivots_given.dim() - 1),
+        op, ": Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape ",
+        pivots_given.sizes());
   check_equation(op, lu_given, b_given, left);
   Tensor lu = lu_given, b = b_given;
   broadcast_batches(op, lu, b);
@@ -109,7 +127,9 @@ Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const
   if (!left) return adjoint(linalg_lu_solve(lu, pivots, adjoint(b), true, !conjugate));
   auto [p, lower, upper] = lu_unpack(lu, pivots, true, true);
   if (!conjugate)
-    return linalg_solve_triangular(upper, linalg_solve_triangular(lower, matmul(transpose(p, -2, -1), b), false, true, true), true, true, false);
+    return linalg_solve_triangular(
+        upper, linalg_solve_triangular(lower, matmul(transpose(p, -2, -1), b), false, true, true),
+        true, true, false);
   Tensor inner = linalg_solve_triangular(adjoint(upper), b, false, true, false);
   return matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true));
 }
@@ -119,7 +139,8 @@ std::array<Tensor, 2> linalg_ldl_factor(const Tensor& a, bool hermitian) {
   return {ld, pivots};
 }
 
-Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tensor& b_given, bool hermitian) {
+Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tensor& b_given,
+                        bool hermitian) {
   const char* op = "linalg.ldl_solve";
   check_square(op, ld_given, "LD");
   check_matrix(op, b_given, "B");
@@ -128,7 +149,8 @@ Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tens
   check(is_integral(pivots.dtype()), op, ": Expected pivots to be integers. Got ", pivots.dtype());
   Dims expected = batch_of(ld_given);
   expected.push_back(ld_given.size(-1));
-  check(pivots.sizes() == expected, op, ": Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape ",
+  check(pivots.sizes() == expected, op,
+        ": Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape ",
         pivots.sizes());
   Tensor ld = ld_given, b = b_given;
   broadcast_batches(op, ld, b);
@@ -137,14 +159,17 @@ Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tens
   return linalg_ldl_solve_kernel(ld, expand(to(pivots, DType::Int32), sizes), b, hermitian);
 }
 
-std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_given, bool left, bool check_errors) {
+std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_given, bool left,
+                                      bool check_errors) {
   const char* op = "linalg.solve";
   check_square(op, a_given);
   check_same_dtype(op, a_given, b_given);
   Dims vector_sizes = a_given.sizes();
   vector_sizes.resize(a_given.dim() - 1);
   bool vector = b_given.dim() == 1 || b_given.sizes() == vector_sizes;
-  check(!vector || left, op, ": Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
+  check(!vector || left, op,
+        ": Vector broadcasting of the left hand side is not supported for left=False. In this case "
+        "linalg.solve is "
         "equivalent to B / A.squeeze(-1)");
   Tensor a = a_given, b = vector ? unsqueeze(b_given, -1) : b_given;
   check_matrix(op, b, "B");
@@ -159,25 +184,33 @@ Tensor logdet(const Tensor& a) {
   check_square("logdet", a);
   auto [sign, logabsdet] = linalg_slogdet(a);
   if (a.is_complex()) return log(sign) + logabsdet;
-  return where(eq(sign, wrap_number(Scalar(-1.0))), wrap_number(Scalar(std::numeric_limits<double>::quiet_NaN())), logabsdet);
+  return where(eq(sign, wrap_number(Scalar(-1.0))),
+               wrap_number(Scalar(std::numeric_limits<double>::quiet_NaN())), logabsdet);
 }
 
-std::array<Tensor, 2> qr(const Tensor& a, bool some) { return linalg_qr(a, some ? "reduced" : "complete"); }
+std::array<Tensor, 2> qr(const Tensor& a, bool some) {
+  return linalg_qr(a, some ? "reduced" : "complete");
+}
 
 namespace {
 
 void check_reflectors(const char* op, const Tensor& a, const Tensor& tau) {
   check_matrix(op, a, "input");
-  check(a.size(-2) >= a.size(-1), op, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
-  check(tau.dim() == a.dim() - 1, op, ": Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.dim(),
-        " and input.ndim is equal to ", a.dim());
-  check(tau.size(-1) <= a.size(-1), op, ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
-  check(tau.dtype() == a.dtype(), op, ": tau dtype ", tau.dtype(), " does not match input dtype ", a.dtype());
-  check(batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)), op, ": Expected batch dimensions of tau to be equal to those of input, but got ",
-        tau.sizes());
+  check(a.size(-2) >= a.size(-1), op,
+        ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  check(tau.dim() == a.dim() - 1, op,
+        ": Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+        tau.dim(), " and input.ndim is equal to ", a.dim());
+  check(tau.size(-1) <= a.size(-1), op,
+        ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
+  check(tau.dtype() == a.dtype(), op, ": tau dtype ", tau.dtype(), " does not match input dtype ",
+        a.dtype());
+  check(batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)), op,
+        ": Expected batch dimensions of tau to be equal to those of input, but got ", tau.sizes());
 }
 
-// (I - tau_i v_i v_i^H) applied to x, for each reflector from the last to the first, or the other way.
+// (I - tau_i v_i v_i^H) applied to x, for each reflector from the last to the first, or the other
+// way.
 Tensor reflect(const Tensor& a, const Tensor& tau, Tensor x, bool adjoint_order) {
   int64_t count = tau.size(-1);
   Tensor vectors = tril(a, -1) + identity_like(a, a.size(-2), a.size(-1));
@@ -203,15 +236,23 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left,
   check_matrix("ormqr", a, "input");
   check_matrix("ormqr", other, "other");
   int64_t at = left ? -2 : -1;
-  check(other.size(at) >= tau.size(-1), "ormqr: other.shape[", at, "] must be greater than or equal to tau.shape[-1]");
-  check(other.size(at) == a.size(-2), "ormqr: other.shape[", at, "] must be equal to input.shape[-2]");
-  check(tau.size(-1) <= a.size(-1), "ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
-  check(a.dim() - tau.dim() == 1, "ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.dim(),
-        " and input.ndim is equal to ", a.dim());
-  check(a.dim() == other.dim(), "ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to ", other.dim(),
-        " and input.ndim is equal to ", a.dim());
-  check(tau.dtype() == a.dtype() && other.dtype() == a.dtype(), "ormqr: Expected input, tau and other to have the same dtype");
-  check(batch_of(a) == batch_of(other) && batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)),
+  check(other.size(at) >= tau.size(-1), "ormqr: other.shape[", at,
+        "] must be greater than or equal to tau.shape[-1]");
+  check(other.size(at) == a.size(-2), "ormqr: other.shape[", at,
+        "] must be equal to input.shape[-2]");
+  check(tau.size(-1) <= a.size(-1),
+        "ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
+  check(a.dim() - tau.dim() == 1,
+        "ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+        tau.dim(), " and input.ndim is equal to ", a.dim());
+  check(a.dim() == other.dim(),
+        "ormqr: Expected other to have the same number of dimensions as input, but got other.ndim "
+        "equal to ",
+        other.dim(), " and input.ndim is equal to ", a.dim());
+  check(tau.dtype() == a.dtype() && other.dtype() == a.dtype(),
+        "ormqr: Expected input, tau and other to have the same dtype");
+  check(batch_of(a) == batch_of(other) &&
+            batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)),
         "ormqr: Expected equal batch dimensions of input, tau and other");
   if (!records(a, tau, other)) return ormqr_kernel(a, tau, other, left, transposed);
   if (left) return reflect(a, tau, other, transposed);
@@ -242,17 +283,22 @@ std::array<Tensor, 3> svd(const Tensor& a, bool some, bool compute_uv) {
   }
   // torch returns zeros in place of the vectors that were not asked for
   Dims batch = batch_of(a);
-  return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()), linalg_svdvals(a),
+  return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()),
+          linalg_svdvals(a),
           zeros(with_matrix(batch, a.size(-1), a.size(-1)), a.dtype(), {}, a.device())};
 }
 
 Tensor matrix_power(const Tensor& a, int64_t n) {
   check(a.dim() >= 2, "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
-  check(a.size(-1) == a.size(-2), "linalg.matrix_power: A must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
-        " matrices");
-  if (n == 0) return identity_like(a, a.size(-1), a.size(-1)) + fill(a, Scalar(0));  // a constant, but part of the graph
+  check(a.size(-1) == a.size(-2),
+        "linalg.matrix_power: A must be batches of square matrices, but they are ", a.size(-2),
+        " by ", a.size(-1), " matrices");
+  if (n == 0)
+    return identity_like(a, a.size(-1), a.size(-1)) +
+           fill(a, Scalar(0));  // a constant, but part of the graph
   Tensor square = n < 0 ? linalg_inv(a) : a, result;
-  for (uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n); rest; rest >>= 1) {
+  for (uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n); rest;
+       rest >>= 1) {
     if (rest & 1) result = result.defined() ? matmul(result, square) : square;
     if (rest > 1) square = matmul(square, square);
   }
@@ -261,17 +307,32 @@ Tensor matrix_power(const Tensor& a, int64_t n) {
 
 namespace {
 
-// The [13/13] Pade approximant of exp, and the norm up to which it is exact in double precision: Higham,
-// "The scaling and squaring method for the matrix exponential revisited" (2005).
-constexpr double pade_13[] = {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
-                              10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1};
+// The [13/13] Pade approximant of exp, and the norm up to which it is exact in double precision:
+// Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
+constexpr double pade_13[] = {64764752532480000,
+                              32382376266240000,
+                              7771770303897600,
+                              1187353796428800,
+                              129060195264000,
+                              10559470521600,
+                              670442572800,
+                              33522128640,
+                              1323241920,
+                              40840800,
+                              960960,
+                              16380,
+                              182,
+                              1};
 constexpr double pade_13_bound = 5.371920351148152;
 
 Tensor pade_exp(const Tensor& a) {
   auto c = [](int i) { return Scalar(pade_13[i] / pade_13[0]); };
-  Tensor one = identity_like(a, a.size(-1), a.size(-1)), a2 = matmul(a, a), a4 = matmul(a2, a2), a6 = matmul(a4, a2);
-  Tensor odd = matmul(a, matmul(a6, a6 * c(13) + a4 * c(11) + a2 * c(9)) + a6 * c(7) + a4 * c(5) + a2 * c(3) + one * c(1));
-  Tensor even = matmul(a6, a6 * c(12) + a4 * c(10) + a2 * c(8)) + a6 * c(6) + a4 * c(4) + a2 * c(2) + one;
+  Tensor one = identity_like(a, a.size(-1), a.size(-1)), a2 = matmul(a, a), a4 = matmul(a2, a2),
+         a6 = matmul(a4, a2);
+  Tensor odd = matmul(a, matmul(a6, a6 * c(13) + a4 * c(11) + a2 * c(9)) + a6 * c(7) + a4 * c(5) +
+                             a2 * c(3) + one * c(1));
+  Tensor even =
+      matmul(a6, a6 * c(12) + a4 * c(10) + a2 * c(8)) + a6 * c(6) + a4 * c(4) + a2 * c(2) + one;
   return linalg_solve_kernel(even - odd, even + odd, true)[0];
 }
 
@@ -292,6 +353,8 @@ Tensor matrix_exp(const Tensor& a) {
   return result;
 }
 
-Tensor pinverse(const Tensor& a, double rcond) { return linalg_pinv(a, Tensor(), wrap_number(Scalar(rcond)), false); }
+Tensor pinverse(const Tensor& a, double rcond) {
+  return linalg_pinv(a, Tensor(), wrap_number(Scalar(rcond)), false);
+}
 
 }  // namespace rl::ops

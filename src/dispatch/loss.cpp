@@ -20,7 +20,8 @@ Tensor run_softmax(const char* op, const Tensor& input, int64_t dim, SoftmaxKern
 Tensor run_gradient(const Tensor& grad, const Tensor& output, int64_t dim, SoftmaxGradient kernel) {
   Tensor g = grad.dtype() == output.dtype() ? grad : ops::to_dtype(grad, output.dtype());
   Tensor out = empty_like(output);
-  if (!out.is_meta()) kernel(g.view(), output.view(), wrap_dim(dim, output.dim(), "softmax"), out.view());
+  if (!out.is_meta())
+    kernel(g.view(), output.view(), wrap_dim(dim, output.dim(), "softmax"), out.view());
   return out;
 }
 
@@ -32,7 +33,8 @@ kernels::Reduction reduction_of(const std::string& text) {
 }
 
 // The older arguments, where they are given, decide.
-std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce, const std::string& reduction) {
+std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce,
+                           const std::string& reduction) {
   if (!size_average && !reduce) return reduction;
   if (!reduce.value_or(true)) return "none";
   return size_average.value_or(true) ? "mean" : "sum";
@@ -46,14 +48,20 @@ Tensor reduced(const Tensor& elements, const std::string& reduction) {
   }
 }
 
-Tensor weighted(const Tensor& elements, const Tensor& weight) { return weight.defined() ? elements * weight : elements; }
+Tensor weighted(const Tensor& elements, const Tensor& weight) {
+  return weight.defined() ? elements * weight : elements;
+}
 
 }  // namespace
 
 namespace impl {
 
-Tensor softmax_kernel(const Tensor& input, int64_t dim) { return run_softmax("softmax", input, dim, kernels::softmax); }
-Tensor log_softmax_kernel(const Tensor& input, int64_t dim) { return run_softmax("log_softmax", input, dim, kernels::log_softmax); }
+Tensor softmax_kernel(const Tensor& input, int64_t dim) {
+  return run_softmax("softmax", input, dim, kernels::softmax);
+}
+Tensor log_softmax_kernel(const Tensor& input, int64_t dim) {
+  return run_softmax("log_softmax", input, dim, kernels::log_softmax);
+}
 Tensor softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim) {
   return run_gradient(grad, output, dim, kernels::softmax_backward);
 }
@@ -61,27 +69,32 @@ Tensor log_softmax_gradient(const Tensor& grad, const Tensor& output, int64_t di
   return run_gradient(grad, output, dim, kernels::log_softmax_backward);
 }
 
-std::array<Tensor, 2> nll_loss_kernel(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+std::array<Tensor, 2> nll_loss_kernel(const Tensor& input, const Tensor& target,
+                                      const Tensor& weight, int64_t ignore_index,
                                       const std::string& reduction) {
   kernels::Reduction how = reduction_of(reduction);
-  Tensor loss = rl::empty(how == kernels::Reduction::None ? target.sizes() : Dims(), options(input));
+  Tensor loss =
+      rl::empty(how == kernels::Reduction::None ? target.sizes() : Dims(), options(input));
   Tensor total = rl::empty(Dims(), options(input));
   if (loss.is_meta()) return {loss, total};
   View weights;
   if (weight.defined()) weights = weight.view();
-  kernels::nll_loss(input.view(), target.view(), weight.defined() ? &weights : nullptr, ignore_index, how, loss.view(), total.view());
+  kernels::nll_loss(input.view(), target.view(), weight.defined() ? &weights : nullptr,
+                    ignore_index, how, loss.view(), total.view());
   return {loss, total};
 }
 
-Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                                const std::string& reduction, const Tensor& total_weight, const Dims& size) {
+Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                                int64_t ignore_index, const std::string& reduction,
+                                const Tensor& total_weight, const Dims& size) {
   Tensor out = rl::empty(size, options(total_weight));
   if (out.is_meta()) return out;
   View weights;
   if (weight.defined()) weights = weight.view();
   Tensor g = grad.dtype() == out.dtype() ? grad : to_dtype(grad, out.dtype());
-  kernels::nll_loss_backward(g.view(), target.view(), weight.defined() ? &weights : nullptr, ignore_index, reduction_of(reduction),
-                             total_weight.view(), out.view());
+  kernels::nll_loss_backward(g.view(), target.view(), weight.defined() ? &weights : nullptr,
+                             ignore_index, reduction_of(reduction), total_weight.view(),
+                             out.view());
   return out;
 }
 
@@ -89,19 +102,22 @@ Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const 
 
 namespace grad {
 
-Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
+                      int64_t dim) {
   // out = output * (g - sum(g * output)), differentiated by output.
   Dims d{dim};
   Tensor inner = ops::sum(grad_output * output, d, true), outer = ops::sum(grad * output, d, true);
   return grad * (grad_output - inner) - outer * grad_output;
 }
 
-Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                         const std::string& reduction, const Tensor& total_weight, const OutputMeta& input) {
-  return ops::nll_loss_gradient_kernel(grad, target, weight, ignore_index, reduction, total_weight, input.sizes);
+Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                         int64_t ignore_index, const std::string& reduction,
+                         const Tensor& total_weight, const OutputMeta& input) {
+  return ops::nll_loss_gradient_kernel(grad, target, weight, ignore_index, reduction, total_weight,
+                                       input.sizes);
 }
-Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                             const std::string& reduction) {
+Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
+                             int64_t ignore_index, const std::string& reduction) {
   return ops::nll_loss_kernel(input, target, weight, ignore_index, reduction)[0];
 }
 
@@ -110,92 +126,124 @@ Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Te
 namespace ops {
 
 namespace {
-Tensor softmax_of(const Tensor& input, std::optional<DType> dtype, int64_t dim, Tensor (*function)(const Tensor&, int64_t)) {
+Tensor softmax_of(const Tensor& input, std::optional<DType> dtype, int64_t dim,
+                  Tensor (*function)(const Tensor&, int64_t)) {
   return function(dtype && *dtype != input.dtype() ? to_dtype(input, dtype) : input, dim);
 }
 }  // namespace
 
-Tensor softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype) { return softmax_of(input, dtype, dim, softmax_kernel); }
+Tensor softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+  return softmax_of(input, dtype, dim, softmax_kernel);
+}
 Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
   return softmax_of(input, dtype, dim, log_softmax_kernel);
 }
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
-                const std::string& reduction, const Tensor& weight) {
-  return reduced(weighted(mse_elements(input, target), weight), reduction_name(size_average, reduce, reduction));
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
+                std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
+  return reduced(weighted(mse_elements(input, target), weight),
+                 reduction_name(size_average, reduce, reduction));
 }
-Tensor l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
-               const std::string& reduction, const Tensor& weight) {
-  Tensor elements = !input.is_floating() || !target.is_floating() ? abs(input - target) : l1_elements(input, target);
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
+               std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
+  Tensor elements = !input.is_floating() || !target.is_floating() ? abs(input - target)
+                                                                  : l1_elements(input, target);
   return reduced(weighted(elements, weight), reduction_name(size_average, reduce, reduction));
 }
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
-                      const std::string& reduction, double beta) {
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
+                      std::optional<bool> reduce, const std::string& reduction, double beta) {
   check(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
-  Tensor elements = beta == 0 ? l1_elements(input, target) : smooth_l1_elements(input, target, beta);
+  Tensor elements =
+      beta == 0 ? l1_elements(input, target) : smooth_l1_elements(input, target, beta);
   return reduced(elements, reduction_name(size_average, reduce, reduction));
 }
-Tensor huber_loss(const Tensor& input, const Tensor& target, const std::string& reduction, double delta, const Tensor& weight) {
+Tensor huber_loss(const Tensor& input, const Tensor& target, const std::string& reduction,
+                  double delta, const Tensor& weight) {
   check(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
   return reduced(weighted(huber_elements(input, target, delta), weight), reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<bool> size_average,
-                            std::optional<bool> reduce, const std::string& reduction) {
-  check_value(input.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (",
-              input.sizes(), ") is deprecated. Please ensure they have the same size.");
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                            std::optional<bool> size_average, std::optional<bool> reduce,
+                            const std::string& reduction) {
+  check_value(input.sizes() == target.sizes(), "Using a target size (", target.sizes(),
+              ") that is different to the input size (", input.sizes(),
+              ") is deprecated. Please ensure they have the same size.");
   if (!input.is_meta() && input.numel() && input.is_floating()) {
-    Tensor inside = unrecorded([&] { return all(logical_and(ge(input, wrap_number(Scalar(0))), le(input, wrap_number(Scalar(1))))); });
-    check(*inside.data<bool>(), "binary_cross_entropy: all elements of input should be between 0 and 1");
+    Tensor inside = unrecorded([&] {
+      return all(logical_and(ge(input, wrap_number(Scalar(0))), le(input, wrap_number(Scalar(1)))));
+    });
+    check(*inside.data<bool>(),
+          "binary_cross_entropy: all elements of input should be between 0 and 1");
   }
-  return reduced(weighted(bce_elements(input, target), weight), reduction_name(size_average, reduce, reduction));
+  return reduced(weighted(bce_elements(input, target), weight),
+                 reduction_name(size_average, reduce, reduction));
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<bool> size_average,
-                                        std::optional<bool> reduce, const std::string& reduction, const Tensor& pos_weight) {
-  check_value(input.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", input.sizes(), ")");
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const Tensor& weight, std::optional<bool> size_average,
+                                        std::optional<bool> reduce, const std::string& reduction,
+                                        const Tensor& pos_weight) {
+  check_value(input.sizes() == target.sizes(), "Target size (", target.sizes(),
+              ") must be the same as input size (", input.sizes(), ")");
   Tensor positives = pos_weight.defined() ? pos_weight : wrap_number(Scalar(1));
-  return reduced(weighted(bce_logits_elements(input, target, positives), weight), reduction_name(size_average, reduce, reduction));
+  return reduced(weighted(bce_logits_elements(input, target, positives), weight),
+                 reduction_name(size_average, reduce, reduction));
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> size_average, std::optional<bool> reduce,
-              const std::string& reduction, bool log_target) {
+Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
+              std::optional<bool> reduce, const std::string& reduction, bool log_target) {
   Tensor elements = log_target ? exp(target) * (target - input) : kl_elements(input, target);
   std::string name = reduction_name(size_average, reduce, reduction);
-  if (name == "batchmean") return div(sum(elements), wrap_number(Scalar(input.dim() ? input.sizes()[0] : int64_t(1))));
+  if (name == "batchmean")
+    return div(sum(elements), wrap_number(Scalar(input.dim() ? input.sizes()[0] : int64_t(1))));
   return reduced(elements, name);
 }
 
-Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<bool> size_average, int64_t ignore_index,
-                std::optional<bool> reduce, const std::string& reduction) {
-  check_value(input.dim() > 0, "nll_loss: input must have at least one dim, got shape ", input.sizes());
-  check(!records(weight), "nll_loss: The function is not differentiable with respect to argument 'weight'. This input cannot have "
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                std::optional<bool> size_average, int64_t ignore_index, std::optional<bool> reduce,
+                const std::string& reduction) {
+  check_value(input.dim() > 0, "nll_loss: input must have at least one dim, got shape ",
+              input.sizes());
+  check(!records(weight),
+        "nll_loss: The function is not differentiable with respect to argument 'weight'. This "
+        "input cannot have "
         "requires_grad True.");
   bool single = input.dim() == 1;
   Tensor x = single ? unsqueeze(input, 0) : input;
   Tensor y = single && target.dim() == 0 ? unsqueeze(target, 0) : target;
   check_implemented(input.is_floating(), "nll_loss: not implemented for dtype ", input.dtype());
-  check(y.dtype() == DType::Int64 || y.dtype() == DType::UInt8, "nll_loss: expected target of dtype int64, got ", target.dtype());
+  check(y.dtype() == DType::Int64 || y.dtype() == DType::UInt8,
+        "nll_loss: expected target of dtype int64, got ", target.dtype());
   Dims expected = x.sizes();
   expected.erase(1);
-  check_value(x.sizes()[0] == (y.dim() ? y.sizes()[0] : 0), "Expected input batch_size (", x.sizes()[0], ") to match target batch_size (",
-              y.dim() ? y.sizes()[0] : 0, ").");
+  check_value(x.sizes()[0] == (y.dim() ? y.sizes()[0] : 0), "Expected input batch_size (",
+              x.sizes()[0], ") to match target batch_size (", y.dim() ? y.sizes()[0] : 0, ").");
   check(y.sizes() == expected, "nll_loss: expected target size ", expected, ", got ", y.sizes());
   check(!weight.defined() || (weight.dim() == 1 && weight.numel() == x.sizes()[1]),
-        "nll_loss: weight tensor should be defined either for all ", x.sizes()[1], " classes or no classes but got weight tensor of shape ",
+        "nll_loss: weight tensor should be defined either for all ", x.sizes()[1],
+        " classes or no classes but got weight tensor of shape ",
         weight.defined() ? weight.sizes() : Dims());
-  Tensor w = weight.defined() ? contiguous(weight.dtype() == input.dtype() ? weight : to_dtype(weight, input.dtype())) : weight;
-  Tensor loss = nll_loss_kernel(x, y, w, ignore_index, reduction_name(size_average, reduce, reduction))[0];
+  Tensor w =
+      weight.defined()
+          ? contiguous(weight.dtype() == input.dtype() ? weight : to_dtype(weight, input.dtype()))
+          : weight;
+  Tensor loss =
+      nll_loss_kernel(x, y, w, ignore_index, reduction_name(size_average, reduce, reduction))[0];
   return single && loss.dim() == 1 ? squeeze(loss, Dims{0}) : loss;
 }
 
 namespace {
 
 // Targets are probabilities of the classes.
-Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, const std::string& reduction, double smoothing) {
-  check(target.is_floating(), "Expected floating point type for target with class probabilities, got ", target.dtype());
+Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                          const std::string& reduction, double smoothing) {
+  check(target.is_floating(),
+        "Expected floating point type for target with class probabilities, got ", target.dtype());
   int64_t d = input.dim() == 1 ? 0 : 1, classes = input.sizes()[d];
-  Tensor goal = smoothing > 0 ? target * Scalar(1 - smoothing) + Scalar(smoothing / static_cast<double>(classes)) : target;
+  Tensor goal = smoothing > 0 ? target * Scalar(1 - smoothing) +
+                                    Scalar(smoothing / static_cast<double>(classes))
+                              : target;
   Tensor logs = log_softmax(input, d);
   if (weight.defined()) {
     Dims shape(input.dim(), 1);
@@ -203,19 +251,24 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
     logs = logs * view(weight, shape);
   }
   Tensor loss = neg(sum(logs * goal, Dims{d}, false));
-  if (reduction == "mean") return div(sum(loss), wrap_number(Scalar(classes ? input.numel() / classes : 0)));
+  if (reduction == "mean")
+    return div(sum(loss), wrap_number(Scalar(classes ? input.numel() / classes : 0)));
   return reduced(loss, reduction);
 }
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<bool> size_average,
-                     int64_t ignore_index, std::optional<bool> reduce, const std::string& given, double label_smoothing) {
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                     std::optional<bool> size_average, int64_t ignore_index,
+                     std::optional<bool> reduce, const std::string& given, double label_smoothing) {
   std::string reduction = reduction_name(size_average, reduce, given);
   reduction_of(reduction);
-  check_value(input.dim() > 0, "cross_entropy: input must have at least one dim, got shape ", input.sizes());
-  if (input.sizes() == target.sizes()) return soft_cross_entropy(input, target, weight, reduction, label_smoothing);
-  check(label_smoothing >= 0 && label_smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
+  check_value(input.dim() > 0, "cross_entropy: input must have at least one dim, got shape ",
+              input.sizes());
+  if (input.sizes() == target.sizes())
+    return soft_cross_entropy(input, target, weight, reduction, label_smoothing);
+  check(label_smoothing >= 0 && label_smoothing <= 1,
+        "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   int64_t d = input.dim() == 1 ? 0 : 1, classes = input.sizes()[d];
   Tensor logs = log_softmax(input, d);
   Tensor hard = nll_loss(logs, target, weight, {}, ignore_index, {}, reduction);
@@ -230,14 +283,18 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   smooth = masked_fill(sum(smooth, Dims{d}, false), ignored, Scalar(0));
   if (reduction == "mean") {
     Tensor kept = logical_not(ignored);
-    Tensor total = weight.defined() ? sum(index_select(weight, 0, reshape(masked_fill(target, ignored, Scalar(0)), Dims{-1})) *
-                                          reshape(kept, Dims{-1}))
-                                    : to_dtype(sum(kept), input.dtype());
+    Tensor total =
+        weight.defined()
+            ? sum(index_select(weight, 0,
+                               reshape(masked_fill(target, ignored, Scalar(0)), Dims{-1})) *
+                  reshape(kept, Dims{-1}))
+            : to_dtype(sum(kept), input.dtype());
     smooth = sum(smooth) / total;
   } else {
     smooth = reduced(smooth, reduction);
   }
-  return hard * Scalar(1 - label_smoothing) + smooth * Scalar(label_smoothing / static_cast<double>(classes));
+  return hard * Scalar(1 - label_smoothing) +
+         smooth * Scalar(label_smoothing / static_cast<double>(classes));
 }
 
 }  // namespace ops

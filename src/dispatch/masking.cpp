@@ -8,7 +8,8 @@ namespace impl {
 namespace {
 
 void check_mask(const Tensor& mask, const char* op) {
-  check(mask.dtype() == DType::Bool, op, ": only supports boolean masks, but got mask with dtype ", mask.dtype());
+  check(mask.dtype() == DType::Bool, op, ": only supports boolean masks, but got mask with dtype ",
+        mask.dtype());
 }
 
 Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value) {
@@ -20,7 +21,8 @@ Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value) {
 
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value) {
   check_mask(mask, "masked_fill");
-  check(!value.is_complex() || input.is_complex(), "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
+  check(!value.is_complex() || input.is_complex(),
+        "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
   Tensor one = rl::empty(Dims(), options(input));
   if (!one.is_meta()) kernels::fill(one.view(), value);
   return filled(input, mask, one);
@@ -28,32 +30,41 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value)
 
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value) {
   check_mask(mask, "masked_fill");
-  check(value.dim() == 0, "masked_fill: only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
-  check(can_cast(value.dtype(), input.dtype()), "masked_fill: value of dtype ", value.dtype(), " can't be cast to ", input.dtype());
-  return filled(input, mask, value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()));
+  check(value.dim() == 0,
+        "masked_fill: only supports a 0-dimensional value tensor, but got tensor with ",
+        value.dim(), " dimension(s).");
+  check(can_cast(value.dtype(), input.dtype()), "masked_fill: value of dtype ", value.dtype(),
+        " can't be cast to ", input.dtype());
+  return filled(input, mask,
+                value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()));
 }
 
 Tensor masked_pick(const Tensor& input, const Tensor& mask) {
-  check(!mask.is_meta() && !input.is_meta(), "masked_select: the shape of the result depends on the data, which meta tensors lack");
+  check(!mask.is_meta() && !input.is_meta(),
+        "masked_select: the shape of the result depends on the data, which meta tensors lack");
   Tensor out = rl::empty(Dims{kernels::count_true(mask.view())}, options(input));
   kernels::masked_select(input.view(), mask.view(), out.view());
   return out;
 }
 
 Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
-  check(source.dtype() == input.dtype(), "masked_scatter: expected self and source to have same dtypes but got ", input.dtype(), " and ",
-        source.dtype());
+  check(source.dtype() == input.dtype(),
+        "masked_scatter: expected self and source to have same dtypes but got ", input.dtype(),
+        " and ", source.dtype());
   check_mask(mask, "masked_scatter");
   Dims sizes = broadcast_sizes(input.sizes(), mask.sizes(), "masked_scatter");
   Tensor out = clone(expand(input, sizes, false), MemoryFormat::Contiguous);
-  if (!out.is_meta()) kernels::masked_scatter(out.view(), expand(mask, sizes, false).view(), source.view());
+  if (!out.is_meta())
+    kernels::masked_scatter(out.view(), expand(mask, sizes, false).view(), source.view());
   return out;
 }
 
 Tensor nonzero(const Tensor& input) {
-  check(!input.is_meta(), "nonzero: the shape of the result depends on the data, which meta tensors lack");
+  check(!input.is_meta(),
+        "nonzero: the shape of the result depends on the data, which meta tensors lack");
   Tensor mask = input.dtype() == DType::Bool ? input : ops::ne(input, wrap_number(Scalar(0)));
-  Tensor out = rl::empty(Dims{kernels::count_true(mask.view()), input.dim()}, {DType::Int64, input.device()});
+  Tensor out = rl::empty(Dims{kernels::count_true(mask.view()), input.dim()},
+                         {DType::Int64, input.device()});
   kernels::nonzero(input.view(), out.view());
   return out;
 }
@@ -62,10 +73,13 @@ Tensor nonzero(const Tensor& input) {
 
 namespace ops {
 
-TensorList nonzero_tuple(const Tensor& input) { return unbind(nonzero(input.dim() ? input : reshape(input, Dims{1})), 1); }
+TensorList nonzero_tuple(const Tensor& input) {
+  return unbind(nonzero(input.dim() ? input : reshape(input, Dims{1})), 1);
+}
 
 Tensor masked_select(const Tensor& input, const Tensor& mask) {
-  check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask, got ", mask.dtype());
+  check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask, got ",
+        mask.dtype());
   Dims sizes = broadcast_sizes(input.sizes(), mask.sizes(), "masked_select");
   return masked_pick(expand(input, sizes), expand(mask, sizes));
 }
@@ -79,7 +93,8 @@ using namespace ops;
 // The elements of source beyond those that mask has places for have gradient 0.
 Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes) {
   Tensor used = masked_select(grad, mask);
-  return reshape(constant_pad_nd(used, Dims{0, product(sizes) - used.numel()}, Scalar(0)), Dims(sizes));
+  return reshape(constant_pad_nd(used, Dims{0, product(sizes) - used.numel()}, Scalar(0)),
+                 Dims(sizes));
 }
 
 }  // namespace grad

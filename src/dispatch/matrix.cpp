@@ -10,7 +10,8 @@ namespace impl {
 namespace {
 
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), op, ": expected m1 and m2 to have the same dtype, but got: ", a.dtype(), " != ", b.dtype());
+  check(a.dtype() == b.dtype(), op,
+        ": expected m1 and m2 to have the same dtype, but got: ", a.dtype(), " != ", b.dtype());
   check_implemented(a.dtype() != DType::Bool, op, ": not implemented for dtype ", a.dtype());
 }
 
@@ -20,65 +21,77 @@ Tensor mm(const Tensor& input, const Tensor& mat2) {
   check(input.dim() == 2, "mm: input must be a matrix, got shape ", input.sizes());
   check(mat2.dim() == 2, "mm: mat2 must be a matrix, got shape ", mat2.sizes());
   check_same_dtype("mm", input, mat2);
-  check(input.sizes()[1] == mat2.sizes()[0], "mm: mat1 and mat2 shapes cannot be multiplied (", input.sizes()[0], "x", input.sizes()[1],
-        " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
+  check(input.sizes()[1] == mat2.sizes()[0], "mm: mat1 and mat2 shapes cannot be multiplied (",
+        input.sizes()[0], "x", input.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1],
+        ")");
   Tensor out = rl::empty(Dims{input.sizes()[0], mat2.sizes()[1]}, options(input));
   if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
   return out;
 }
 
 Tensor bmm(const Tensor& input, const Tensor& mat2) {
-  check(input.dim() == 3 && mat2.dim() == 3, "bmm: batch1 and batch2 must be 3D tensors, got ", input.sizes(), " and ", mat2.sizes());
+  check(input.dim() == 3 && mat2.dim() == 3, "bmm: batch1 and batch2 must be 3D tensors, got ",
+        input.sizes(), " and ", mat2.sizes());
   check_same_dtype("bmm", input, mat2);
-  check(input.sizes()[0] == mat2.sizes()[0] && input.sizes()[2] == mat2.sizes()[1], "bmm: Expected size for first two dimensions of batch2 "
-        "tensor to be: [", input.sizes()[0], ", ", input.sizes()[2], "] but got: [", mat2.sizes()[0], ", ", mat2.sizes()[1], "].");
+  check(input.sizes()[0] == mat2.sizes()[0] && input.sizes()[2] == mat2.sizes()[1],
+        "bmm: Expected size for first two dimensions of batch2 "
+        "tensor to be: [",
+        input.sizes()[0], ", ", input.sizes()[2], "] but got: [", mat2.sizes()[0], ", ",
+        mat2.sizes()[1], "].");
   Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1], mat2.sizes()[2]}, options(input));
   if (!out.is_meta()) kernels::batched_gemm(input.view(), mat2.view(), out.view());
   return out;
 }
 
 Tensor mv(const Tensor& input, const Tensor& vec) {
-  check(input.dim() == 2 && vec.dim() == 1, "mv: vector + matrix @ vector expected, got ", input.sizes(), " and ", vec.sizes());
+  check(input.dim() == 2 && vec.dim() == 1, "mv: vector + matrix @ vector expected, got ",
+        input.sizes(), " and ", vec.sizes());
   check_same_dtype("mv", input, vec);
-  check(input.sizes()[1] == vec.sizes()[0], "mv: size mismatch, got input (", input.sizes()[0], "x", input.sizes()[1], "), vec (",
-        vec.sizes()[0], ")");
+  check(input.sizes()[1] == vec.sizes()[0], "mv: size mismatch, got input (", input.sizes()[0], "x",
+        input.sizes()[1], "), vec (", vec.sizes()[0], ")");
   Tensor out = rl::empty(Dims{input.sizes()[0]}, options(input));
   if (!out.is_meta()) kernels::matvec(input.view(), vec.view(), out.view());
   return out;
 }
 
 Tensor dot(const Tensor& input, const Tensor& tensor) {
-  check(input.dim() == 1 && tensor.dim() == 1, "dot: 1D tensors expected, but got ", input.dim(), "D and ", tensor.dim(), "D tensors");
+  check(input.dim() == 1 && tensor.dim() == 1, "dot: 1D tensors expected, but got ", input.dim(),
+        "D and ", tensor.dim(), "D tensors");
   check_same_dtype("dot", input, tensor);
-  check(input.numel() == tensor.numel(), "dot: inconsistent tensor size, expected tensor [", input.numel(), "] and src [", tensor.numel(),
-        "] to have the same number of elements");
+  check(input.numel() == tensor.numel(), "dot: inconsistent tensor size, expected tensor [",
+        input.numel(), "] and src [", tensor.numel(), "] to have the same number of elements");
   Tensor out = rl::empty(Dims(), options(input));
   if (!out.is_meta()) kernels::dot(input.view(), tensor.view(), out.view());
   return out;
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(weight.dim() == 1 || weight.dim() == 2, "linear: weight must be a matrix or a vector, got shape ", weight.sizes());
+  check(weight.dim() == 1 || weight.dim() == 2,
+        "linear: weight must be a matrix or a vector, got shape ", weight.sizes());
   check(input.dim() >= 1, "linear: input must have at least one dim, got shape ", input.sizes());
   check_same_dtype("linear", input, weight);
   int64_t in = input.sizes().back();
-  check(in == weight.sizes().back(), "linear: mat1 and mat2 shapes cannot be multiplied (", in ? input.numel() / in : 0, "x", in, " and ",
-        weight.sizes().back(), "x", weight.dim() == 2 ? weight.sizes()[0] : 1, ")");
+  check(in == weight.sizes().back(), "linear: mat1 and mat2 shapes cannot be multiplied (",
+        in ? input.numel() / in : 0, "x", in, " and ", weight.sizes().back(), "x",
+        weight.dim() == 2 ? weight.sizes()[0] : 1, ")");
   if (weight.dim() == 1) {
     Tensor out = ops::matmul(input, weight);
     return bias.defined() ? ops::add(out, bias) : out;
   }
-  int64_t rows = product(IntSpan(input.sizes().data(), input.dim() - 1)), columns = weight.sizes()[0];
+  int64_t rows = product(IntSpan(input.sizes().data(), input.dim() - 1)),
+          columns = weight.sizes()[0];
   Dims sizes = input.sizes();
   sizes.back() = columns;
   Tensor out = rl::empty(sizes, options(input));
   if (out.is_meta()) return out;
   Tensor matrix = input.dim() == 2 ? input : ops::reshape(input, Dims{rows, in});
   Tensor flat = input.dim() == 2 ? out : alias(out, Dims{rows, columns}, Dims{columns, 1}, 0);
-  bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns && bias.dtype() == input.dtype();
+  bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
+             bias.dtype() == input.dtype();
   View bias_view;
   if (row) bias_view = bias.view();
-  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {}, row ? &bias_view : nullptr);
+  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {},
+                row ? &bias_view : nullptr);
   if (bias.defined() && !row) write_in_place(out, ops::add(out, bias), "linear");
   return out;
 }
@@ -95,9 +108,11 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 
 Tensor inner(const Tensor& input, const Tensor& other) {
   if (input.dim() == 0 || other.dim() == 0) return input * other;
-  check(input.sizes().back() == other.sizes().back(), "inner: the last dimension must match on both input tensors but got shapes ",
-        input.sizes(), " and ", other.sizes());
-  Tensor product = matmul(reshape(input, Dims{-1, input.sizes().back()}), t(reshape(other, Dims{-1, other.sizes().back()})));
+  check(input.sizes().back() == other.sizes().back(),
+        "inner: the last dimension must match on both input tensors but got shapes ", input.sizes(),
+        " and ", other.sizes());
+  Tensor product = matmul(reshape(input, Dims{-1, input.sizes().back()}),
+                          t(reshape(other, Dims{-1, other.sizes().back()})));
   Dims sizes(IntSpan(input.sizes().data(), input.dim() - 1));
   for (int64_t d = 0; d + 1 < other.dim(); ++d) sizes.push_back(other.sizes()[d]);
   return reshape(product, sizes);
@@ -110,7 +125,8 @@ Dims leading(const Tensor& t, int64_t count) { return Dims(IntSpan(t.sizes().dat
 // (*, n, k) by (*, k, m) with leading dims broadcast.
 Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   int64_t n = a.size(-2), k = a.size(-1), m = b.size(-1);
-  check(k == b.size(-2), "matmul: mat1 and mat2 shapes cannot be multiplied, got ", a.sizes(), " and ", b.sizes());
+  check(k == b.size(-2), "matmul: mat1 and mat2 shapes cannot be multiplied, got ", a.sizes(),
+        " and ", b.sizes());
   Dims batch = broadcast_sizes(leading(a, a.dim() - 2), leading(b, b.dim() - 2), "matmul");
   auto spread = [&](const Tensor& t, int64_t rows, int64_t columns) {
     Dims sizes = batch;
@@ -128,14 +144,17 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  check(a.dim() > 0 && b.dim() > 0, "matmul: both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ", b.dim(), "D");
+  check(a.dim() > 0 && b.dim() > 0,
+        "matmul: both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
+        b.dim(), "D");
   if (a.dim() == 2 && b.dim() == 2) return mm(a, b);
   if (a.dim() == 1 && b.dim() == 1) return dot(a, b);
   if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
   if (a.dim() == 1) return squeeze(matmul(unsqueeze(a, 0), b), Dims{-2});
   if (b.dim() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), Dims{-1});
   if (b.dim() == 2) {  // the rows of all batches in one product
-    check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ", a.sizes(), " and ", b.sizes());
+    check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
+          a.sizes(), " and ", b.sizes());
     Dims sizes = a.sizes();
     sizes.back() = b.sizes()[1];
     Tensor rows = reshape(a, Dims{product(leading(a, a.dim() - 1)), a.size(-1)});
@@ -145,12 +164,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias) {
-  check(weight.dim() == 3 && x1.dim() > 0 && x1.dim() == x2.dim(), "bilinear: expected weight (out, in1, in2) and inputs of equal rank, got ",
-        weight.sizes(), ", ", x1.sizes(), ", ", x2.sizes());
-  check(x1.sizes().back() == weight.sizes()[1] && x2.sizes().back() == weight.sizes()[2], "bilinear: inputs ", x1.sizes(), " and ", x2.sizes(),
-        " do not fit weight ", weight.sizes());
+  check(weight.dim() == 3 && x1.dim() > 0 && x1.dim() == x2.dim(),
+        "bilinear: expected weight (out, in1, in2) and inputs of equal rank, got ", weight.sizes(),
+        ", ", x1.sizes(), ", ", x2.sizes());
+  check(x1.sizes().back() == weight.sizes()[1] && x2.sizes().back() == weight.sizes()[2],
+        "bilinear: inputs ", x1.sizes(), " and ", x2.sizes(), " do not fit weight ",
+        weight.sizes());
   Dims sizes = leading(x1, x1.dim() - 1);
-  check(sizes == leading(x2, x2.dim() - 1), "bilinear: input batch dimensions do not match: ", x1.sizes(), " and ", x2.sizes());
+  check(sizes == leading(x2, x2.dim() - 1),
+        "bilinear: input batch dimensions do not match: ", x1.sizes(), " and ", x2.sizes());
   sizes.push_back(weight.sizes()[0]);
   Tensor a = reshape(x1, Dims{-1, x1.sizes().back()}), b = reshape(x2, Dims{-1, x2.sizes().back()});
   Tensor inner_product = matmul(unsqueeze(a, 0), weight);  // (out, n, in2)
@@ -165,12 +187,17 @@ namespace grad {
 using namespace ops;
 
 // beta 0 drops the input, NaNs included.
-Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  check(input.dtype() == product.dtype(), "expected input and the product to have the same dtype, but got ", input.dtype(), " and ",
+Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
+                     const Scalar& alpha) {
+  check(input.dtype() == product.dtype(),
+        "expected input and the product to have the same dtype, but got ", input.dtype(), " and ",
         product.dtype());
   Dims sizes = broadcast_sizes(product.sizes(), input.sizes(), "addmm");
-  check(sizes == product.sizes(), "The expanded size of the tensor ", product.sizes(), " must match the existing size ", input.sizes());
-  auto whole = [&](const Scalar& s) { return is_integral_or_bool(input.dtype()) ? Scalar(s.to<int64_t>()) : s; };
+  check(sizes == product.sizes(), "The expanded size of the tensor ", product.sizes(),
+        " must match the existing size ", input.sizes());
+  auto whole = [&](const Scalar& s) {
+    return is_integral_or_bool(input.dtype()) ? Scalar(s.to<int64_t>()) : s;
+  };
   Tensor scaled = scale(product, whole(alpha));
   return whole(beta).equals(0) ? scaled : add(scaled, scale(input, whole(beta)));
 }

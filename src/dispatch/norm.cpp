@@ -1,9 +1,11 @@
-// Normalisation: fused kernels forward and backward; the backward as composed ops where it is differentiated again.
+// Normalisation: fused kernels forward and backward; the backward as composed ops where it is
+// differentiated again.
+#include "kernels/norm.h"
+
 #include <optional>
 
 #include "dispatch/generated.h"
 #include "kernels/batch_norm.h"
-#include "kernels/norm.h"
 
 namespace rl {
 namespace {
@@ -25,7 +27,9 @@ void check_norm_dtype(const char* op, const Tensor& input) {
   check_implemented(input.is_floating(), op, ": not implemented for dtype ", input.dtype());
 }
 
-Tensor unless_same(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : impl::to_dtype(t, dtype); }
+Tensor unless_same(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype ? t : impl::to_dtype(t, dtype);
+}
 
 // A new contiguous tensor for the one gradient that is asked for.
 Tensor for_which(int64_t which, int64_t wanted, IntSpan sizes, const Tensor& like) {
@@ -36,24 +40,30 @@ Tensor for_which(int64_t which, int64_t wanted, IntSpan sizes, const Tensor& lik
 
 namespace impl {
 
-std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                                        const Tensor& running_var, bool training, double momentum, double eps) {
+std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weight,
+                                        const Tensor& bias, const Tensor& running_mean,
+                                        const Tensor& running_var, bool training, double momentum,
+                                        double eps) {
   check_norm_dtype("batch_norm", input);
   Tensor out = empty_as_it_lies(input, input.dtype());
   TensorOptions statistics = options(input, compute_dtype(input.dtype()));
   Dims channels{input.sizes()[1]};
-  Tensor mean = training ? rl::empty(channels, statistics) : running_mean;
-  Tensor invstd = training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
+  // An output of its own, of which a graph may be made: the buffer stays outside of any.
+  Tensor mean = training ? rl::empty(channels, statistics) : alias(running_mean);
+  Tensor invstd =
+      training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
   if (out.is_meta()) return {out, mean, invstd};
   Maybe w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   if (!training) {
-    kernels::batch_norm_eval(AsItLies(input).view(), args, *m.get(), *v.get(), AsItLies(out).view());
+    kernels::batch_norm_eval(AsItLies(input).view(), args, *m.get(), *v.get(),
+                             AsItLies(out).view());
     return {out, mean, invstd};
   }
   for (const Tensor& changed : {running_mean, running_var})
     if (changed.defined()) check_in_place(changed, "batch_norm");
-  kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum, AsItLies(out).view(), mean.view(), invstd.view());
+  kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum,
+                            AsItLies(out).view(), mean.view(), invstd.view());
   for (const Tensor& changed : {running_mean, running_var})
     if (changed.defined()) bump_version(changed, "batch_norm");
   return {out, mean, invstd};
@@ -70,36 +80,47 @@ Rows rows_of(const char* op, const Tensor& input, const Dims& size) {
   for (int64_t i = 0; i < size.size(); ++i) r.kept[input.dim() - 1 - i] = 1;
   return r;
 }
-TensorOptions statistics_options(const Tensor& input) { return options(input, compute_dtype(input.dtype())); }
+TensorOptions statistics_options(const Tensor& input) {
+  return options(input, compute_dtype(input.dtype()));
+}
 Tensor ordered(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 }  // namespace
 
-std::array<Tensor, 3> layer_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight, const Tensor& bias, double eps) {
+std::array<Tensor, 3> layer_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight,
+                                        const Tensor& bias, double eps) {
   Rows r = rows_of("layer_norm", input, size);
   Tensor out = rl::empty(input.sizes(), options(input));
-  Tensor mean = rl::empty(r.kept, statistics_options(input)), rstd = rl::empty(r.kept, statistics_options(input));
+  Tensor mean = rl::empty(r.kept, statistics_options(input)),
+         rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
   if (!out.is_meta())
-    kernels::layer_norm(r.input.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(), mean.view(), rstd.view());
+    kernels::layer_norm(r.input.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(),
+                        mean.view(), rstd.view());
   return {out, mean, rstd};
 }
 
-std::array<Tensor, 2> rms_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight, double eps) {
+std::array<Tensor, 2> rms_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight,
+                                      double eps) {
   Rows r = rows_of("rms_norm", input, size);
-  Tensor out = rl::empty(input.sizes(), options(input)), rstd = rl::empty(r.kept, statistics_options(input));
+  Tensor out = rl::empty(input.sizes(), options(input)),
+         rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight);
-  if (!out.is_meta()) kernels::rms_norm(r.input.view(), Maybe(w).get(), eps, out.view(), rstd.view());
+  if (!out.is_meta())
+    kernels::rms_norm(r.input.view(), Maybe(w).get(), eps, out.view(), rstd.view());
   return {out, rstd};
 }
 
-std::array<Tensor, 3> group_norm_kernel(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
+std::array<Tensor, 3> group_norm_kernel(const Tensor& input, int64_t num_groups,
+                                        const Tensor& weight, const Tensor& bias, double eps) {
   check_norm_dtype("group_norm", input);
   Tensor x = ops::contiguous(input), out = rl::empty(input.sizes(), options(input));
   Dims groups{input.sizes()[0], num_groups};
-  Tensor mean = rl::empty(groups, statistics_options(input)), rstd = rl::empty(groups, statistics_options(input));
+  Tensor mean = rl::empty(groups, statistics_options(input)),
+         rstd = rl::empty(groups, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
   if (!out.is_meta())
-    kernels::group_norm(x.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(), mean.view(), rstd.view());
+    kernels::group_norm(x.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(), mean.view(),
+                        rstd.view());
   return {out, mean, rstd};
 }
 
@@ -111,12 +132,14 @@ using namespace ops;
 
 namespace {
 
-// The gradients of y = centred * rstd * weight with composed ops, statistics computed anew from the input so that
-// they are differentiated too. `reduce` are the dims the statistics run over; `spread` brings weight to input's shape.
+// The gradients of y = centred * rstd * weight with composed ops, statistics computed anew from the
+// input so that they are differentiated too. `reduce` are the dims the statistics run over;
+// `spread` brings weight to input's shape.
 struct Composed {
   Tensor input_gradient, normalised;
 };
-Composed normalise_backward(const Tensor& grad, const Tensor& input, const Dims& reduce, bool centred, double eps) {
+Composed normalise_backward(const Tensor& grad, const Tensor& input, const Dims& reduce,
+                            bool centred, double eps) {
   Tensor mean_of = centred ? mean(input, reduce, true) : Tensor();
   Tensor x = centred ? input - mean_of : input;
   Tensor rstd = rsqrt(mean(x * x, reduce, true) + Scalar(eps));
@@ -145,18 +168,22 @@ Tensor channel_shape(const Tensor& t, int64_t ndim) {
 
 }  // namespace
 
-std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                           const Tensor& invstd, bool training, double eps, bool of_input, bool of_weight, bool of_bias) {
+std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           const Tensor& weight, const Tensor& mean,
+                                           const Tensor& invstd, bool training, double eps,
+                                           bool of_input, bool of_weight, bool of_bias) {
   Dims reduce = other_dims(input.dim(), 1), channels{input.sizes()[1]};
   std::array<Tensor, 3> result;
   if (grad_enabled()) {
     Tensor weighted = weight.defined() ? grad * channel_shape(weight, input.dim()) : grad;
     Composed c;
-    if (training && (of_input || of_weight)) c = normalise_backward(weighted, input, reduce, true, eps);
+    if (training && (of_input || of_weight))
+      c = normalise_backward(weighted, input, reduce, true, eps);
     Tensor scale = channel_shape(invstd, input.dim());
     if (of_input) result[0] = training ? c.input_gradient : weighted * scale;
     if (of_weight) {
-      Tensor normalised = training ? c.normalised : (input - channel_shape(mean, input.dim())) * scale;
+      Tensor normalised =
+          training ? c.normalised : (input - channel_shape(mean, input.dim())) * scale;
       result[1] = sum(grad * normalised, reduce, false);
     }
     if (of_bias) result[2] = sum(grad, reduce, false);
@@ -170,44 +197,53 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
   AsItLies gradient(g), x(input);
   std::optional<AsItLies> written;
   if (of_input) written.emplace(result[0]);
-  kernels::batch_norm_backward(gradient.view(), x.view(), Maybe(weight).get(), mean.view(), invstd.view(), training,
-                               written ? &written->view() : nullptr, Maybe(result[1]).get(), Maybe(result[2]).get());
+  kernels::batch_norm_backward(gradient.view(), x.view(), Maybe(weight).get(), mean.view(),
+                               invstd.view(), training, written ? &written->view() : nullptr,
+                               Maybe(result[1]).get(), Maybe(result[2]).get());
   return result;
 }
 
-Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& mean, const Tensor& rstd,
-                           const Tensor& weight, double eps, int64_t which) {
+Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
+                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                           int64_t which) {
   Dims reduce = last_dims(input.dim(), size.size());
   if (which == 2) return sum_to(grad, size);
   if (grad_enabled()) {
-    Composed c = normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, true, eps);
+    Composed c =
+        normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, true, eps);
     return which == 0 ? c.input_gradient : sum_to(grad * c.normalised, size);
   }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input), w = weight.defined() ? contiguous(weight) : weight;
+  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
+         w = weight.defined() ? contiguous(weight) : weight;
   Tensor dx = for_which(which, 0, input.sizes(), input), dw = for_which(which, 1, size, input);
   Tensor result = which == 0 ? dx : dw;
   if (!result.is_meta())
-    kernels::layer_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(), Maybe(dx).get(), Maybe(dw).get(), nullptr);
+    kernels::layer_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(),
+                                 Maybe(dx).get(), Maybe(dw).get(), nullptr);
   return result;
 }
 
-Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size, const Tensor& rstd, const Tensor& weight,
-                         double eps, int64_t which) {
+Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
+                         const Tensor& rstd, const Tensor& weight, double eps, int64_t which) {
   Dims reduce = last_dims(input.dim(), size.size());
   if (grad_enabled()) {
-    Composed c = normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, false, eps);
+    Composed c =
+        normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, false, eps);
     return which == 0 ? c.input_gradient : sum_to(grad * c.normalised, size);
   }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input), w = weight.defined() ? contiguous(weight) : weight;
+  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
+         w = weight.defined() ? contiguous(weight) : weight;
   Tensor dx = for_which(which, 0, input.sizes(), input), dw = for_which(which, 1, size, input);
   Tensor result = which == 0 ? dx : dw;
   if (!result.is_meta())
-    kernels::rms_norm_backward(g.view(), x.view(), rstd.view(), Maybe(w).get(), Maybe(dx).get(), Maybe(dw).get());
+    kernels::rms_norm_backward(g.view(), x.view(), rstd.view(), Maybe(w).get(), Maybe(dx).get(),
+                               Maybe(dw).get());
   return result;
 }
 
-Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean, const Tensor& rstd,
-                           const Tensor& weight, double eps, int64_t which) {
+Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups,
+                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                           int64_t which) {
   if (which == 2) return sum(grad, other_dims(input.dim(), 1), false);
   if (grad_enabled()) {
     Dims grouped{input.sizes()[0], num_groups, -1};
@@ -217,11 +253,14 @@ Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_
     if (which == 0) return reshape(c.input_gradient, input.sizes());
     return sum(grad * reshape(c.normalised, input.sizes()), other_dims(input.dim(), 1), false);
   }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input), w = weight.defined() ? contiguous(weight) : weight;
-  Tensor dx = for_which(which, 0, input.sizes(), input), dw = for_which(which, 1, Dims{input.sizes()[1]}, input);
+  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
+         w = weight.defined() ? contiguous(weight) : weight;
+  Tensor dx = for_which(which, 0, input.sizes(), input),
+         dw = for_which(which, 1, Dims{input.sizes()[1]}, input);
   Tensor result = which == 0 ? dx : dw;
   if (!result.is_meta())
-    kernels::group_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(), Maybe(dx).get(), Maybe(dw).get(), nullptr);
+    kernels::group_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(),
+                                 Maybe(dx).get(), Maybe(dw).get(), nullptr);
   return result;
 }
 
@@ -230,57 +269,74 @@ Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_
 namespace ops {
 
 namespace {
-void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight, const Tensor& bias) {
+void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight,
+                    const Tensor& bias) {
   check(!size.empty(), op, ": Expected normalized_shape to be at least 1-dimensional, got ", size);
-  check(!weight.defined() || weight.sizes() == size, op, ": Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+  check(!weight.defined() || weight.sizes() == size, op,
+        ": Expected weight to be of same shape as normalized_shape, but got weight of shape ",
         weight.defined() ? weight.sizes() : Dims(), " and normalized_shape = ", size);
-  check(!bias.defined() || bias.sizes() == size, op, ": Expected bias to be of same shape as normalized_shape, but got bias of shape ",
+  check(!bias.defined() || bias.sizes() == size, op,
+        ": Expected bias to be of same shape as normalized_shape, but got bias of shape ",
         bias.defined() ? bias.sizes() : Dims(), " and normalized_shape = ", size);
   bool fits = input.dim() >= size.size();
-  for (int64_t i = 1; fits && i <= size.size(); ++i) fits = input.sizes()[input.dim() - i] == size[size.size() - i];
-  check(fits, op, ": Given normalized_shape=", size, ", expected input with shape [*, ", size, "], but got input of size ", input.sizes());
+  for (int64_t i = 1; fits && i <= size.size(); ++i)
+    fits = input.sizes()[input.dim() - i] == size[size.size() - i];
+  check(fits, op, ": Given normalized_shape=", size, ", expected input with shape [*, ", size,
+        "], but got input of size ", input.sizes());
 }
 void check_channels(const char* op, const char* what, const Tensor& t, int64_t channels) {
-  check(!t.defined() || (t.dim() == 1 && t.numel() == channels), op, ": ", what, " should contain ", channels, " elements not ",
-        t.defined() ? t.sizes() : Dims());
+  check(!t.defined() || (t.dim() == 1 && t.numel() == channels), op, ": ", what, " should contain ",
+        channels, " elements not ", t.defined() ? t.sizes() : Dims());
 }
 }  // namespace
 
-Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight, const Tensor& bias,
-                  bool training, double momentum, double eps) {
-  check(input.dim() >= 2, "batch_norm: expected input with at least 2 dims (N, C, *), got shape ", input.sizes());
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  const Tensor& weight, const Tensor& bias, bool training, double momentum,
+                  double eps) {
+  check(input.dim() >= 2, "batch_norm: expected input with at least 2 dims (N, C, *), got shape ",
+        input.sizes());
   int64_t channels = input.sizes()[1];
-  check_value(!training || input.numel() != channels || input.numel() == 0, "Expected more than 1 value per channel when training, got input size ",
+  check_value(!training || input.numel() != channels || input.numel() == 0,
+              "Expected more than 1 value per channel when training, got input size ",
               input.sizes());
-  check(training || (running_mean.defined() && running_var.defined()), "batch_norm: Expected running_mean and running_var to be defined when training=False");
+  check(training || (running_mean.defined() && running_var.defined()),
+        "batch_norm: Expected running_mean and running_var to be defined when training=False");
   check_channels("batch_norm", "running_mean", running_mean, channels);
   check_channels("batch_norm", "running_var", running_var, channels);
   check_channels("batch_norm", "weight", weight, channels);
   check_channels("batch_norm", "bias", bias, channels);
-  return batch_norm_kernel(input, weight, bias, running_mean, running_var, training, momentum, eps)[0];
+  return batch_norm_kernel(input, weight, bias, running_mean, running_var, training, momentum,
+                           eps)[0];
 }
 
-Tensor layer_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
   check_trailing("layer_norm", input, normalized_shape, weight, bias);
   return layer_norm_kernel(input, normalized_shape, weight, bias, eps)[0];
 }
 
-Tensor rms_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {
+Tensor rms_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
   check_trailing("rms_norm", input, normalized_shape, weight, Tensor());
   if (input.is_complex()) {
     Dims reduce = grad::last_dims(input.dim(), normalized_shape.size());
     Tensor out = input * rsqrt(mean(square(abs(input)), reduce, true) + Scalar(eps.value_or(1e-7)));
     return weight.defined() ? out * weight : out;
   }
-  double smallest = input.dtype() == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+  double smallest =
+      input.dtype() == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
   return rms_norm_kernel(input, normalized_shape, weight, eps.value_or(smallest))[0];
 }
 
-Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
-  check(input.dim() >= 2, "group_norm: Expected at least 2 dimensions for input tensor but received ", input.dim());
+Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                  double eps) {
+  check(input.dim() >= 2,
+        "group_norm: Expected at least 2 dimensions for input tensor but received ", input.dim());
   int64_t channels = input.sizes()[1];
   check(num_groups > 0, "group_norm: Expected num groups to be greater than 0, got ", num_groups);
-  check(channels % num_groups == 0, "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+  check(channels % num_groups == 0,
+        "group_norm: Expected number of channels in input to be divisible by num_groups, but got "
+        "input of shape ",
         input.sizes(), " and num_groups=", num_groups);
   check_channels("group_norm", "weight", weight, channels);
   check_channels("group_norm", "bias", bias, channels);

@@ -11,9 +11,15 @@ template <class F> Scalar combine(const Scalar& a, const Scalar& b, F&& f) {
 
 }  // namespace
 
-Scalar operator+(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x + y; }); }
-Scalar operator-(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x - y; }); }
-Scalar operator*(const Scalar& a, const Scalar& b) { return combine(a, b, [](auto x, auto y) { return x * y; }); }
+Scalar operator+(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x + y; });
+}
+Scalar operator-(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x - y; });
+}
+Scalar operator*(const Scalar& a, const Scalar& b) {
+  return combine(a, b, [](auto x, auto y) { return x * y; });
+}
 Scalar operator/(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return Scalar(a.to<complex128>() / b.to<complex128>());
   return Scalar(a.to<double>() / b.to<double>());

@@ -22,6 +22,8 @@ Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);
 Scalar operator*(const Scalar& a, const Scalar& b);
 Scalar operator/(const Scalar& a, const Scalar& b);
-inline Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to<complex128>())) : s; }
+inline Scalar conj(const Scalar& s) {
+  return s.is_complex() ? Scalar(std::conj(s.to<complex128>())) : s;
+}
 
 }  // namespace rl

@@ -1,9 +1,8 @@
 // Order: sorting, selection, search, distinct values, histograms.
-#include "kernels/sort.h"
-
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "kernels/sort.h"
 
 namespace rl {
 namespace impl {
@@ -18,7 +17,8 @@ Dims line_results(const Tensor& input, int64_t dim, int64_t count) {
 }
 
 // Values and places of `count` elements of each line along dim.
-template <class Choose> Pair choose_along(const Tensor& input, int64_t dim, int64_t count, Choose&& choose) {
+template <class Choose> Pair choose_along(const Tensor& input, int64_t dim, int64_t count,
+                                          Choose&& choose) {
   Dims sizes = line_results(input, dim, count);
   Pair out{rl::empty(sizes, options(input)), rl::empty(sizes, options(input, DType::Int64))};
   if (!out[0].is_meta()) choose(input.view(), out[0].view(), out[1].view());
@@ -26,11 +26,13 @@ template <class Choose> Pair choose_along(const Tensor& input, int64_t dim, int6
 }
 
 // One element of each line: the dim goes unless it is kept.
-template <class Choose> Pair choose_one(const char* op, const Tensor& input, int64_t dim, bool keepdim, Choose&& choose) {
+template <class Choose> Pair choose_one(const char* op, const Tensor& input, int64_t dim,
+                                        bool keepdim, Choose&& choose) {
   int64_t d = wrap_dim(dim, input.dim(), op);
-  check_index(input.dim() == 0 || input.sizes()[d] > 0, op, ": Expected reduction dim ", d, " to have non-zero size, got shape ",
-              input.sizes());
-  Pair out = choose_along(input, d, 1, [&](const View& in, const View& v, const View& i) { choose(in, d, v, i); });
+  check_index(input.dim() == 0 || input.sizes()[d] > 0, op, ": Expected reduction dim ", d,
+              " to have non-zero size, got shape ", input.sizes());
+  Pair out = choose_along(
+      input, d, 1, [&](const View& in, const View& v, const View& i) { choose(in, d, v, i); });
   if (!keepdim && input.dim())
     for (Tensor& t : out) t = select(t, d, 0);
   return out;
@@ -56,29 +58,35 @@ Tensor argsort(const Tensor& input, int64_t dim, bool descending, std::optional<
 
 Pair topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
   int64_t d = wrap_dim(dim, input.dim(), "topk"), size = input.dim() ? input.sizes()[d] : 1;
-  check(k >= 0 && k <= size, "topk: selected index k out of range: k = ", k, " for dim ", d, " of shape ", input.sizes());
+  check(k >= 0 && k <= size, "topk: selected index k out of range: k = ", k, " for dim ", d,
+        " of shape ", input.sizes());
   return choose_along(input, d, k, [&](const View& in, const View& values, const View& indices) {
     kernels::topk(in, d, k, largest, values, indices);
   });
 }
 
 Pair kthvalue(const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
-  return choose_one("kthvalue", input, dim, keepdim, [&](const View& in, int64_t d, const View& values, const View& indices) {
-    kernels::kthvalue(in, d, k, values, indices);
-  });
+  return choose_one("kthvalue", input, dim, keepdim,
+                    [&](const View& in, int64_t d, const View& values, const View& indices) {
+                      kernels::kthvalue(in, d, k, values, indices);
+                    });
 }
 
-Pair mode(const Tensor& input, int64_t dim, bool keepdim) { return choose_one("mode", input, dim, keepdim, kernels::mode); }
+Pair mode(const Tensor& input, int64_t dim, bool keepdim) {
+  return choose_one("mode", input, dim, keepdim, kernels::mode);
+}
 
 namespace {
 Pair median_along(const char* op, const Tensor& input, int64_t dim, bool keepdim, bool ignore_nan) {
-  return choose_one(op, input, dim, keepdim, [&](const View& in, int64_t d, const View& values, const View& indices) {
-    kernels::median(in, d, ignore_nan, values, indices);
-  });
+  return choose_one(op, input, dim, keepdim,
+                    [&](const View& in, int64_t d, const View& values, const View& indices) {
+                      kernels::median(in, d, ignore_nan, values, indices);
+                    });
 }
 Tensor median_of_all(const char* op, const Tensor& input, bool ignore_nan) {
   if (input.numel() == 0) {
-    check(input.is_floating(), op, ": median() is not defined for an empty tensor of dtype ", input.dtype());
+    check(input.is_floating(), op, ": median() is not defined for an empty tensor of dtype ",
+          input.dtype());
     return ops::full(Dims(), Scalar(std::nan("")), input.dtype(), {}, input.device());
   }
   return median_along(op, ops::reshape(input, Dims{-1}), 0, false, ignore_nan)[0];
@@ -87,8 +95,12 @@ Tensor median_of_all(const char* op, const Tensor& input, bool ignore_nan) {
 
 Tensor median(const Tensor& input) { return median_of_all("median", input, false); }
 Tensor nanmedian(const Tensor& input) { return median_of_all("nanmedian", input, true); }
-Pair median(const Tensor& input, int64_t dim, bool keepdim) { return median_along("median", input, dim, keepdim, false); }
-Pair nanmedian(const Tensor& input, int64_t dim, bool keepdim) { return median_along("nanmedian", input, dim, keepdim, true); }
+Pair median(const Tensor& input, int64_t dim, bool keepdim) {
+  return median_along("median", input, dim, keepdim, false);
+}
+Pair nanmedian(const Tensor& input, int64_t dim, bool keepdim) {
+  return median_along("nanmedian", input, dim, keepdim, true);
+}
 
 namespace {
 
@@ -99,57 +111,78 @@ Tensor leading(const Tensor& t, int64_t count) { return slice(t, 0, 0, count, 1)
 Distinct distinct_elements(const Tensor& input, bool consecutive) {
   Tensor from = ops::contiguous(ops::reshape(input, Dims{-1}));
   TensorOptions places = options(input, DType::Int64);
-  Tensor values = rl::empty(from.sizes(), options(input)), inverse = rl::empty(from.sizes(), places), counts = rl::empty(from.sizes(), places);
+  Tensor values = rl::empty(from.sizes(), options(input)),
+         inverse = rl::empty(from.sizes(), places), counts = rl::empty(from.sizes(), places);
   View i = inverse.view(), c = counts.view();
-  int64_t count = (consecutive ? kernels::unique_consecutive : kernels::unique)(from.view(), values.view(), &i, &c);
-  return {clone(leading(values, count)), view(inverse, input.sizes()), clone(leading(counts, count))};
+  int64_t count = (consecutive ? kernels::unique_consecutive : kernels::unique)(
+      from.view(), values.view(), &i, &c);
+  return {clone(leading(values, count)), view(inverse, input.sizes()),
+          clone(leading(counts, count))};
 }
 
 Distinct distinct_slices(const char* op, const Tensor& input, int64_t dim, bool consecutive) {
   int64_t d = wrap_dim(dim, input.dim(), op), n = input.dim() ? input.sizes()[d] : 1;
-  check(input.numel() > 0 || n == 0 || consecutive, op, ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  check(input.numel() > 0 || n == 0 || consecutive, op,
+        ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   Tensor front = input.dim() ? ops::movedim(input, Dims{d}, Dims{0}) : ops::reshape(input, Dims{1});
   Tensor rows = ops::contiguous(ops::reshape(front, Dims{n, n ? input.numel() / n : 0}));
   TensorOptions places = options(input, DType::Int64);
-  Tensor first = rl::empty(Dims{n}, places), inverse = rl::empty(Dims{n}, places), counts = rl::empty(Dims{n}, places);
+  Tensor first = rl::empty(Dims{n}, places), inverse = rl::empty(Dims{n}, places),
+         counts = rl::empty(Dims{n}, places);
   View i = inverse.view(), c = counts.view();
   int64_t count = kernels::unique_rows(rows.view(), consecutive, first.view(), &i, &c);
   return {index_select(input, d, leading(first, count)), inverse, clone(leading(counts, count))};
 }
 
-Distinct distinct(const char* op, const Tensor& input, std::optional<int64_t> dim, bool consecutive) {
-  check(!input.is_meta(), op, ": the shape of the result depends on the data, which meta tensors lack");
+Distinct distinct(const char* op, const Tensor& input, std::optional<int64_t> dim,
+                  bool consecutive) {
+  check(!input.is_meta(), op,
+        ": the shape of the result depends on the data, which meta tensors lack");
   check_implemented(!input.is_complex(), op, ": not implemented for dtype ", input.dtype());
-  return dim ? distinct_slices(op, input, *dim, consecutive) : distinct_elements(input, consecutive);
+  return dim ? distinct_slices(op, input, *dim, consecutive)
+             : distinct_elements(input, consecutive);
 }
 
 }  // namespace
 
-Distinct unique(const Tensor& input, std::optional<int64_t> dim) { return distinct("unique", input, dim, false); }
+Distinct unique(const Tensor& input, std::optional<int64_t> dim) {
+  return distinct("unique", input, dim, false);
+}
 Distinct unique_consecutive(const Tensor& input, std::optional<int64_t> dim) {
   return distinct("unique_consecutive", input, dim, true);
 }
 
-Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, bool right, const std::optional<std::string>& side,
-                    const Tensor& sorter) {
-  check(!side || *side == "left" || *side == "right", "searchsorted: side can only be 'left' or 'right' but got ", side.value_or(""));
-  check(!side || *side == "right" || !right, "searchsorted: side and right can't be set to opposites, got side of left while right was True");
-  check(sorted.dim() > 0, "searchsorted: the sorted sequence should have positive dimension, got shape ", sorted.sizes());
-  check(input.dim() > 0 || sorted.dim() == 1, "searchsorted: a single value goes with a 1-D sorted sequence, got shape ", sorted.sizes());
+Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, bool right,
+                    const std::optional<std::string>& side, const Tensor& sorter) {
+  check(!side || *side == "left" || *side == "right",
+        "searchsorted: side can only be 'left' or 'right' but got ", side.value_or(""));
+  check(!side || *side == "right" || !right,
+        "searchsorted: side and right can't be set to opposites, got side of left while right was "
+        "True");
+  check(sorted.dim() > 0,
+        "searchsorted: the sorted sequence should have positive dimension, got shape ",
+        sorted.sizes());
+  check(input.dim() > 0 || sorted.dim() == 1,
+        "searchsorted: a single value goes with a 1-D sorted sequence, got shape ", sorted.sizes());
   if (sorter.defined()) {
-    check(sorter.sizes() == sorted.sizes(), "searchsorted: boundary and sorter must have the same size, but got boundary tensor ",
+    check(sorter.sizes() == sorted.sizes(),
+          "searchsorted: boundary and sorter must have the same size, but got boundary tensor ",
           sorted.sizes(), " and got sorter tensor ", sorter.sizes());
-    check(sorter.dtype() == DType::Int64, "searchsorted: sorter must be a tensor of long dtype but got dtype ", sorter.dtype());
+    check(sorter.dtype() == DType::Int64,
+          "searchsorted: sorter must be a tensor of long dtype but got dtype ", sorter.dtype());
   }
   DType common = sorted.dtype() == input.dtype() ? input.dtype() : result_type(sorted, input);
-  auto prepared = [&](const Tensor& t) { return ops::contiguous(t.dtype() == common ? t : to_dtype(t, common)); };
+  auto prepared = [&](const Tensor& t) {
+    return ops::contiguous(t.dtype() == common ? t : to_dtype(t, common));
+  };
   Tensor rows = prepared(sorted), values = prepared(input);
   Tensor out = rl::empty(input.sizes(), options(sorted, out_int32 ? DType::Int32 : DType::Int64));
   if (out.is_meta()) return out;
   Tensor order = sorter.defined() ? ops::contiguous(sorter) : Tensor();
   View order_view;
   if (order.defined()) order_view = order.view();
-  kernels::searchsorted(rows.view(), values.view(), right || (side && *side == "right"), order.defined() ? &order_view : nullptr, out.view());
+  kernels::searchsorted(rows.view(), values.view(), right || (side && *side == "right"),
+                        order.defined() ? &order_view : nullptr, out.view());
   return out;
 }
 
@@ -161,13 +194,17 @@ Tensor histc(const Tensor& input, int64_t bins, const Scalar& min, const Scalar&
 }
 
 Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
-  check(!input.is_meta(), "bincount: the shape of the result depends on the data, which meta tensors lack");
+  check(!input.is_meta(),
+        "bincount: the shape of the result depends on the data, which meta tensors lack");
   check(minlength >= 0, "bincount: minlength should be >= 0, got ", minlength);
-  check(input.dim() == 1 && is_integral(input.dtype()), "bincount: only supports 1-d non-negative integral inputs, got shape ",
-        input.sizes(), " and dtype ", input.dtype());
-  check(!weights.defined() || weights.sizes() == input.sizes(), "bincount: weights should be 1-d and have the same length as input");
+  check(input.dim() == 1 && is_integral(input.dtype()),
+        "bincount: only supports 1-d non-negative integral inputs, got shape ", input.sizes(),
+        " and dtype ", input.dtype());
+  check(!weights.defined() || weights.sizes() == input.sizes(),
+        "bincount: weights should be 1-d and have the same length as input");
   int64_t size = std::max(kernels::bincount_size(input.view()), minlength);
-  bool exact = !weights.defined() || weights.dtype() == DType::Float32 || weights.dtype() == DType::Float64;
+  bool exact =
+      !weights.defined() || weights.dtype() == DType::Float32 || weights.dtype() == DType::Float64;
   Tensor used = exact ? weights : to_dtype(weights, DType::Float64);
   Tensor out = rl::empty(Dims{size}, options(input, used.defined() ? used.dtype() : DType::Int64));
   View w;
@@ -181,13 +218,16 @@ Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
 namespace ops {
 
 Tensor bucketize(const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
-  check(boundaries.dim() == 1, "bucketize: boundaries tensor must be 1 dimension, but got shape ", boundaries.sizes());
+  check(boundaries.dim() == 1, "bucketize: boundaries tensor must be 1 dimension, but got shape ",
+        boundaries.sizes());
   return searchsorted(boundaries, input, out_int32, right);
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
-  check(!elements.is_complex() && !test_elements.is_complex(), "isin: complex tensors are not supported");
-  if (test_elements.numel() == 0) return full(elements.sizes(), Scalar(invert), DType::Bool, {}, elements.device());
+  check(!elements.is_complex() && !test_elements.is_complex(),
+        "isin: complex tensors are not supported");
+  if (test_elements.numel() == 0)
+    return full(elements.sizes(), Scalar(invert), DType::Bool, {}, elements.device());
   Tensor sorted = impl::sort(reshape(test_elements, Dims{-1}), 0, false, {})[0];
   DType common = rl::result_type(elements, test_elements);
   sorted = to(sorted, common);
@@ -207,21 +247,28 @@ Tensor interpolate_rows(const Tensor& rows, const Tensor& places, const std::str
   if (how == "lower") return low;
   Tensor high = gather(rows, -1, to(ceil(places), DType::Int64));
   if (how == "higher") return high;
-  return how == "midpoint" ? lerp(low, high, wrap_number(Scalar(0.5))) : lerp(low, high, places - below);
+  return how == "midpoint" ? lerp(low, high, wrap_number(Scalar(0.5)))
+                           : lerp(low, high, places - below);
 }
 
-Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                 const std::string& how, bool ignore_nan) {
+Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::optional<int64_t> dim,
+                 bool keepdim, const std::string& how, bool ignore_nan) {
   check(input.numel() > 0, op, ": input tensor must be non-empty");
   check(q.dim() <= 1, op, ": q must be a scalar or 1D tensor, got shape ", q.sizes());
-  check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, op, ": input tensor must be either float or double dtype, got ",
-        input.dtype());
-  check(q.dtype() == input.dtype(), op, ": q tensor must be same dtype as the input tensor, got ", q.dtype(), " and ", input.dtype());
-  check(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", op,
-        ": interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
+  check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, op,
+        ": input tensor must be either float or double dtype, got ", input.dtype());
+  check(q.dtype() == input.dtype(), op, ": q tensor must be same dtype as the input tensor, got ",
+        q.dtype(), " and ", input.dtype());
+  check(
+      how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest",
+      op, ": interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
+      how);
   if (!q.is_meta() && q.numel())
-    check(bool(*to_dtype(all(logical_and(ge(q, wrap_number(Scalar(0))), le(q, wrap_number(Scalar(1))))), DType::Bool).data<bool>()), op,
-          ": q values must be in the range [0, 1]");
+    check(bool(*to_dtype(
+                    all(logical_and(ge(q, wrap_number(Scalar(0))), le(q, wrap_number(Scalar(1))))),
+                    DType::Bool)
+                    .data<bool>()),
+          op, ": q values must be in the range [0, 1]");
   int64_t d = dim ? wrap_dim(*dim, input.dim(), op) : 0, ndim = input.dim();
   Tensor lines = !dim || ndim == 0 ? reshape(input, Dims{-1}) : movedim(input, Dims{d}, Dims{-1});
   Tensor rows = sort(lines, -1)[0];
@@ -247,19 +294,25 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
 
 }  // namespace
 
-Tensor quantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim, const std::string& interpolation) {
+Tensor quantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                const std::string& interpolation) {
   return quantiles("quantile", input, q, dim, keepdim, interpolation, false);
 }
-Tensor nanquantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim, const std::string& interpolation) {
+Tensor nanquantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                   const std::string& interpolation) {
   return quantiles("nanquantile", input, q, dim, keepdim, interpolation, true);
 }
-Tensor quantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim, const std::string& interpolation) {
+Tensor quantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim,
+                const std::string& interpolation) {
   check(q >= 0 && q <= 1, "quantile: q must be in the range [0, 1] but got ", q);
-  return quantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim, keepdim, interpolation);
+  return quantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim, keepdim,
+                  interpolation);
 }
-Tensor nanquantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim, const std::string& interpolation) {
+Tensor nanquantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim,
+                   const std::string& interpolation) {
   check(q >= 0 && q <= 1, "nanquantile: q must be in the range [0, 1] but got ", q);
-  return nanquantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim, keepdim, interpolation);
+  return nanquantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim,
+                     keepdim, interpolation);
 }
 
 }  // namespace ops
@@ -271,7 +324,8 @@ using namespace ops;
 // All elements equal to the median share its gradient.
 Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out) {
   Tensor hit = logical_or(eq(input, out), logical_and(isnan(input), isnan(out)));
-  return grad * hit / sum(hit);  // by counts, not by a fraction, which would be of the default dtype
+  return grad * hit /
+         sum(hit);  // by counts, not by a fraction, which would be of the default dtype
 }
 
 }  // namespace grad

@@ -8,7 +8,8 @@ namespace rl {
 namespace impl {
 namespace {
 
-kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, const Dims& padding,
+                                    const Dims& stride) {
   kernels::WindowGeometry g;
   for (int d = 0; d < 2; ++d) {
     g.kernel[d] = kernel[d];
@@ -19,7 +20,8 @@ kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, co
   return g;
 }
 
-void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding,
+                  const Dims& stride) {
   kernels::check_window(op, "kernel_size", kernel);
   kernels::check_window(op, "dilation", dilation);
   kernels::check_window(op, "padding", padding);
@@ -34,23 +36,29 @@ void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, cons
 
 }  // namespace
 
-Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilation, const Dims& padding, const Dims& stride) {
+Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilation,
+                     const Dims& padding, const Dims& stride) {
   kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
   for (int d = 0; d < 2; ++d) {
-    g.count[d] = kernels::window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
-    check(g.count[d] > 0, "unfold: Given input with spatial size ", input.sizes(), ", kernel_size=", kernel, ", dilation=", dilation,
-          ", padding=", padding, ", the array of sliding blocks must have at least one block in each dim");
+    g.count[d] =
+        kernels::window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
+    check(g.count[d] > 0, "unfold: Given input with spatial size ", input.sizes(),
+          ", kernel_size=", kernel, ", dilation=", dilation, ", padding=", padding,
+          ", the array of sliding blocks must have at least one block in each dim");
   }
-  int64_t rows = product(Dims{input.sizes()[1], kernel[0], kernel[1]}), blocks = product(Dims{g.count[0], g.count[1]});
+  int64_t rows = product(Dims{input.sizes()[1], kernel[0], kernel[1]}),
+          blocks = product(Dims{g.count[0], g.count[1]});
   Tensor out = rl::empty(Dims{input.sizes()[0], rows, blocks}, options(input));
   if (!out.is_meta()) kernels::unfold(input.view(), out.view(), g);
   return out;
 }
 
-Tensor fold_kernel(const Tensor& input, const Dims& output_size, const Dims& kernel, const Dims& dilation, const Dims& padding,
-                   const Dims& stride) {
+Tensor fold_kernel(const Tensor& input, const Dims& output_size, const Dims& kernel,
+                   const Dims& dilation, const Dims& padding, const Dims& stride) {
   kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
-  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] / (kernel[0] * kernel[1]), output_size[0], output_size[1]}, options(input));
+  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] / (kernel[0] * kernel[1]),
+                              output_size[0], output_size[1]},
+                         options(input));
   if (!out.is_meta()) kernels::fold(input.view(), out.view(), g);
   return out;
 }
@@ -62,12 +70,13 @@ namespace ops {
 namespace {
 
 // Which element of a dim of `size` stands at each place after padding.
-Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int64_t after, Device device) {
+Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int64_t after,
+                     Device device) {
   Tensor index = rl::empty(Dims{size + before + after}, {DType::Int64, Device{}});
   // What negative padding cuts off is gone before anything wraps around.
   int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
-  check(mode != "circular" || kept > 0 || index.numel() == 0, "pad: padding (", before, ", ", after, ") leaves nothing of size ", size,
-        " to wrap around");
+  check(mode != "circular" || kept > 0 || index.numel() == 0, "pad: padding (", before, ", ", after,
+        ") leaves nothing of size ", size, " to wrap around");
   for (int64_t i = 0; i < index.numel(); ++i) {
     int64_t at = i - before;
     if (mode == "replicate") at = std::min(std::max<int64_t>(at, 0), size - 1);
@@ -80,28 +89,36 @@ Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int6
 
 void check_padded(const Tensor& input, const std::string& mode, const Dims& pad) {
   int64_t ndim = input.dim(), dims = pad.size() / 2;
-  check_implemented(mode == "reflect" || mode == "replicate" || mode == "circular", "pad: Unrecognised padding mode ", mode);
+  check_implemented(mode == "reflect" || mode == "replicate" || mode == "circular",
+                    "pad: Unrecognised padding mode ", mode);
   bool fits = dims >= 1 && dims <= 3 && (ndim == dims + 1 || ndim == dims + 2);
   check_implemented(fits, "pad: Padding size ", pad.size(), " is not supported for ", ndim,
-                    "D input tensor: non-constant padding takes 2 values for 2D or 3D input, 4 for 3D or 4D, 6 for 4D or 5D");
+                    "D input tensor: non-constant padding takes 2 values for 2D or 3D input, 4 for "
+                    "3D or 4D, 6 for 4D or 5D");
   for (int64_t d = 1; d < ndim; ++d)
     check(input.sizes()[d] > 0 || (ndim == dims + 2 && d == 0), "pad: expected ", ndim,
           "D input with non-zero sizes but for the batch, got shape ", input.sizes());
   for (int64_t i = 0; i < dims; ++i) {
     int64_t size = input.sizes()[ndim - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
     check(mode != "reflect" || (before < size && after < size),
-          "pad: Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
-          ") at dimension ", ndim - 1 - i, " of input ", input.sizes());
-    check(mode != "circular" || (before <= size && after <= size), "pad: Padding value causes wrapping around more than once.");
-    check(size + before + after > 0 || (mode == "circular" && size + before + after == 0), "pad: input ", input.sizes(), " is too small for padding ", pad);
+          "pad: Padding size should be less than the corresponding input dimension, but got: "
+          "padding (",
+          before, ", ", after, ") at dimension ", ndim - 1 - i, " of input ", input.sizes());
+    check(mode != "circular" || (before <= size && after <= size),
+          "pad: Padding value causes wrapping around more than once.");
+    check(size + before + after > 0 || (mode == "circular" && size + before + after == 0),
+          "pad: input ", input.sizes(), " is too small for padding ", pad);
   }
 }
 
 }  // namespace
 
-Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode, std::optional<double> value) {
+Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode,
+           std::optional<double> value) {
   check(pad.size() % 2 == 0, "pad: Padding length must be divisible by 2, got ", pad.size());
-  check(pad.size() <= 2 * input.dim(), "pad: Padding length should be less than or equal to two times the input dimension but got padding length ",
+  check(pad.size() <= 2 * input.dim(),
+        "pad: Padding length should be less than or equal to two times the input dimension but got "
+        "padding length ",
         pad.size(), " and input of dimension ", input.dim());
   if (mode == "constant") return constant_pad_nd(input, pad, Scalar(value.value_or(0)));
   check(!value || *value == 0, "pad: Padding mode \"", mode, "\" doesn't take in value argument");
@@ -110,36 +127,53 @@ Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode, std::o
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = input.dim() - 1 - i;
     if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    out = index_select(out, d, padded_places(mode, input.sizes()[d], pad[2 * i], pad[2 * i + 1], input.device()));
+    out = index_select(
+        out, d, padded_places(mode, input.sizes()[d], pad[2 * i], pad[2 * i + 1], input.device()));
   }
   return out.is_same(input) ? clone(input) : out;
 }
 
-Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dims& dilation, const Dims& padding, const Dims& stride) {
-  check_index(input.dim() >= 3, "unfold: Dimension out of range (expected 3D or 4D input, but got shape ", input.sizes(), ")");
+Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dims& dilation,
+                         const Dims& padding, const Dims& stride) {
+  check_index(input.dim() >= 3,
+              "unfold: Dimension out of range (expected 3D or 4D input, but got shape ",
+              input.sizes(), ")");
   bool batched = input.dim() == 4;
-  check(input.dim() <= 4, "unfold: Expected 3D or 4D (batch mode) tensor, but got shape ", input.sizes());
+  check(input.dim() <= 4, "unfold: Expected 3D or 4D (batch mode) tensor, but got shape ",
+        input.sizes());
   impl::check_blocks("unfold", kernel_size, dilation, padding, stride);
   for (int64_t d = batched ? 1 : 0; d < input.dim(); ++d)
-    check(input.sizes()[d] > 0, "unfold: Expected 3D or 4D (batch mode) tensor with non-zero dimensions for input, but got: ", input.sizes());
-  Tensor columns = unfold_kernel(batched ? input : unsqueeze(input, 0), kernel_size, dilation, padding, stride);
+    check(input.sizes()[d] > 0,
+          "unfold: Expected 3D or 4D (batch mode) tensor with non-zero dimensions for input, but "
+          "got: ",
+          input.sizes());
+  Tensor columns =
+      unfold_kernel(batched ? input : unsqueeze(input, 0), kernel_size, dilation, padding, stride);
   return batched ? columns : squeeze(columns, Dims{0});
 }
 
-Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_size, const Dims& dilation, const Dims& padding,
-            const Dims& stride) {
+Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
+            const Dims& dilation, const Dims& padding, const Dims& stride) {
   impl::check_blocks("fold", kernel_size, dilation, padding, stride);
   bool batched = input.dim() == 3;
-  check(batched || input.dim() == 2, "fold: Expected 2D or 3D (batch mode) tensor for input, but got: ", input.sizes());
+  check(batched || input.dim() == 2,
+        "fold: Expected 2D or 3D (batch mode) tensor for input, but got: ", input.sizes());
   Tensor columns = batched ? input : unsqueeze(input, 0);
-  check(columns.sizes()[1] > 0 && columns.sizes()[2] > 0, "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
+  check(columns.sizes()[1] > 0 && columns.sizes()[2] > 0,
+        "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
   kernels::check_window("fold", "output_size", output_size);
   int64_t area = kernel_size[0] * kernel_size[1], blocks = 1;
-  check(columns.sizes()[1] % area == 0, "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
+  check(columns.sizes()[1] % area == 0,
+        "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
+        "but got ",
         columns.sizes()[1], " and kernel_size=", kernel_size);
-  for (int d = 0; d < 2; ++d) blocks *= kernels::window_count(output_size[d], kernel_size[d], stride[d], padding[d], dilation[d]);
-  check(blocks > 0 && columns.sizes()[2] == blocks, "fold: Given output_size=", output_size, ", kernel_size=", kernel_size, ", dilation=",
-        dilation, ", padding=", padding, ", stride=", stride, ", expected ", blocks, " sliding blocks, but got input of shape ", input.sizes());
+  for (int d = 0; d < 2; ++d)
+    blocks *=
+        kernels::window_count(output_size[d], kernel_size[d], stride[d], padding[d], dilation[d]);
+  check(blocks > 0 && columns.sizes()[2] == blocks, "fold: Given output_size=", output_size,
+        ", kernel_size=", kernel_size, ", dilation=", dilation, ", padding=", padding,
+        ", stride=", stride, ", expected ", blocks, " sliding blocks, but got input of shape ",
+        input.sizes());
   Tensor image = fold_kernel(columns, output_size, kernel_size, dilation, padding, stride);
   return batched ? image : squeeze(image, Dims{0});
 }

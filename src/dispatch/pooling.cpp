@@ -9,12 +9,14 @@
 namespace rl {
 namespace {
 
-kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const Dims& stride, const Dims& padding, const Dims& dilation,
-                                  bool ceil_mode) {
+kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const Dims& stride,
+                                  const Dims& padding, const Dims& dilation, bool ceil_mode) {
   kernels::PoolGeometry g;
   g.dims = static_cast<int>(kernel_size.size());
-  check(g.dims >= 1 && g.dims <= 3 && stride.size() == g.dims && padding.size() == g.dims && dilation.size() == g.dims, op,
-        ": kernel_size ", kernel_size, ", stride ", stride, ", padding ", padding, " and dilation ", dilation, " must agree in length");
+  check(g.dims >= 1 && g.dims <= 3 && stride.size() == g.dims && padding.size() == g.dims &&
+            dilation.size() == g.dims,
+        op, ": kernel_size ", kernel_size, ", stride ", stride, ", padding ", padding,
+        " and dilation ", dilation, " must agree in length");
   kernels::check_window(op, "kernel_size", kernel_size);
   kernels::check_window(op, "stride", stride);
   kernels::check_window(op, "padding", padding);
@@ -31,12 +33,16 @@ kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const
 
 Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size) {
   int64_t dims = output_size.size();
-  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1, "D or ", dims + 2, "D tensor, but got ", input.sizes());
+  check(input.dim() == dims + 1 || input.dim() == dims + 2, op, ": Expected ", dims + 1, "D or ",
+        dims + 2, "D tensor, but got ", input.sizes());
   Dims sizes = input.sizes();
   for (int64_t d = 0; d < dims; ++d) {
     int64_t at = input.dim() - dims + d;
-    check(input.sizes()[at] > 0, op, ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ", input.sizes());
-    check(output_size[d] >= 0, op, ": elements of output_size must be greater than or equal to 0, got ", output_size);
+    check(input.sizes()[at] > 0, op,
+          ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+          input.sizes());
+    check(output_size[d] >= 0, op,
+          ": elements of output_size must be greater than or equal to 0, got ", output_size);
     sizes[at] = output_size[d];
   }
   return sizes;
@@ -44,7 +50,8 @@ Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size
 
 // A result in hidden order where `like` lies so: pooling keeps the channels where they are.
 Tensor empty_pooled(const Dims& sizes, const Tensor& like, bool hidden, DType dtype) {
-  return hidden ? empty_channels_last(sizes, options(like, dtype)) : rl::empty(sizes, options(like, dtype));
+  return hidden ? empty_channels_last(sizes, options(like, dtype))
+                : rl::empty(sizes, options(like, dtype));
 }
 
 bool is_global(const Dims& sizes, int64_t dims) {
@@ -57,50 +64,69 @@ bool is_global(const Dims& sizes, int64_t dims) {
 
 namespace impl {
 
-std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims& stride, const Dims& padding,
-                                      const Dims& dilation, bool ceil_mode) {
-  kernels::PoolGeometry g = geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
+std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_size,
+                                      const Dims& stride, const Dims& padding, const Dims& dilation,
+                                      bool ceil_mode) {
+  kernels::PoolGeometry g =
+      geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
   Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "max_pool");
   bool hidden = in_hidden_order(input);
-  Tensor values = empty_pooled(sizes, input, hidden, input.dtype()), indices = empty_pooled(sizes, input, hidden, DType::Int64);
-  if (!values.is_meta()) kernels::max_pool(AsItLies(input).view(), AsItLies(values).view(), &AsItLies(indices).view(), g);
+  Tensor values = empty_pooled(sizes, input, hidden, input.dtype()),
+         indices = empty_pooled(sizes, input, hidden, DType::Int64);
+  if (!values.is_meta())
+    kernels::max_pool(AsItLies(input).view(), AsItLies(values).view(), &AsItLies(indices).view(),
+                      g);
   return {values, indices};
 }
 
-Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size, int64_t ndim) {
+Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
+                         int64_t ndim) {
   bool hidden = in_hidden_order(indices);
   Tensor out = empty_pooled(size, grad, hidden, grad.dtype()), g = in_order(grad, hidden);
   if (!out.is_meta())
-    kernels::max_pool_backward(AsItLies(g).view(), AsItLies(indices).view(), AsItLies(out).view(), static_cast<int>(ndim));
+    kernels::max_pool_backward(AsItLies(g).view(), AsItLies(indices).view(), AsItLies(out).view(),
+                               static_cast<int>(ndim));
   return out;
 }
 
-Tensor max_unpool_kernel(const Tensor& input, const Tensor& indices, const Dims& size, int64_t ndim) {
-  check(indices.dtype() == DType::Int64, "max_unpool: elements in indices should be type int64 but got: ", indices.dtype());
-  check(input.sizes() == indices.sizes(), "max_unpool: Expected shape of indices to be same as that of the input tensor (", input.sizes(),
-        ") but got indices tensor with shape: ", indices.sizes());
-  check(ndim >= 1 && ndim <= 3 && input.dim() >= ndim && size.size() == input.dim(), "max_unpool: an output of shape ", size,
-        " does not go with ", ndim, " spatial dims and input of shape ", input.sizes());
+Tensor max_unpool_kernel(const Tensor& input, const Tensor& indices, const Dims& size,
+                         int64_t ndim) {
+  check(indices.dtype() == DType::Int64,
+        "max_unpool: elements in indices should be type int64 but got: ", indices.dtype());
+  check(input.sizes() == indices.sizes(),
+        "max_unpool: Expected shape of indices to be same as that of the input tensor (",
+        input.sizes(), ") but got indices tensor with shape: ", indices.sizes());
+  check(ndim >= 1 && ndim <= 3 && input.dim() >= ndim && size.size() == input.dim(),
+        "max_unpool: an output of shape ", size, " does not go with ", ndim,
+        " spatial dims and input of shape ", input.sizes());
   for (int64_t d = 0; d < input.dim() - ndim; ++d)
-    check(size[d] == input.sizes()[d], "max_unpool: an output of shape ", size, " does not go with input of shape ", input.sizes());
+    check(size[d] == input.sizes()[d], "max_unpool: an output of shape ", size,
+          " does not go with input of shape ", input.sizes());
   Tensor out = rl::empty(size, options(input));
-  if (!out.is_meta()) kernels::max_unpool(input.view(), indices.view(), out.view(), static_cast<int>(ndim));
+  if (!out.is_meta())
+    kernels::max_unpool(input.view(), indices.view(), out.view(), static_cast<int>(ndim));
   return out;
 }
 
-Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims& stride, const Dims& padding, bool ceil_mode,
-                       bool count_include_pad, int64_t divisor_override) {
-  kernels::PoolGeometry g = geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
+Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims& stride,
+                       const Dims& padding, bool ceil_mode, bool count_include_pad,
+                       int64_t divisor_override) {
+  kernels::PoolGeometry g =
+      geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
   Tensor out = rl::empty(kernels::pool_output_sizes(input.sizes(), g, "avg_pool"), options(input));
-  if (!out.is_meta()) kernels::avg_pool(input.view(), out.view(), g, count_include_pad, divisor_override);
+  if (!out.is_meta())
+    kernels::avg_pool(input.view(), out.view(), g, count_include_pad, divisor_override);
   return out;
 }
 
-Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kernel_size, const Dims& stride, const Dims& padding,
-                         bool ceil_mode, bool count_include_pad, int64_t divisor_override) {
-  kernels::PoolGeometry g = geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
+Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kernel_size,
+                         const Dims& stride, const Dims& padding, bool ceil_mode,
+                         bool count_include_pad, int64_t divisor_override) {
+  kernels::PoolGeometry g =
+      geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
   Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta()) kernels::avg_pool_backward(grad.view(), out.view(), g, count_include_pad, divisor_override);
+  if (!out.is_meta())
+    kernels::avg_pool_backward(grad.view(), out.view(), g, count_include_pad, divisor_override);
   return out;
 }
 
@@ -112,26 +138,34 @@ Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
     ops::div_(out, wrap_number(Scalar(input.numel() / out.numel())));
     return out;
   }
-  if (!out.is_meta()) kernels::adaptive_avg_pool(input.view(), out.view(), static_cast<int>(output_size.size()));
+  if (!out.is_meta())
+    kernels::adaptive_avg_pool(input.view(), out.view(), static_cast<int>(output_size.size()));
   return out;
 }
 
-Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size, bool hidden) {
+Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size,
+                                  bool hidden) {
   if (hidden && is_global(grad.sizes(), output_size.size())) {
-    Tensor out = empty_channels_last(size, options(grad)), share = grad * Scalar(static_cast<double>(grad.numel()) / static_cast<double>(product(size)));
+    Tensor out = empty_channels_last(size, options(grad)),
+           share = grad *
+                   Scalar(static_cast<double>(grad.numel()) / static_cast<double>(product(size)));
     kernels::copy(ops::expand(share, size).view(), AsItLies(out).view());
     return out;
   }
   Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta()) kernels::adaptive_avg_pool_backward(grad.view(), out.view(), static_cast<int>(output_size.size()));
+  if (!out.is_meta())
+    kernels::adaptive_avg_pool_backward(grad.view(), out.view(),
+                                        static_cast<int>(output_size.size()));
   return out;
 }
 
 std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_max_pool", input, output_size);
-  Tensor values = rl::empty(sizes, options(input)), indices = rl::empty(sizes, options(input, DType::Int64));
+  Tensor values = rl::empty(sizes, options(input)),
+         indices = rl::empty(sizes, options(input, DType::Int64));
   if (!values.is_meta())
-    kernels::adaptive_max_pool(input.view(), values.view(), indices.view(), static_cast<int>(output_size.size()));
+    kernels::adaptive_max_pool(input.view(), values.view(), indices.view(),
+                               static_cast<int>(output_size.size()));
   return {values, indices};
 }
 

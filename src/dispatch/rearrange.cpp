@@ -8,7 +8,8 @@ namespace rl {
 
 namespace grad {
 int64_t horizontal_dim(const Tensor& t) {
-  check(t.dim() >= 1, "hsplit: requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions");
+  check(t.dim() >= 1,
+        "hsplit: requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions");
   return t.dim() == 1 ? 0 : 1;
 }
 Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }
@@ -17,7 +18,8 @@ Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous
 namespace ops {
 
 Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
-  int64_t from = wrap_dim(start_dim, input.dim(), "flatten"), to = wrap_dim(end_dim, input.dim(), "flatten");
+  int64_t from = wrap_dim(start_dim, input.dim(), "flatten"),
+          to = wrap_dim(end_dim, input.dim(), "flatten");
   check(from <= to, "flatten: flatten() has invalid args: start_dim cannot come after end_dim");
   if (input.dim() == 0) return reshape(input, Dims{1});
   if (from == to) return input;
@@ -41,12 +43,15 @@ Tensor unflatten(const Tensor& input, int64_t dim, const Dims& given) {
 
 TensorList split(const Tensor& input, int64_t split_size, int64_t dim) {
   check(input.dim() > 0, "split: split expects at least a 1-dimensional tensor");
-  check(split_size >= 0, "split: split expects split_size be non-negative, but got split_size=", split_size);
+  check(split_size >= 0,
+        "split: split expects split_size be non-negative, but got split_size=", split_size);
   int64_t d = wrap_dim(dim, input.dim(), "split"), size = input.sizes()[d];
-  check(split_size > 0 || size == 0, "split: split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
+  check(split_size > 0 || size == 0,
+        "split: split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
   if (size > 0) check_pieces("split", (size - 1) / split_size + 1);
   Dims sizes;
-  for (int64_t at = 0; at < size; at += split_size) sizes.push_back(std::min(split_size, size - at));
+  for (int64_t at = 0; at < size; at += split_size)
+    sizes.push_back(std::min(split_size, size - at));
   if (sizes.empty()) sizes.push_back(0);
   return split_with_sizes(input, sizes, d);
 }
@@ -82,10 +87,16 @@ TensorList tensor_split(const Tensor& input, const Dims& indices, int64_t dim) {
 }
 
 TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) {
-  check(places.dtype() == DType::Int64, "tensor_split: expected tensor_indices_or_sections to have dtype of long, but got ", places.dtype());
-  check(places.dim() <= 1, "tensor_split: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
-        "shape ", places.sizes());
-  check(!places.is_meta(), "tensor_split: tensor_indices_or_sections on the meta device has no values");
+  check(places.dtype() == DType::Int64,
+        "tensor_split: expected tensor_indices_or_sections to have dtype of long, but got ",
+        places.dtype());
+  check(places.dim() <= 1,
+        "tensor_split: expected tensor_indices_or_sections to be a zero-dimensional or "
+        "one-dimensional tensor, but got "
+        "shape ",
+        places.sizes());
+  check(!places.is_meta(),
+        "tensor_split: tensor_indices_or_sections on the meta device has no values");
   Tensor in_order = contiguous(places);
   const int64_t* at = in_order.data<int64_t>();
   if (places.dim() == 0) return tensor_split(input, *at, dim);
@@ -105,24 +116,30 @@ Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) {
   check(input.dim() > 0, "narrow: narrow() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, input.dim(), "narrow"), size = input.sizes()[d];
   check(length >= 0, "narrow: narrow(): length must be non-negative, got ", length);
-  check_index(start >= -size && start <= size, "narrow: start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
+  check_index(start >= -size && start <= size,
+              "narrow: start out of range (expected to be in range of [", -size, ", ", size,
+              "], but got ", start, ")");
   int64_t from = start < 0 ? start + size : start;
-  check(length <= size - from, "narrow: start (", from, ") + length (", length, ") exceeds dimension size (", size, ").");
+  check(length <= size - from, "narrow: start (", from, ") + length (", length,
+        ") exceeds dimension size (", size, ").");
   return slice(input, d, from, from + length, 1);
 }
 
 Tensor narrow(const Tensor& input, int64_t dim, const Tensor& start, int64_t length) {
-  check(start.dim() == 0 && is_integral(start.dtype()), "narrow: start must be an 0-dim integral Tensor.");
+  check(start.dim() == 0 && is_integral(start.dtype()),
+        "narrow: start must be an 0-dim integral Tensor.");
   return narrow(input, dim, *to_dtype(start, DType::Int64).data<int64_t>(), length);
 }
 
 Tensor movedim(const Tensor& input, const Dims& source, const Dims& destination) {
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
+  check(source.size() == destination.size(),
+        "movedim: Invalid source or destination dims: source (", source,
         " dims) should contain the same number of dims as destination (", destination, " dims)");
   Dims order(input.dim(), -1);
   bool moved[max_dims] = {};
   for (int64_t i = 0; i < source.size(); ++i) {
-    int64_t from = wrap_dim(source[i], input.dim(), "movedim"), to = wrap_dim(destination[i], input.dim(), "movedim");
+    int64_t from = wrap_dim(source[i], input.dim(), "movedim"),
+            to = wrap_dim(destination[i], input.dim(), "movedim");
     check(!moved[from], "movedim: repeated dim in `source` (", source, ")");
     if (input.dim() == 0) return alias(input);
     check(order[to] < 0, "movedim: repeated dim in `destination` (", destination, ")");
@@ -140,12 +157,15 @@ Tensor movedim(const Tensor& input, const Dims& source, const Dims& destination)
 
 Tensor repeat(const Tensor& input, const Dims& repeats) {
   int64_t added = repeats.size() - input.dim();
-  check(added >= 0, "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  check(added >= 0,
+        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions "
+        "of tensor");
   // Each dim n becomes (repeat, n), expanded and then joined.
   Dims split_sizes, wide, sizes;
   for (int64_t d = 0; d < repeats.size(); ++d) {
     int64_t n = d < added ? 1 : input.sizes()[d - added];
-    check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ", repeats[d] * n, ": repeats ", repeats);
+    check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
+          repeats[d] * n, ": repeats ", repeats);
     split_sizes.push_back(1);
     split_sizes.push_back(n);
     wide.push_back(repeats[d]);
@@ -162,7 +182,8 @@ Tensor tile(const Tensor& input, const Dims& dims) {
   return repeat(input, counts);
 }
 
-Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t>) {
   check(repeats >= 0, "repeat_interleave: Repeats must be non-negative, got ", repeats);
   Tensor x = dim ? input : reshape(input, Dims{-1});
   if (x.dim() == 0) x = unsqueeze(x, 0);
@@ -173,12 +194,18 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
   return reshape(clone(expand(unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), sizes);
 }
 
-Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
-  check(repeats.dim() <= 1, "repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape ", repeats.sizes());
-  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32, "repeat_interleave: repeats has to be Long or Int tensor, got ", repeats.dtype());
+Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
+  check(repeats.dim() <= 1, "repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape ",
+        repeats.sizes());
+  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
+        "repeat_interleave: repeats has to be Long or Int tensor, got ", repeats.dtype());
   Tensor x = dim ? input : reshape(input, Dims{-1});
-  int64_t d = wrap_dim(dim.value_or(0), x.dim(), "repeat_interleave"), n = x.dim() ? x.sizes()[d] : 1;
-  check(repeats.dim() == 0 || repeats.numel() == 1 || repeats.numel() == n, "repeat_interleave: repeats must have the same size as input along dim, but got repeats.size(0) = ",
+  int64_t d = wrap_dim(dim.value_or(0), x.dim(), "repeat_interleave"),
+          n = x.dim() ? x.sizes()[d] : 1;
+  check(repeats.dim() == 0 || repeats.numel() == 1 || repeats.numel() == n,
+        "repeat_interleave: repeats must have the same size as input along dim, but got "
+        "repeats.size(0) = ",
         repeats.numel(), " and input.size(", d, ") = ", n);
   Tensor counts = contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64));
   const int64_t* count = counts.data<int64_t>();
@@ -187,7 +214,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative");
     total += count[i];
   }
-  check(!output_size || *output_size == total, "repeat_interleave: allocated size does not match required size ", total);
+  check(!output_size || *output_size == total,
+        "repeat_interleave: allocated size does not match required size ", total);
   Tensor index = rl::empty(Dims{total}, {DType::Int64, input.device()});
   int64_t* place = index.data<int64_t>();
   for (int64_t i = 0; i < n; ++i) place = std::fill_n(place, count[i], i);
@@ -195,7 +223,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
 }
 
 Tensor diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
-  int64_t ndim = input.dim() + 1, a = wrap_dim(dim1, ndim, "diag_embed"), b = wrap_dim(dim2, ndim, "diag_embed");
+  int64_t ndim = input.dim() + 1, a = wrap_dim(dim1, ndim, "diag_embed"),
+          b = wrap_dim(dim2, ndim, "diag_embed");
   check(input.dim() > 0, "diag_embed: expected a tensor with at least one dim");
   check(a != b, "diag_embed: diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   int64_t side = input.sizes().back() + std::abs(offset);
@@ -208,7 +237,8 @@ Tensor diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim
 }
 
 Tensor diag(const Tensor& input, int64_t offset) {
-  check(input.dim() == 1 || input.dim() == 2, "diag: diag(): Supports 1D or 2D tensors. Got ", input.dim(), "D");
+  check(input.dim() == 1 || input.dim() == 2, "diag: diag(): Supports 1D or 2D tensors. Got ",
+        input.dim(), "D");
   return input.dim() == 1 ? diag_embed(input, offset, 0, 1) : clone(diagonal(input, offset, 0, 1));
 }
 
@@ -216,7 +246,8 @@ Tensor rot90(const Tensor& input, int64_t k, const Dims& dims) {
   check(dims.size() == 2, "rot90: expected total rotation dims == 2, but got dims = ", dims.size());
   check(input.dim() >= 2, "rot90: expected total dims >= 2, but got total dims = ", input.dim());
   int64_t a = wrap_dim(dims[0], input.dim(), "rot90"), b = wrap_dim(dims[1], input.dim(), "rot90");
-  check(a != b, "rot90: expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+  check(a != b, "rot90: expected rotation dims to be different, but got dim0 = ", dims[0],
+        " and dim1 = ", dims[1]);
   switch (((k % 4) + 4) % 4) {
     case 1: return transpose(flip(input, Dims{b}), a, b);
     case 2: return flip(input, Dims{a, b});

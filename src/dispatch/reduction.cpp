@@ -39,7 +39,8 @@ Tensor drop_dims(const Tensor& out, const Reduced& sizes, bool keepdim) {
 }
 
 template <class Kernel>
-Tensor reduce(const char* op, const Tensor& input, IntSpan dims, bool keepdim, DType dtype, Kernel&& kernel) {
+Tensor reduce(const char* op, const Tensor& input, IntSpan dims, bool keepdim, DType dtype,
+              Kernel&& kernel) {
   Reduced sizes = reduced_sizes(input, dims, op);
   Tensor out = rl::empty(keepdim ? sizes.kept : sizes.dropped, options(input, dtype));
   if (out.is_meta()) return out;
@@ -64,57 +65,76 @@ void check_real(const Tensor& input, const char* op) {
 // The reduced dims must hold an element.
 void check_not_empty(const Tensor& input, IntSpan dims, const char* op) {
   if (input.numel() > 0) return;
-  check_index(!dims.empty(), op, ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+  check_index(!dims.empty(), op,
+              ": Expected reduction dim to be specified for input.numel() == 0. Specify the "
+              "reduction dim with the "
               "'dim' argument.");
   for (int64_t d : dims)
-    check_index(input.dim() == 0 || input.sizes()[wrap_dim(d, input.dim(), op)] > 0, op, ": Expected reduction dim ", d,
-                " to have non-zero size, got shape ", input.sizes());
+    check_index(input.dim() == 0 || input.sizes()[wrap_dim(d, input.dim(), op)] > 0, op,
+                ": Expected reduction dim ", d, " to have non-zero size, got shape ",
+                input.sizes());
 }
 
 }  // namespace
 
-Tensor sum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+Tensor sum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
+           std::optional<DType> dtype) {
   Tensor from = converted(input, dtype);
   return reduce("sum", from, dim.value_or(Dims()), keepdim, sum_dtype(input, dtype), kernels::sum);
 }
-Tensor sum(const Tensor& input, std::optional<DType> dtype) { return sum(input, std::optional<Dims>(), false, dtype); }
+Tensor sum(const Tensor& input, std::optional<DType> dtype) {
+  return sum(input, std::optional<Dims>(), false, dtype);
+}
 
-Tensor nansum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+Tensor nansum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
+              std::optional<DType> dtype) {
   check(!input.is_complex(), "nansum: does not support complex inputs");
   Tensor from = converted(input, dtype);
   if (!from.is_floating()) return sum(from, dim, keepdim, dtype);
   return reduce("nansum", from, dim.value_or(Dims()), keepdim, from.dtype(), kernels::nansum);
 }
 
-Tensor mean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+Tensor mean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
+            std::optional<DType> dtype) {
   DType type = dtype.value_or(input.dtype());
-  check(is_differentiable(type), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+  check(is_differentiable(type),
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+        "complex dtype. Got: ",
         type);
   Tensor from = converted(input, dtype);
-  Tensor total = reduce("mean", from, dim.value_or(Dims()), keepdim, is_reduced(type) ? DType::Float32 : type, kernels::sum);
-  double count = total.numel() ? static_cast<double>(input.numel()) / static_cast<double>(total.numel()) : 0;
+  Tensor total = reduce("mean", from, dim.value_or(Dims()), keepdim,
+                        is_reduced(type) ? DType::Float32 : type, kernels::sum);
+  double count =
+      total.numel() ? static_cast<double>(input.numel()) / static_cast<double>(total.numel()) : 0;
   ops::div_(total, wrap_number(Scalar(count)));
   return converted(total, type);
 }
-Tensor mean(const Tensor& input, std::optional<DType> dtype) { return mean(input, std::optional<Dims>(), false, dtype); }
+Tensor mean(const Tensor& input, std::optional<DType> dtype) {
+  return mean(input, std::optional<Dims>(), false, dtype);
+}
 
 Tensor prod(const Tensor& input, std::optional<DType> dtype) {
   return reduce("prod", converted(input, dtype), {}, false, sum_dtype(input, dtype), kernels::prod);
 }
 Tensor prod(const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {
-  return reduce("prod", converted(input, dtype), Dims{dim}, keepdim, sum_dtype(input, dtype), kernels::prod);
+  return reduce("prod", converted(input, dtype), Dims{dim}, keepdim, sum_dtype(input, dtype),
+                kernels::prod);
 }
 
 Tensor amax(const Tensor& input, const Dims& dim, bool keepdim) {
   check_real(input, "amax");
-  check(input.numel() > 0 || !dim.empty(), "amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+  check(input.numel() > 0 || !dim.empty(),
+        "amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+        "reduction "
         "dim with the 'dim' argument.");
   check_not_empty(input, dim, "amax");
   return reduce("amax", input, dim, keepdim, input.dtype(), kernels::amax);
 }
 Tensor amin(const Tensor& input, const Dims& dim, bool keepdim) {
   check_real(input, "amin");
-  check(input.numel() > 0 || !dim.empty(), "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+  check(input.numel() > 0 || !dim.empty(),
+        "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+        "reduction "
         "dim with the 'dim' argument.");
   check_not_empty(input, dim, "amin");
   return reduce("amin", input, dim, keepdim, input.dtype(), kernels::amin);
@@ -126,17 +146,21 @@ using PlaceKernel = void (*)(const View&, const View*, const View&);
 
 Tensor extreme(const char* op, const Tensor& input, ReduceKernel kernel) {
   check_real(input, op);
-  check(input.numel() > 0, op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+  check(input.numel() > 0, op,
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the "
         "'dim' argument.");
   return reduce(op, input, {}, false, input.dtype(), kernel);
 }
 
-std::array<Tensor, 2> extreme_with_place(const char* op, const Tensor& input, int64_t dim, bool keepdim, PlaceKernel kernel) {
+std::array<Tensor, 2> extreme_with_place(const char* op, const Tensor& input, int64_t dim,
+                                         bool keepdim, PlaceKernel kernel) {
   check_real(input, op);
   int64_t d = wrap_dim(dim, input.dim(), op);
   check_not_empty(input, Dims{d}, op);
   Reduced sizes = reduced_sizes(input, Dims{d}, op);
-  Tensor values = rl::empty(sizes.kept, options(input)), indices = rl::empty(sizes.kept, options(input, DType::Int64));
+  Tensor values = rl::empty(sizes.kept, options(input)),
+         indices = rl::empty(sizes.kept, options(input, DType::Int64));
   if (!values.is_meta()) {
     View v = values.view();
     kernel(input.view(), &v, indices.view());
@@ -144,7 +168,8 @@ std::array<Tensor, 2> extreme_with_place(const char* op, const Tensor& input, in
   return {drop_dims(values, sizes, keepdim), drop_dims(indices, sizes, keepdim)};
 }
 
-Tensor place(const char* op, const Tensor& input, std::optional<int64_t> dim, bool keepdim, PlaceKernel kernel) {
+Tensor place(const char* op, const Tensor& input, std::optional<int64_t> dim, bool keepdim,
+             PlaceKernel kernel) {
   check_real(input, op);
   Dims dims = dim ? Dims{wrap_dim(*dim, input.dim(), op)} : Dims();
   check_not_empty(input, dims, op);
@@ -172,11 +197,17 @@ Tensor argmin(const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
 }
 
 namespace {
-DType truth_dtype(const Tensor& input) { return input.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool; }
+DType truth_dtype(const Tensor& input) {
+  return input.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
+}
 }  // namespace
 
-Tensor all(const Tensor& input) { return reduce("all", input, {}, false, truth_dtype(input), kernels::all); }
-Tensor any(const Tensor& input) { return reduce("any", input, {}, false, truth_dtype(input), kernels::any); }
+Tensor all(const Tensor& input) {
+  return reduce("all", input, {}, false, truth_dtype(input), kernels::all);
+}
+Tensor any(const Tensor& input) {
+  return reduce("any", input, {}, false, truth_dtype(input), kernels::any);
+}
 Tensor all(const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
   return reduce("all", input, dim.value_or(Dims()), keepdim, truth_dtype(input), kernels::all);
 }
@@ -184,15 +215,19 @@ Tensor any(const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
   return reduce("any", input, dim.value_or(Dims()), keepdim, truth_dtype(input), kernels::any);
 }
 Tensor count_nonzero(const Tensor& input, const std::optional<Dims>& dim) {
-  return reduce("count_nonzero", input, dim.value_or(Dims()), false, DType::Int64, kernels::count_nonzero);
+  return reduce("count_nonzero", input, dim.value_or(Dims()), false, DType::Int64,
+                kernels::count_nonzero);
 }
 
 namespace {
-std::array<Tensor, 2> statistics(const char* op, const Tensor& input, const std::optional<Dims>& dim,
+std::array<Tensor, 2> statistics(const char* op, const Tensor& input,
+                                 const std::optional<Dims>& dim,
                                  const std::optional<Scalar>& correction, bool keepdim, bool root) {
-  check(is_differentiable(input.dtype()), op, ": only support floating point and complex dtypes, got ", input.dtype());
+  check(is_differentiable(input.dtype()), op,
+        ": only support floating point and complex dtypes, got ", input.dtype());
   Reduced sizes = reduced_sizes(input, dim.value_or(Dims()), op);
-  Tensor out = rl::empty(sizes.kept, options(input, to_real(input.dtype()))), mean = rl::empty(sizes.kept, options(input));
+  Tensor out = rl::empty(sizes.kept, options(input, to_real(input.dtype()))),
+         mean = rl::empty(sizes.kept, options(input));
   if (!out.is_meta()) {
     View m = mean.view();
     kernels::var(input.view(), correction ? correction->real() : 1, root, out.view(), &m);
@@ -201,15 +236,20 @@ std::array<Tensor, 2> statistics(const char* op, const Tensor& input, const std:
 }
 }  // namespace
 
-Tensor var(const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var(const Tensor& input, const std::optional<Dims>& dim,
+           const std::optional<Scalar>& correction, bool keepdim) {
   return statistics("var", input, dim, correction, keepdim, false)[0];
 }
-Tensor std(const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std(const Tensor& input, const std::optional<Dims>& dim,
+           const std::optional<Scalar>& correction, bool keepdim) {
   return statistics("std", input, dim, correction, keepdim, true)[0];
 }
 
-Tensor vector_norm(const Tensor& input, const Scalar& ord, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
-  check(is_differentiable(input.dtype()), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", input.dtype());
+Tensor vector_norm(const Tensor& input, const Scalar& ord, const std::optional<Dims>& dim,
+                   bool keepdim, std::optional<DType> dtype) {
+  check(is_differentiable(input.dtype()),
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+        input.dtype());
   Tensor from = converted(input, dtype);
   double p = ord.real();
   return reduce("linalg.vector_norm", from, dim.value_or(Dims()), keepdim, to_real(from.dtype()),
@@ -248,7 +288,8 @@ Tensor logcumsumexp(const Tensor& input, int64_t dim) {
 
 namespace {
 std::array<Tensor, 2> running_extreme(const char* op, const Tensor& input, int64_t dim,
-                                      void (*kernel)(const View&, int64_t, const View&, const View&)) {
+                                      void (*kernel)(const View&, int64_t, const View&,
+                                                     const View&)) {
   check_real(input, op);
   int64_t d = wrap_dim(dim, input.dim(), op);
   Tensor values = rl::empty_like(input), indices = rl::empty_like(input, DType::Int64);
@@ -257,15 +298,21 @@ std::array<Tensor, 2> running_extreme(const char* op, const Tensor& input, int64
 }
 }  // namespace
 
-std::array<Tensor, 2> cummax(const Tensor& input, int64_t dim) { return running_extreme("cummax", input, dim, kernels::cummax); }
-std::array<Tensor, 2> cummin(const Tensor& input, int64_t dim) { return running_extreme("cummin", input, dim, kernels::cummin); }
+std::array<Tensor, 2> cummax(const Tensor& input, int64_t dim) {
+  return running_extreme("cummax", input, dim, kernels::cummax);
+}
+std::array<Tensor, 2> cummin(const Tensor& input, int64_t dim) {
+  return running_extreme("cummin", input, dim, kernels::cummin);
+}
 
 }  // namespace impl
 
 namespace ops {
 
-Tensor nanmean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
-  check(input.is_floating(), "nanmean: expected input to have floating point dtype but got ", input.dtype());
+Tensor nanmean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
+               std::optional<DType> dtype) {
+  check(input.is_floating(), "nanmean: expected input to have floating point dtype but got ",
+        input.dtype());
   Tensor count = sum(logical_not(isnan(input)), dim, keepdim);
   return nansum(input, dim, keepdim, dtype) / count;
 }
@@ -276,21 +323,26 @@ std::array<Tensor, 2> aminmax(const Tensor& input, std::optional<int64_t> dim, b
 }
 
 namespace {
-std::array<Tensor, 2> with_mean(const Tensor& spread, const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
+std::array<Tensor, 2> with_mean(const Tensor& spread, const Tensor& input,
+                                const std::optional<Dims>& dim, bool keepdim) {
   return {spread, mean(input, dim, keepdim)};
 }
 }  // namespace
 
-std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction, bool keepdim) {
+std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim,
+                               const std::optional<Scalar>& correction, bool keepdim) {
   return with_mean(var(input, dim, correction, keepdim), input, dim, keepdim);
 }
-std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction, bool keepdim) {
+std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim,
+                               const std::optional<Scalar>& correction, bool keepdim) {
   return with_mean(std(input, dim, correction, keepdim), input, dim, keepdim);
 }
-std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased, bool keepdim) {
+std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased,
+                               bool keepdim) {
   return var_mean(input, dim, grad::correction_of(unbiased), keepdim);
 }
-std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased, bool keepdim) {
+std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased,
+                               bool keepdim) {
   return std_mean(input, dim, grad::correction_of(unbiased), keepdim);
 }
 
@@ -308,26 +360,31 @@ int64_t count_reduced(IntSpan sizes, IntSpan dims) {
 }
 
 // Equal extremes share the gradient.
-Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim) {
+Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim,
+                        bool keepdim) {
   Tensor hit = eq(input, expand_reduced(out, dim, keepdim, input.sizes()));
   Tensor hits = sum(hit, dim, true, std::nullopt);
   return expand_reduced(grad, dim, keepdim, input.sizes()) * hit / hits;
 }
 
-Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim, bool keepdim) {
+Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim,
+                      bool keepdim) {
   bool scalar = sizes.size() == 0;
   Tensor full = zeros_of(grad, sizes);
-  return scatter_add(full, dim, keepdim || scalar ? indices : unsqueeze(indices, dim), keepdim || scalar ? grad : unsqueeze(grad, dim));
+  return scatter_add(full, dim, keepdim || scalar ? indices : unsqueeze(indices, dim),
+                     keepdim || scalar ? grad : unsqueeze(grad, dim));
 }
 
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim) {
-  // The product of the others: what comes before times what comes after, so that zeros are no trouble.
+  // The product of the others: what comes before times what comes after, so that zeros are no
+  // trouble.
   if (input.dim() == 0) return grad;
   int64_t d = wrap_dim(dim, input.dim(), "prod"), n = input.sizes()[d];
   if (n == 0) return zeros_like(input);
   Tensor one = ones_like(slice(input, d, 0, 1, 1));
   Tensor before = cumprod(cat({one, slice(input, d, 0, n - 1, 1)}, d), d, std::nullopt);
-  Tensor after = flip(cumprod(cat({one, flip(slice(input, d, 1, n, 1), Dims{d})}, d), d, std::nullopt), Dims{d});
+  Tensor after = flip(
+      cumprod(cat({one, flip(slice(input, d, 1, n, 1), Dims{d})}, d), d, std::nullopt), Dims{d});
   return (keepdim ? grad : unsqueeze(grad, d)) * conj(before * after);
 }
 
@@ -336,24 +393,28 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input) {
   return reshape(prod_dim_backward(grad, reshape(input, Dims{-1}), 0, false), input.sizes());
 }
 
-Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim, const std::optional<Scalar>& correction,
-                    bool keepdim) {
+Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim,
+                    const std::optional<Scalar>& correction, bool keepdim) {
   Dims dims = dims_or_all(dim);
-  double c = correction ? correction->real() : 1, count = static_cast<double>(count_reduced(input.sizes(), dims));
+  double c = correction ? correction->real() : 1,
+         count = static_cast<double>(count_reduced(input.sizes(), dims));
   Tensor centred = input - mean(input, dims, true, std::nullopt);
   return expand_reduced(grad, dims, keepdim, input.sizes()) * centred * Scalar(2 / (count - c));
 }
 
-Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const std::optional<Dims>& dim,
-                    const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                    const std::optional<Dims>& dim, const std::optional<Scalar>& correction,
+                    bool keepdim) {
   Tensor half = grad / (out * Scalar(2));
   half = where(eq(out, wrap_number(Scalar(0))), zeros_like(half), half);
   return var_backward(half, input, dim, correction, keepdim);
 }
 
-Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord, const Dims& dims, bool keepdim) {
+Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Scalar& ord,
+                     const Dims& dims, bool keepdim) {
   double p = ord.real();
-  Tensor g = expand_reduced(grad, dims, keepdim, input.sizes()), norm = expand_reduced(out, dims, keepdim, input.sizes());
+  Tensor g = expand_reduced(grad, dims, keepdim, input.sizes()),
+         norm = expand_reduced(out, dims, keepdim, input.sizes());
   Tensor zero = wrap_number(Scalar(0));
   if (p == 0) return zeros_like(input);
   if (p == 1) return g * sgn(input);
@@ -372,7 +433,8 @@ Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
   return where(nowhere, zeros_like(t), t);
 }
 
-Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim, bool keepdim) {
+Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                          const Dims& dim, bool keepdim) {
   Tensor total = expand_reduced(out, dim, keepdim, input.sizes());
   return expand_reduced(grad, dim, keepdim, input.sizes()) * conj(exp(input - total));
 }
@@ -386,7 +448,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
     if (!result.is_meta()) kernels::cumprod_backward(grad.view(), input.view(), d, result.view());
     return result;
   }
-  // d out[k] / d input[i] = product over j <= k, j != i: one row a position, exact where the input has zeros.
+  // d out[k] / d input[i] = product over j <= k, j != i: one row a position, exact where the input
+  // has zeros.
   TensorList columns;
   Tensor one = ones_like(select(input, d, 0));
   Tensor before = one;
@@ -406,16 +469,21 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
   return stack(columns, d);
 }
 
-Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out, int64_t dim) {
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
+                             int64_t dim) {
   if (input.dim() == 0) return grad;
   if (!grad_enabled()) {
     Tensor result = rl::empty_like(input);
-    if (!result.is_meta()) kernels::logcumsumexp_backward(grad.view(), input.view(), out.view(), wrap_dim(dim, input.dim(), "logcumsumexp"), result.view());
+    if (!result.is_meta())
+      kernels::logcumsumexp_backward(grad.view(), input.view(), out.view(),
+                                     wrap_dim(dim, input.dim(), "logcumsumexp"), result.view());
     return result;
   }
   // sum over j >= i of grad[j] exp(input[i] - out[j]), all pairs side by side in the last two dims.
-  Tensor x = unsqueeze(transpose(input, dim, -1), -1), total = unsqueeze(transpose(out, dim, -1), -2);
-  Tensor later = triu(ones(Dims{input.size(dim), input.size(dim)}, DType::Bool, {}, input.device()));
+  Tensor x = unsqueeze(transpose(input, dim, -1), -1),
+         total = unsqueeze(transpose(out, dim, -1), -2);
+  Tensor later =
+      triu(ones(Dims{input.size(dim), input.size(dim)}, DType::Bool, {}, input.device()));
   Tensor used = logical_and(later, logical_not(isinf(ops::real(x))));
   Tensor power = where(used, x - total, wrap_number(Scalar(0)));
   Tensor slope = where(used, conj(exp(power)), wrap_number(Scalar(0)));

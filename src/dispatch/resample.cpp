@@ -6,7 +6,8 @@ namespace rl {
 namespace impl {
 namespace {
 
-kernels::ResampleGeometry geometry_of(const std::string& mode, bool align_corners, bool antialias, const std::vector<double>& scales) {
+kernels::ResampleGeometry geometry_of(const std::string& mode, bool align_corners, bool antialias,
+                                      const std::vector<double>& scales) {
   kernels::ResampleGeometry g;
   g.mode = mode == "nearest"         ? kernels::Interpolation::Nearest
            : mode == "nearest-exact" ? kernels::Interpolation::NearestExact
@@ -21,21 +22,25 @@ kernels::ResampleGeometry geometry_of(const std::string& mode, bool align_corner
 
 using Resample = void (*)(const View&, const View&, const kernels::ResampleGeometry&);
 
-Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleGeometry& g, Resample kernel) {
-  check(size.size() >= 1 && size.size() <= 3 && size.size() + 2 == input.dim(), "interpolate: input of shape ", input.sizes(),
-        " cannot be brought to spatial size ", size);
+Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleGeometry& g,
+                 Resample kernel) {
+  check(size.size() >= 1 && size.size() <= 3 && size.size() + 2 == input.dim(),
+        "interpolate: input of shape ", input.sizes(), " cannot be brought to spatial size ", size);
   Dims sizes{input.sizes()[0], input.sizes()[1]};
   for (int64_t n : size) sizes.push_back(n);
   for (int64_t d = 1; d < input.dim(); ++d)
-    check(input.sizes()[d] > 0, "interpolate: Non-empty ", input.dim(), "D data tensor expected but got a tensor with sizes ", input.sizes());
+    check(input.sizes()[d] > 0, "interpolate: Non-empty ", input.dim(),
+          "D data tensor expected but got a tensor with sizes ", input.sizes());
   for (int64_t n : size)
-    check(n > 0, "interpolate: Input and output sizes should be greater than 0, but got input ", input.sizes(), " and output ", sizes);
+    check(n > 0, "interpolate: Input and output sizes should be greater than 0, but got input ",
+          input.sizes(), " and output ", sizes);
   Tensor out = empty_strided(sizes, dense_strides_like(sizes, input.strides()), options(input));
   if (!out.is_meta()) kernel(input.view(), out.view(), g);
   return out;
 }
 
-kernels::GridSampling sampling_of(const Dims& orders, const std::string& mode, const std::string& padding_mode, bool align_corners) {
+kernels::GridSampling sampling_of(const Dims& orders, const std::string& mode,
+                                  const std::string& padding_mode, bool align_corners) {
   kernels::GridSampling how;
   how.mode = mode == "bilinear"  ? kernels::GridMode::Bilinear
              : mode == "nearest" ? kernels::GridMode::Nearest
@@ -44,62 +49,76 @@ kernels::GridSampling sampling_of(const Dims& orders, const std::string& mode, c
                 : padding_mode == "border" ? kernels::GridPadding::Border
                                            : kernels::GridPadding::Reflection;
   how.align_corners = align_corners;
-  check(orders.size() <= 3, "grid_sample: expected an order for each column of the grid, got ", orders);
+  check(orders.size() <= 3, "grid_sample: expected an order for each column of the grid, got ",
+        orders);
   for (int64_t d = 0; d < orders.size(); ++d) how.orders[d] = static_cast<int>(orders[d]);
   return how;
 }
 
 void check_grid(const Tensor& images, const Tensor& grid, const Dims& orders) {
   int64_t dims = images.dim() - 2;
-  check(images.dtype() == grid.dtype(), "grid_sample: expected input and grid to have the same dtype but got ", images.dtype(), " and ",
-        grid.dtype());
-  check((dims == 2 || dims == 3) && grid.dim() == images.dim() && grid.size(-1) == dims && orders.size() == dims,
-        "grid_sample: expected a 4D or 5D input, and a grid of as many dims whose last has size ", dims, ", but got shapes ", images.sizes(),
-        " and ", grid.sizes());
-  check(grid.sizes()[0] == images.sizes()[0], "grid_sample: expected grid and input to have same batch size, but got shapes ", images.sizes(),
-        " and ", grid.sizes());
+  check(images.dtype() == grid.dtype(),
+        "grid_sample: expected input and grid to have the same dtype but got ", images.dtype(),
+        " and ", grid.dtype());
+  check((dims == 2 || dims == 3) && grid.dim() == images.dim() && grid.size(-1) == dims &&
+            orders.size() == dims,
+        "grid_sample: expected a 4D or 5D input, and a grid of as many dims whose last has size ",
+        dims, ", but got shapes ", images.sizes(), " and ", grid.sizes());
+  check(grid.sizes()[0] == images.sizes()[0],
+        "grid_sample: expected grid and input to have same batch size, but got shapes ",
+        images.sizes(), " and ", grid.sizes());
 }
 
 }  // namespace
 
-Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& orders, const std::string& mode,
-                          const std::string& padding_mode, bool align_corners) {
+Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& orders,
+                          const std::string& mode, const std::string& padding_mode,
+                          bool align_corners) {
   check_grid(input, grid, orders);
   for (int64_t d = 2; d < input.dim(); ++d)
-    check(input.sizes()[d] > 0, "grid_sample: expected input to have non-empty spatial dimensions, but got shape ", input.sizes());
-  check(mode != "bicubic" || input.dim() == 4, "grid_sample: bicubic interpolation only supports 4D input");
+    check(input.sizes()[d] > 0,
+          "grid_sample: expected input to have non-empty spatial dimensions, but got shape ",
+          input.sizes());
+  check(mode != "bicubic" || input.dim() == 4,
+        "grid_sample: bicubic interpolation only supports 4D input");
   Dims sizes{input.sizes()[0], input.sizes()[1]};
   for (int64_t d = 1; d + 1 < grid.dim(); ++d) sizes.push_back(grid.sizes()[d]);
   Tensor out = rl::empty(sizes, options(input));
   if (out.is_meta()) return out;
   Tensor x = ops::contiguous(input), places = ops::contiguous(grid);
-  kernels::grid_sample(x.view(), places.view(), out.view(), sampling_of(orders, mode, padding_mode, align_corners));
+  kernels::grid_sample(x.view(), places.view(), out.view(),
+                       sampling_of(orders, mode, padding_mode, align_corners));
   return out;
 }
 
-Tensor grid_sample_adjoint(const Tensor& grad, const Tensor& grid, const Dims& size, const Dims& orders, const std::string& mode,
+Tensor grid_sample_adjoint(const Tensor& grad, const Tensor& grid, const Dims& size,
+                           const Dims& orders, const std::string& mode,
                            const std::string& padding_mode, bool align_corners) {
   check_grid(grad, grid, orders);
-  check(size.size() == orders.size(), "grid_sample_adjoint: expected ", orders.size(), " sizes, got ", size);
+  check(size.size() == orders.size(), "grid_sample_adjoint: expected ", orders.size(),
+        " sizes, got ", size);
   Dims sizes{grad.sizes()[0], grad.sizes()[1]};
   for (int64_t n : size) sizes.push_back(n);
   for (int64_t d = 1; d + 1 < grid.dim(); ++d)
-    check(grid.sizes()[d] == grad.sizes()[d + 1], "grid_sample_adjoint: values of shape ", grad.sizes(), " do not fit a grid of shape ",
-          grid.sizes());
+    check(grid.sizes()[d] == grad.sizes()[d + 1], "grid_sample_adjoint: values of shape ",
+          grad.sizes(), " do not fit a grid of shape ", grid.sizes());
   Tensor out = rl::empty(sizes, options(grad));
   if (out.is_meta()) return out;
   Tensor values = ops::contiguous(grad), places = ops::contiguous(grid);
-  kernels::grid_scatter(values.view(), places.view(), out.view(), sampling_of(orders, mode, padding_mode, align_corners));
+  kernels::grid_scatter(values.view(), places.view(), out.view(),
+                        sampling_of(orders, mode, padding_mode, align_corners));
   return out;
 }
 
-Tensor interpolate_kernel(const Tensor& input, const Dims& size, const std::string& mode, bool align_corners, bool antialias,
-                          const std::vector<double>& scales) {
-  return resampled(input, size, geometry_of(mode, align_corners, antialias, scales), kernels::interpolate);
+Tensor interpolate_kernel(const Tensor& input, const Dims& size, const std::string& mode,
+                          bool align_corners, bool antialias, const std::vector<double>& scales) {
+  return resampled(input, size, geometry_of(mode, align_corners, antialias, scales),
+                   kernels::interpolate);
 }
-Tensor interpolate_gradient(const Tensor& grad, const Dims& size, const std::string& mode, bool align_corners, bool antialias,
-                            const std::vector<double>& scales) {
-  return resampled(grad, size, geometry_of(mode, align_corners, antialias, scales), kernels::interpolate_backward);
+Tensor interpolate_gradient(const Tensor& grad, const Dims& size, const std::string& mode,
+                            bool align_corners, bool antialias, const std::vector<double>& scales) {
+  return resampled(grad, size, geometry_of(mode, align_corners, antialias, scales),
+                   kernels::interpolate_backward);
 }
 
 }  // namespace impl
@@ -107,8 +126,9 @@ Tensor interpolate_gradient(const Tensor& grad, const Dims& size, const std::str
 namespace grad {
 
 // By each column: the samples with one more derivative by it, weighed and summed over the channels.
-Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid, const Dims& orders, const std::string& mode,
-                     const std::string& padding_mode, bool align_corners) {
+Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& grid,
+                     const Dims& orders, const std::string& mode, const std::string& padding_mode,
+                     bool align_corners) {
   if (mode == "nearest") return ops::zeros_like(grid);
   TensorList columns;
   for (int64_t d = 0; d < orders.size(); ++d) {

@@ -41,18 +41,23 @@ Tensor transpose_(const Tensor& input, int64_t dim0, int64_t dim1) {
   return look_otherwise(input, "transpose_", [&] { return transpose(input, dim0, dim1); });
 }
 Tensor t_(const Tensor& input) {
-  check(input.dim() <= 2, "t_: expects a tensor with <= 2 dimensions, but self is ", input.dim(), "D");
+  check(input.dim() <= 2, "t_: expects a tensor with <= 2 dimensions, but self is ", input.dim(),
+        "D");
   return input.dim() < 2 ? input : transpose_(input, 0, 1);
 }
-Tensor as_strided_(const Tensor& input, const Dims& size, const Dims& stride, std::optional<int64_t> storage_offset) {
-  return look_otherwise(input, "as_strided_", [&] { return as_strided(input, size, stride, storage_offset); });
+Tensor as_strided_(const Tensor& input, const Dims& size, const Dims& stride,
+                   std::optional<int64_t> storage_offset) {
+  return look_otherwise(input, "as_strided_",
+                        [&] { return as_strided(input, size, stride, storage_offset); });
 }
 
 Tensor fill_diagonal_(const Tensor& input, const Scalar& value, bool wrap) {
-  check(input.dim() >= 2, "fill_diagonal_: dimensions must larger than 1, got shape ", input.sizes());
+  check(input.dim() >= 2, "fill_diagonal_: dimensions must larger than 1, got shape ",
+        input.sizes());
   int64_t rows = input.sizes()[0], columns = input.sizes()[1], step = 0, shortest = rows;
   for (int64_t d = 0; d < input.dim(); ++d) {
-    check(input.dim() == 2 || input.sizes()[d] == rows, "fill_diagonal_: all dimensions of input must be of equal length, got shape ",
+    check(input.dim() == 2 || input.sizes()[d] == rows,
+          "fill_diagonal_: all dimensions of input must be of equal length, got shape ",
           input.sizes());
     shortest = std::min(shortest, input.sizes()[d]);
     step += input.strides()[d];
@@ -65,8 +70,12 @@ Tensor fill_diagonal_(const Tensor& input, const Scalar& value, bool wrap) {
   return input;
 }
 
-DType result_type(const Tensor& tensor, const Tensor& other) { return rl::result_type(tensor, other); }
+DType result_type(const Tensor& tensor, const Tensor& other) {
+  return rl::result_type(tensor, other);
+}
 DType promote_types(std::optional<DType> a, std::optional<DType> b) { return promote(*a, *b); }
-bool can_cast(std::optional<DType> from, std::optional<DType> to) { return rl::can_cast(*from, *to); }
+bool can_cast(std::optional<DType> from, std::optional<DType> to) {
+  return rl::can_cast(*from, *to);
+}
 
 }  // namespace rl::ops

@@ -10,10 +10,12 @@ namespace {
 bool is_index(const Tensor& t) { return t.dtype() == DType::Int64 || t.dtype() == DType::Int32; }
 
 void check_long(const Tensor& index, const char* op) {
-  check(index.dtype() == DType::Int64, op, "(): Expected a long tensor for index, but got ", index.dtype());
+  check(index.dtype() == DType::Int64, op, "(): Expected a long tensor for index, but got ",
+        index.dtype());
 }
 void check_vector(const Tensor& index, const char* op) {
-  check_index(index.dim() <= 1, op, "(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
+  check_index(index.dim() <= 1, op, "(): Index should have dimension 1 or 0 (got ", index.dim(),
+              ")");
 }
 
 kernels::Combine combine_of(const std::string& reduce, const char* op) {
@@ -21,24 +23,28 @@ kernels::Combine combine_of(const std::string& reduce, const char* op) {
   if (reduce == "prod" || reduce == "multiply") return kernels::Combine::Prod;
   if (reduce == "mean") return kernels::Combine::Mean;
   if (reduce == "amax") return kernels::Combine::Max;
-  check(reduce == "amin", op, ": reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  check(reduce == "amin", op,
+        ": reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
   return kernels::Combine::Min;
 }
 
 // index must fit into `outer` in every dim but `free`.
-void check_fits(const Tensor& index, const Tensor& outer, int64_t free, const char* op, const char* what) {
-  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op, "(): Index tensor must have the same number of dimensions as ",
-        what, " tensor: ", index.sizes(), " and ", outer.sizes());
+void check_fits(const Tensor& index, const Tensor& outer, int64_t free, const char* op,
+                const char* what) {
+  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op,
+        "(): Index tensor must have the same number of dimensions as ", what,
+        " tensor: ", index.sizes(), " and ", outer.sizes());
   for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
-    check(d == free || index.sizes()[d] <= outer.sizes()[d], op, "(): Expected index ", index.sizes(), " to be no larger than ", what, " ",
-          outer.sizes(), " in dim ", d);
+    check(d == free || index.sizes()[d] <= outer.sizes()[d], op, "(): Expected index ",
+          index.sizes(), " to be no larger than ", what, " ", outer.sizes(), " in dim ", d);
 }
 
-Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, kernels::Combine how,
-                bool include_self) {
+Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
+                const Tensor& src, kernels::Combine how, bool include_self) {
   int64_t d = wrap_dim(dim, input.dim(), op);
   check(is_index(index), op, "(): Expected dtype int32/int64 for index, got ", index.dtype());
-  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ", input.dtype(), " and ", src.dtype());
+  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
+        input.dtype(), " and ", src.dtype());
   Tensor out = clone(input);
   if (index.numel() == 0) return out;
   check_fits(index, input, d, op, "self");
@@ -54,7 +60,8 @@ Tensor spread(const Tensor& like, const Scalar& value, IntSpan sizes) {
 }
 
 kernels::Combine old_combine(const std::string& reduce) {
-  check(reduce == "add" || reduce == "multiply", "scatter: reduce argument must be either add or multiply, got ", reduce);
+  check(reduce == "add" || reduce == "multiply",
+        "scatter: reduce argument must be either add or multiply, got ", reduce);
   return combine_of(reduce, "scatter");
 }
 
@@ -62,7 +69,8 @@ kernels::Combine old_combine(const std::string& reduce) {
 
 Tensor take(const Tensor& input, const Tensor& index) {
   check_long(index, "take");
-  check_index(input.numel() > 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
+  check_index(input.numel() > 0 || index.numel() == 0,
+              "take(): tried to take from an empty tensor");
   Tensor out = rl::empty(index.sizes(), options(input));
   if (!out.is_meta()) kernels::take(input.view(), index.view(), out.view());
   return out;
@@ -70,11 +78,15 @@ Tensor take(const Tensor& input, const Tensor& index) {
 
 Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
   check_long(index, "put");
-  check(source.dtype() == input.dtype(), "put(): self and source expected to have the same dtype, but got self.dtype = ", input.dtype(),
-        " and source.dtype = ", source.dtype());
-  check(source.numel() == index.numel(), "put(): Expected source and index to have the same number of elements, but got source.numel() = ",
+  check(source.dtype() == input.dtype(),
+        "put(): self and source expected to have the same dtype, but got self.dtype = ",
+        input.dtype(), " and source.dtype = ", source.dtype());
+  check(source.numel() == index.numel(),
+        "put(): Expected source and index to have the same number of elements, but got "
+        "source.numel() = ",
         source.numel(), ", index.numel() = ", index.numel());
-  check_index(input.numel() > 0 || index.numel() == 0, "put(): Tried to put elements into an empty tensor");
+  check_index(input.numel() > 0 || index.numel() == 0,
+              "put(): Tried to put elements into an empty tensor");
   Tensor out = clone(input), values = ops::reshape(source, index.sizes());
   if (!out.is_meta()) kernels::put(out.view(), index.view(), values.view(), accumulate);
   return out;
@@ -83,53 +95,73 @@ Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool 
 Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
   int64_t d = wrap_dim(dim, input.dim(), "index_copy"), count = index.numel();
   check_vector(index, "index_copy");
-  check(index.dtype() == DType::Int64, "index_copy(): Expected a long tensor for index, but got ", index.dtype());
-  check(source.dtype() == input.dtype(), "index_copy(): self and source expected to have the same dtype, but got (self) ", input.dtype(),
-        " and (source) ", source.dtype());
+  check(index.dtype() == DType::Int64, "index_copy(): Expected a long tensor for index, but got ",
+        index.dtype());
+  check(source.dtype() == input.dtype(),
+        "index_copy(): self and source expected to have the same dtype, but got (self) ",
+        input.dtype(), " and (source) ", source.dtype());
   check_index(source.dim() == 0 || input.dim() == 0 || source.dim() == input.dim(),
-              "index_copy(): When source and destination are not scalars, their dimensionality must match. Source dimensionality (",
+              "index_copy(): When source and destination are not scalars, their dimensionality "
+              "must match. Source dimensionality (",
               source.dim(), "), destination dimensionality (", input.dim(), ")");
-  check_index(source.dim() > 0 || count == 1, "index_copy(): When source is scalar, index should have one element (got ", count, ")");
+  check_index(source.dim() > 0 || count == 1,
+              "index_copy(): When source is scalar, index should have one element (got ", count,
+              ")");
   Dims expected = input.sizes();
   if (input.dim()) expected[d] = count;
   check(source.dim() == 0 || input.dim() == 0 || source.sizes() == expected,
-        "index_copy(): Source/destination tensor must have same slice shapes. Got ", source.sizes(), ", expected ", expected);
+        "index_copy(): Source/destination tensor must have same slice shapes. Got ", source.sizes(),
+        ", expected ", expected);
   Tensor out = clone(input);
   if (out.is_meta()) return out;
-  Tensor from = source.sizes() == expected ? source : expand(ops::reshape(source, Dims(expected.size(), 1)), expected, false);
-  kernels::index_combine("index_copy", out.view(), d, index.view(), from.view(), kernels::Combine::Set);
+  Tensor from = source.sizes() == expected
+                    ? source
+                    : expand(ops::reshape(source, Dims(expected.size(), 1)), expected, false);
+  kernels::index_combine("index_copy", out.view(), d, index.view(), from.view(),
+                         kernels::Combine::Set);
   return out;
 }
 
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-  check(value.dim() == 0, "index_fill: only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
+  check(value.dim() == 0,
+        "index_fill: only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+        " dimension(s).");
   int64_t d = wrap_dim(dim, input.dim(), "index_fill");
   check(is_index(index), "index_fill(): Expected dtype int32/int64 for index, got ", index.dtype());
   check(index.dim() <= 1, "index_fill: Index has to be a vector/scalar");
-  check(is_complex(input.dtype()) || !value.is_complex(), "index_fill: Converting complex Scalar to non-complex type is not supported");
+  check(is_complex(input.dtype()) || !value.is_complex(),
+        "index_fill: Converting complex Scalar to non-complex type is not supported");
   Tensor out = clone(input);
   if (out.is_meta()) return out;
   Dims sizes = input.sizes();
   if (input.dim()) sizes[d] = index.numel();
-  Tensor source = expand(value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()), sizes, false);
+  Tensor source =
+      expand(value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()), sizes, false);
   kernels::index_fill(out.view(), d, index.view(), source.view());
   return out;
 }
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
-  check(input.is_complex() || !value.is_complex(), "index_fill: Converting complex Scalar to non-complex type is not supported");
+  check(input.is_complex() || !value.is_complex(),
+        "index_fill: Converting complex Scalar to non-complex type is not supported");
   return index_fill(input, dim, index, spread(input, value, Dims()));
 }
 
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+               const std::string& reduce) {
   return combined("scatter", input, dim, index, src, old_combine(reduce), true);
 }
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value, const std::string& reduce) {
-  return combined("scatter", input, dim, index, spread(input, value, index.sizes()), old_combine(reduce), true);
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
+               const std::string& reduce) {
+  return combined("scatter", input, dim, index, spread(input, value, index.sizes()),
+                  old_combine(reduce), true);
 }
-Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
-                      bool include_self) {
-  check(reduce != "add" && reduce != "multiply", "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
-  return combined("scatter_reduce", input, dim, index, src, combine_of(reduce, "scatter_reduce"), include_self);
+Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                      const std::string& reduce, bool include_self) {
+  check(reduce != "add" && reduce != "multiply",
+        "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ",
+        reduce);
+  return combined("scatter_reduce", input, dim, index, src, combine_of(reduce, "scatter_reduce"),
+                  include_self);
 }
 
 }  // namespace impl
@@ -137,13 +169,16 @@ Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, con
 namespace ops {
 
 Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {
-  check(indices.dtype() == DType::Int64, "take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
+  check(indices.dtype() == DType::Int64,
+        "take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
   if (!dim) return gather(reshape(input, Dims{-1}), 0, reshape(indices, Dims{-1}));
-  check(input.dim() == indices.dim(), "take_along_dim(): input and indices should have the same number of dimensions, but got ", input.dim(),
-        " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  check(input.dim() == indices.dim(),
+        "take_along_dim(): input and indices should have the same number of dimensions, but got ",
+        input.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
   int64_t d = wrap_dim(*dim, input.dim(), "take_along_dim");
   if (input.dim() == 0) return gather(input, d, indices);
-  Tensor places = where(lt(indices, wrap_number(Scalar(0))), indices + Scalar(input.sizes()[d]), indices);
+  Tensor places =
+      where(lt(indices, wrap_number(Scalar(0))), indices + Scalar(input.sizes()[d]), indices);
   Dims read = input.sizes(), picked = indices.sizes();
   int64_t length = read[d], count = picked[d];
   read[d] = picked[d] = 1;
@@ -153,18 +188,23 @@ Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<
   return gather(expand(input, read), d, expand(places, picked));
 }
 
-Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce,
-                    bool include_self) {
+Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                    const std::string& reduce, bool include_self) {
   int64_t d = wrap_dim(dim, input.dim(), "index_reduce");
   check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
-        "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
-  check_index(index.dim() <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", index.dim());
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, "index_reduce(): Expected dtype int32/int64 for index, got ", index.dtype());
-  check(source.dtype() == input.dtype(), "index_reduce(): self and source expected to have the same dtype, but got ", input.dtype(), " and ",
-        source.dtype());
+        "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce,
+        ".");
+  check_index(index.dim() <= 1,
+              "index_reduce(): Index is supposed to be a vector, but got dim: ", index.dim());
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+        "index_reduce(): Expected dtype int32/int64 for index, got ", index.dtype());
+  check(source.dtype() == input.dtype(),
+        "index_reduce(): self and source expected to have the same dtype, but got ", input.dtype(),
+        " and ", source.dtype());
   Dims expected = input.sizes();
   if (input.dim()) expected[d] = index.numel();
-  check(source.sizes() == expected || (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
+  check(source.sizes() == expected ||
+            (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_reduce(): source has shape ", source.sizes(), ", expected ", expected);
   Tensor src = reshape(source, expected);
   return scatter_reduce(input, d, grad::expand_index(index, d, src), src, reduce, include_self);
@@ -173,7 +213,8 @@ Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const
 namespace {
 // `copy` with src written where `place`, a view of it, looks.
 Tensor written(const char* op, const Tensor& copy, const Tensor& place, const Tensor& src) {
-  check(place.sizes() == src.sizes(), op, ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
+  check(place.sizes() == src.sizes(), op,
+        ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
         ", slice size = ", place.sizes());
   copy_(place, src);
   return copy;
@@ -184,16 +225,18 @@ Tensor select_scatter(const Tensor& input, const Tensor& src, int64_t dim, int64
   Tensor copy = clone(input);
   return written("select_scatter", copy, select(copy, dim, index), src);
 }
-Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                     int64_t step) {
+Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim,
+                     std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   Tensor copy = clone(input);
   return written("slice_scatter", copy, slice(copy, dim, start, end, step), src);
 }
-Tensor diagonal_scatter(const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor diagonal_scatter(const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1,
+                        int64_t dim2) {
   Tensor copy = clone(input);
   return written("diagonal_scatter", copy, diagonal(copy, offset, dim1, dim2), src);
 }
-Tensor as_strided_scatter(const Tensor& input, const Tensor& src, const Dims& size, const Dims& stride, std::optional<int64_t> offset) {
+Tensor as_strided_scatter(const Tensor& input, const Tensor& src, const Dims& size,
+                          const Dims& stride, std::optional<int64_t> offset) {
   Tensor copy = clone(input);
   return written("as_strided_scatter", copy, as_strided(copy, size, stride, offset), src);
 }
@@ -222,46 +265,57 @@ Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, I
 namespace {
 
 // How many elements are reduced into each place.
-Tensor count_written(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+Tensor count_written(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                     bool include_self) {
   Tensor start = include_self ? ones_like(input) : zeros_like(input);
   Tensor count = scatter_add(start, dim, index, ones_like(src));
   return masked_fill(count, eq(count, wrap_number(Scalar(0))), Scalar(1));
 }
 
 // The share of an extreme that each element equal to it has.
-Tensor shared_extreme(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out,
-                      bool include_self) {
+Tensor shared_extreme(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
+                      const Tensor& src, const Tensor& out, bool include_self) {
   Tensor from_self = to(eq(input, out), grad.dtype());
   if (!include_self) from_self = scatter(from_self, dim, index, Scalar(0));
-  Tensor ties = scatter_add(from_self, dim, index, to(eq(src, gather(out, dim, index)), grad.dtype()));
+  Tensor ties =
+      scatter_add(from_self, dim, index, to(eq(src, gather(out, dim, index)), grad.dtype()));
   return grad / masked_fill(ties, eq(ties, wrap_number(Scalar(0))), Scalar(1));
 }
 
 }  // namespace
 
-Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                            const Tensor& out, const std::string& reduce, bool include_self) {
+Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim,
+                            const Tensor& index, const Tensor& src, const Tensor& out,
+                            const std::string& reduce, bool include_self) {
   Tensor result;
   if (reduce == "sum") result = grad;
   if (reduce == "mean") result = grad / count_written(input, dim, index, src, include_self);
-  if (reduce == "prod") result = grad * conj(scatter_reduce(ones_like(input), dim, index, src, "prod", true));
-  if (!result.defined()) result = eq(input, out) * shared_extreme(grad, input, dim, index, src, out, include_self);
+  if (reduce == "prod")
+    result = grad * conj(scatter_reduce(ones_like(input), dim, index, src, "prod", true));
+  if (!result.defined())
+    result = eq(input, out) * shared_extreme(grad, input, dim, index, src, out, include_self);
   return include_self ? result : scatter(result, dim, index, Scalar(0));
 }
 
-Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                          const Tensor& out, const std::string& reduce, bool include_self) {
+Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
+                          const Tensor& src, const Tensor& out, const std::string& reduce,
+                          bool include_self) {
   if (reduce == "sum") return gather(grad, dim, index);
-  if (reduce == "mean") return gather(grad / count_written(input, dim, index, src, include_self), dim, index);
+  if (reduce == "mean")
+    return gather(grad / count_written(input, dim, index, src, include_self), dim, index);
   if (reduce != "prod")
     return eq(src, gather(out, dim, index)) *
            gather(shared_extreme(grad, input, dim, index, src, out, include_self), dim, index);
-  // The product of the others: by division where nothing is zero; a single zero sees the product of all the rest.
+  // The product of the others: by division where nothing is zero; a single zero sees the product of
+  // all the rest.
   Tensor is_zero = eq(src, wrap_number(Scalar(0)));
-  Tensor zeros = gather(scatter_add(zeros_like(input), dim, index, to(is_zero, src.dtype())), dim, index);
+  Tensor zeros =
+      gather(scatter_add(zeros_like(input), dim, index, to(is_zero, src.dtype())), dim, index);
   Tensor alone = logical_and(is_zero, eq(zeros, wrap_number(Scalar(1))));
-  Tensor rest = scatter_reduce(input, dim, index, masked_fill(src, alone, Scalar(1)), "prod", include_self);
-  Tensor divided = gather(grad * conj(out), dim, index) / conj(masked_fill(src, is_zero, Scalar(1)));
+  Tensor rest =
+      scatter_reduce(input, dim, index, masked_fill(src, alone, Scalar(1)), "prod", include_self);
+  Tensor divided =
+      gather(grad * conj(out), dim, index) / conj(masked_fill(src, is_zero, Scalar(1)));
   return where(alone, gather(grad * conj(rest), dim, index), divided);
 }
 

@@ -9,27 +9,32 @@
 namespace rl {
 namespace impl {
 
-Tensor as_strided(const Tensor& input, const Dims& size, const Dims& stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided(const Tensor& input, const Dims& size, const Dims& stride,
+                  std::optional<int64_t> storage_offset) {
   int64_t offset = storage_offset.value_or(input.offset());
-  check(size.size() == stride.size(), "as_strided: size ", size, " and stride ", stride, " differ in length");
+  check(size.size() == stride.size(), "as_strided: size ", size, " and stride ", stride,
+        " differ in length");
   check(offset >= 0, "as_strided: storage_offset must not be negative, got ", offset);
   int64_t last = offset;
   bool is_empty = false, overflow = false;
   for (int64_t d = 0; d < size.size(); ++d) {
     check(size[d] >= 0, "as_strided: negative size in ", size);
-    check(stride[d] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
+    check(stride[d] >= 0,
+          "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
     is_empty = is_empty || size[d] == 0;
     int64_t reach = 0;
-    overflow = overflow || __builtin_mul_overflow(size[d] - 1, stride[d], &reach) || __builtin_add_overflow(last, reach, &last);
+    overflow = overflow || __builtin_mul_overflow(size[d] - 1, stride[d], &reach) ||
+               __builtin_add_overflow(last, reach, &last);
   }
   bool fits = !overflow && last < input.storage()->nbytes / itemsize(input.dtype());
-  check(is_empty || fits, "as_strided: sizes ", size, ", strides ", stride, ", storage offset ", offset,
-        " are out of bounds for storage of ", input.storage()->nbytes, " bytes");
+  check(is_empty || fits, "as_strided: sizes ", size, ", strides ", stride, ", storage offset ",
+        offset, " are out of bounds for storage of ", input.storage()->nbytes, " bytes");
   return alias(input, size, stride, offset);
 }
 
 Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
-  int64_t a = wrap_dim(dim0, input.dim(), "transpose"), b = wrap_dim(dim1, input.dim(), "transpose");
+  int64_t a = wrap_dim(dim0, input.dim(), "transpose"),
+          b = wrap_dim(dim1, input.dim(), "transpose");
   Dims sizes = input.sizes(), strides = input.strides();
   if (input.dim()) {
     std::swap(sizes[a], sizes[b]);
@@ -39,7 +44,8 @@ Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
 }
 
 Tensor permute(const Tensor& input, const Dims& dims) {
-  check(dims.size() == input.dim(), "permute: input.dim() = ", input.dim(), " is not equal to len(dims) = ", dims.size());
+  check(dims.size() == input.dim(), "permute: input.dim() = ", input.dim(),
+        " is not equal to len(dims) = ", dims.size());
   Dims sizes(dims.size()), strides(dims.size());
   bool seen[max_dims] = {};
   for (int64_t i = 0; i < dims.size(); ++i) {
@@ -60,12 +66,16 @@ Tensor expand(const Tensor& input, const Dims& size, bool) {
   for (int64_t d = 0; d < size.size(); ++d) {
     int64_t have = d < added ? 1 : input.sizes()[d - added];
     if (sizes[d] == -1) {
-      check(d >= added, "expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", d);
+      check(d >= added,
+            "expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+            "dimension ",
+            d);
       sizes[d] = have;
     }
     check(sizes[d] >= 0, "expand: negative size in ", size);
-    check(have == sizes[d] || have == 1, "expand: The expanded size of the tensor (", sizes[d], ") must match the existing size (",
-          have, ") at non-singleton dimension ", d, ".  Target sizes: ", size, ".  Tensor sizes: ", input.sizes());
+    check(have == sizes[d] || have == 1, "expand: The expanded size of the tensor (", sizes[d],
+          ") must match the existing size (", have, ") at non-singleton dimension ", d,
+          ".  Target sizes: ", size, ".  Tensor sizes: ", input.sizes());
     strides[d] = d < added || (have == 1 && sizes[d] != 1) ? 0 : input.strides()[d - added];
   }
   return alias(input, sizes, strides, input.offset());
@@ -74,8 +84,10 @@ Tensor expand(const Tensor& input, const Dims& size, bool) {
 Tensor view(const Tensor& input, const Dims& size) {
   Dims sizes = infer_size(size, input.numel(), "view"), strides;
   check(view_strides(input, sizes, strides),
-        "view: view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-        "contiguous subspaces). Use .reshape(...) instead. Size ", sizes, ", input ", input.sizes(), " with strides ", input.strides());
+        "view: view size is not compatible with input tensor's size and stride (at least one "
+        "dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead. Size ",
+        sizes, ", input ", input.sizes(), " with strides ", input.strides());
   return alias(input, sizes, strides, input.offset());
 }
 
@@ -117,8 +129,8 @@ Tensor unsqueeze(const Tensor& input, int64_t dim) {
 Tensor select(const Tensor& input, int64_t dim, int64_t index) {
   check_index(input.dim() > 0, "select: select() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, input.dim(), "select"), size = input.sizes()[d];
-  check_index(index >= -size && index < size, "select: index ", index, " out of range for tensor of size ", input.sizes(),
-              " at dimension ", d);
+  check_index(index >= -size && index < size, "select: index ", index,
+              " out of range for tensor of size ", input.sizes(), " at dimension ", d);
   Dims sizes = input.sizes(), strides = input.strides();
   int64_t offset = input.offset() + (index < 0 ? index + size : index) * strides[d];
   sizes.erase(d);
@@ -126,11 +138,14 @@ Tensor select(const Tensor& input, int64_t dim, int64_t index) {
   return alias(input, sizes, strides, offset);
 }
 
-Tensor slice(const Tensor& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice(const Tensor& input, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   check(input.dim() > 0, "slice: slice() cannot be applied to a 0-dim tensor.");
   check_value(step > 0, "slice: slice step must be positive, got ", step);
   int64_t d = wrap_dim(dim, input.dim(), "slice"), size = input.sizes()[d];
-  auto clamp = [&](int64_t at, int64_t low) { return std::min(std::max(at < 0 ? at + size : at, low), size); };
+  auto clamp = [&](int64_t at, int64_t low) {
+    return std::min(std::max(at < 0 ? at + size : at, low), size);
+  };
   int64_t from = clamp(start.value_or(0), 0), to = clamp(end.value_or(size), from);
   Dims sizes = input.sizes(), strides = input.strides();
   int64_t offset = input.offset() + from * strides[d];
@@ -145,7 +160,8 @@ Tensor diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2)
   check(input.dim() >= 2 && a != b, "diagonal: dimensions cannot be identical ", dim1, ", ", dim2);
   Dims sizes = input.sizes(), strides = input.strides();
   int64_t rows = sizes[a], columns = sizes[b];
-  int64_t length = offset >= 0 ? std::min(rows, columns - std::min(offset, columns)) : std::min(rows + std::max(offset, -rows), columns);
+  int64_t length = offset >= 0 ? std::min(rows, columns - std::min(offset, columns))
+                               : std::min(rows + std::max(offset, -rows), columns);
   length = std::max<int64_t>(length, 0);
   int64_t at = input.offset();
   if (length > 0) at += offset >= 0 ? offset * strides[b] : -offset * strides[a];
@@ -162,7 +178,8 @@ Tensor diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2)
 Tensor unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step) {
   int64_t d = wrap_dim(dimension, input.dim(), "unfold");
   int64_t have = input.dim() ? input.sizes()[d] : 1;
-  check(size >= 0 && size <= have, "unfold: maximum size for tensor at dimension ", d, " is ", have, " but size is ", size);
+  check(size >= 0 && size <= have, "unfold: maximum size for tensor at dimension ", d, " is ", have,
+        " but size is ", size);
   check(step > 0, "unfold: step is ", step, " but must be > 0");
   Dims sizes = input.sizes(), strides = input.strides();
   if (input.dim()) {
@@ -178,7 +195,8 @@ Tensor unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step
 }
 
 TensorList unbind(const Tensor& input, int64_t dim) {
-  check_index(input.dim() > 0, "unbind: Dimension specified as ", dim, " but tensor has no dimensions");
+  check_index(input.dim() > 0, "unbind: Dimension specified as ", dim,
+              " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, input.dim(), "unbind");
   check_pieces("unbind", input.sizes()[d]);
   TensorList parts;
@@ -191,20 +209,22 @@ TensorList split_with_sizes(const Tensor& input, const Dims& split_sizes, int64_
   check(input.dim() > 0, "split: split expects at least a 1-dimensional tensor");
   TensorList parts;
   for (int64_t n : split_sizes) {
-    check(n >= 0, "split_with_sizes: split_sizes must have only non-negative entries, got ", split_sizes);
-    check(n <= input.sizes()[d] - at, "split_with_sizes: split_sizes must sum exactly to ", input.sizes()[d], " (size of dim ", d,
-          "), got ", split_sizes);
+    check(n >= 0, "split_with_sizes: split_sizes must have only non-negative entries, got ",
+          split_sizes);
+    check(n <= input.sizes()[d] - at, "split_with_sizes: split_sizes must sum exactly to ",
+          input.sizes()[d], " (size of dim ", d, "), got ", split_sizes);
     parts.push_back(slice(input, d, at, at + n, 1));
     at += n;
   }
-  check(at == input.sizes()[d], "split_with_sizes: split_sizes must sum exactly to ", input.sizes()[d], " (size of dim ", d,
-        "), got ", split_sizes);
+  check(at == input.sizes()[d], "split_with_sizes: split_sizes must sum exactly to ",
+        input.sizes()[d], " (size of dim ", d, "), got ", split_sizes);
   return parts;
 }
 
 namespace {
 // The same bytes as another dtype.
-Tensor reinterpret(const Tensor& input, DType dtype, const Dims& sizes, const Dims& strides, int64_t offset) {
+Tensor reinterpret(const Tensor& input, DType dtype, const Dims& sizes, const Dims& strides,
+                   int64_t offset) {
   Tensor out = alias(input);
   TensorImpl* impl = out.impl();
   impl->dtype = dtype;
@@ -220,9 +240,10 @@ Tensor view(const Tensor& input, std::optional<DType> dtype) {
   int64_t old_size = itemsize(input.dtype()), new_size = itemsize(*dtype);
   Dims sizes = input.sizes(), strides = input.strides();
   if (old_size == new_size) return reinterpret(input, *dtype, sizes, strides, input.offset());
-  check(input.dim() > 0, "view: self.dim() cannot be 0 to view ", input.dtype(), " as ", *dtype, " (different element sizes)");
-  check(strides.back() == 1 || sizes.back() == 1, "view: self.stride(-1) must be 1 to view ", input.dtype(), " as ", *dtype,
-        " (different element sizes), but got ", strides.back());
+  check(input.dim() > 0, "view: self.dim() cannot be 0 to view ", input.dtype(), " as ", *dtype,
+        " (different element sizes)");
+  check(strides.back() == 1 || sizes.back() == 1, "view: self.stride(-1) must be 1 to view ",
+        input.dtype(), " as ", *dtype, " (different element sizes), but got ", strides.back());
   int64_t ratio = new_size > old_size ? new_size / old_size : old_size / new_size;
   if (new_size < old_size) {
     for (int64_t& s : strides) s *= ratio;
@@ -230,12 +251,14 @@ Tensor view(const Tensor& input, std::optional<DType> dtype) {
     strides.back() = 1;
     return reinterpret(input, *dtype, sizes, strides, input.offset() * ratio);
   }
-  check(sizes.back() % ratio == 0, "view: self.size(-1) must be divisible by ", ratio, " to view ", input.dtype(), " as ", *dtype,
-        " (different element sizes), but got ", sizes.back());
-  check(input.offset() % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio, ", got ", input.offset());
+  check(sizes.back() % ratio == 0, "view: self.size(-1) must be divisible by ", ratio, " to view ",
+        input.dtype(), " as ", *dtype, " (different element sizes), but got ", sizes.back());
+  check(input.offset() % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio,
+        ", got ", input.offset());
   sizes.back() /= ratio;
   for (int64_t d = 0; d + 1 < input.dim(); ++d) {
-    check(strides[d] % ratio == 0, "view: self.stride(", d, ") must be divisible by ", ratio, ", but got ", strides[d]);
+    check(strides[d] % ratio == 0, "view: self.stride(", d, ") must be divisible by ", ratio,
+          ", but got ", strides[d]);
     strides[d] /= ratio;
   }
   strides.back() = 1;
@@ -243,7 +266,8 @@ Tensor view(const Tensor& input, std::optional<DType> dtype) {
 }
 
 Tensor view_as_real(const Tensor& input) {
-  check(input.is_complex(), "view_as_real: only supported for complex tensors, got ", input.dtype());
+  check(input.is_complex(), "view_as_real: only supported for complex tensors, got ",
+        input.dtype());
   Dims sizes = input.sizes(), strides = input.strides();
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
@@ -254,16 +278,21 @@ Tensor view_as_real(const Tensor& input) {
 Tensor view_as_complex(const Tensor& input) {
   check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
         "view_as_complex: only supported for float32 and float64 tensors, got ", input.dtype());
-  check(input.dim() > 0 && input.sizes().back() == 2, "view_as_complex: Tensor must have a last dimension of size 2, got ", input.sizes());
+  check(input.dim() > 0 && input.sizes().back() == 2,
+        "view_as_complex: Tensor must have a last dimension of size 2, got ", input.sizes());
   Dims sizes = input.sizes(), strides = input.strides();
   check(strides.back() == 1, "view_as_complex: Tensor must have a last dimension with stride 1");
   sizes.erase(sizes.size() - 1);
   strides.erase(strides.size() - 1);
   for (int64_t& s : strides) {
-    check(s % 2 == 0, "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension, got ", input.strides());
+    check(s % 2 == 0,
+          "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension, "
+          "got ",
+          input.strides());
     s /= 2;
   }
-  check(input.offset() % 2 == 0, "view_as_complex: Tensor must have a storage_offset divisible by 2");
+  check(input.offset() % 2 == 0,
+        "view_as_complex: Tensor must have a storage_offset divisible by 2");
   return reinterpret(input, to_complex(input.dtype()), sizes, strides, input.offset() / 2);
 }
 
@@ -273,7 +302,8 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   Promotion promotion;
   const Tensor* first = nullptr;
   for (const Tensor& t : tensors) {
-    check(t.dim() > 0, "cat: zero-dimensional tensor (at position ", &t - tensors.data(), ") cannot be concatenated");
+    check(t.dim() > 0, "cat: zero-dimensional tensor (at position ", &t - tensors.data(),
+          ") cannot be concatenated");
     promotion.add(t);
     if (!first && !skipped(t)) first = &t;
   }
@@ -283,10 +313,13 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   sizes[d] = 0;
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
-    check(t.dim() == first->dim(), "cat: Tensors must have same number of dimensions: got ", first->dim(), " and ", t.dim());
+    check(t.dim() == first->dim(), "cat: Tensors must have same number of dimensions: got ",
+          first->dim(), " and ", t.dim());
     for (int64_t i = 0; i < t.dim(); ++i)
-      check(i == d || t.sizes()[i] == sizes[i], "cat: Sizes of tensors must match except in dimension ", d, ". Expected size ",
-            sizes[i], " but got size ", t.sizes()[i], " for tensor number ", &t - tensors.data(), " in the list.");
+      check(i == d || t.sizes()[i] == sizes[i],
+            "cat: Sizes of tensors must match except in dimension ", d, ". Expected size ",
+            sizes[i], " but got size ", t.sizes()[i], " for tensor number ", &t - tensors.data(),
+            " in the list.");
     sizes[d] += t.sizes()[d];
   }
   bool hidden = std::any_of(tensors.begin(), tensors.end(), in_hidden_order);
@@ -323,9 +356,11 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
     Tensor flat = ops::reshape(input, Dims{-1});
     return ops::reshape(roll(flat, shifts, Dims{0}), input.sizes());
   }
-  check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts, ", dims: ", dims);
+  check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts,
+        ", dims: ", dims);
   Dims wrapped;
-  check_index(input.dim() > 0, "roll: Dimension specified as ", dims[0], " but tensor has no dimensions");
+  check_index(input.dim() > 0, "roll: Dimension specified as ", dims[0],
+              " but tensor has no dimensions");
   for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
   if (input.numel() == 0 || input.dim() == 0) return clone(input);
   Tensor out = rl::empty(input.sizes(), options(input));
@@ -334,20 +369,28 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
 }
 
 namespace {
-Tensor triangle(const char* op, const Tensor& input, int64_t diagonal, void (*kernel)(const View&, int64_t, const View&)) {
-  check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ", input.sizes());
+Tensor triangle(const char* op, const Tensor& input, int64_t diagonal,
+                void (*kernel)(const View&, int64_t, const View&)) {
+  check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ",
+        input.sizes());
   Tensor out = rl::empty(input.sizes(), options(input));
   if (!out.is_meta()) kernel(input.view(), diagonal, out.view());
   return out;
 }
 }  // namespace
 
-Tensor tril(const Tensor& input, int64_t diagonal) { return triangle("tril", input, diagonal, kernels::tril); }
-Tensor triu(const Tensor& input, int64_t diagonal) { return triangle("triu", input, diagonal, kernels::triu); }
+Tensor tril(const Tensor& input, int64_t diagonal) {
+  return triangle("tril", input, diagonal, kernels::tril);
+}
+Tensor triu(const Tensor& input, int64_t diagonal) {
+  return triangle("triu", input, diagonal, kernels::triu);
+}
 
 Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value) {
   check(pad.size() % 2 == 0, "pad: Length of pad must be even but instead it equals ", pad.size());
-  check(pad.size() / 2 <= input.dim(), "pad: Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
+  check(pad.size() / 2 <= input.dim(),
+        "pad: Length of pad should be no more than twice the number of dimensions of the input. "
+        "Pad length is ",
         pad.size(), " while the input has ", input.dim(), " dimensions.");
   // `inner` is what is kept of the input; `outer` is its place in the result.
   Tensor inner = input;
@@ -355,9 +398,12 @@ Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = input.dim() - 1 - i;
     sizes[d] += pad[2 * i] + pad[2 * i + 1];
-    check(sizes[d] >= 0, "pad: The input size ", input.sizes()[d], ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
-          ", resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
-    inner = slice(inner, d, std::max<int64_t>(0, -pad[2 * i]), inner.sizes()[d] - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
+    check(sizes[d] >= 0, "pad: The input size ", input.sizes()[d], ", plus negative padding ",
+          pad[2 * i], " and ", pad[2 * i + 1],
+          ", resulted in a negative output size, which is invalid. Check dimension ", d,
+          " of your input.");
+    inner = slice(inner, d, std::max<int64_t>(0, -pad[2 * i]),
+                  inner.sizes()[d] - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
   Tensor out = rl::empty(sizes, options(input));
   if (out.is_meta()) return out;
@@ -365,7 +411,8 @@ Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value
   Tensor outer = out;
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = input.dim() - 1 - i;
-    outer = slice(outer, d, std::max<int64_t>(0, pad[2 * i]), sizes[d] - std::max<int64_t>(0, pad[2 * i + 1]), 1);
+    outer = slice(outer, d, std::max<int64_t>(0, pad[2 * i]),
+                  sizes[d] - std::max<int64_t>(0, pad[2 * i + 1]), 1);
   }
   if (inner.numel()) kernels::copy(inner.view(), outer.view());
   return out;
@@ -376,15 +423,16 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
   int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");
   Promotion promotion;
   for (const Tensor& t : tensors) {
-    check(t.sizes() == tensors[0].sizes(), "stack: expects each tensor to be equal size, but got ", tensors[0].sizes(),
-          " at entry 0 and ", t.sizes(), " at entry ", &t - tensors.data());
+    check(t.sizes() == tensors[0].sizes(), "stack: expects each tensor to be equal size, but got ",
+          tensors[0].sizes(), " at entry 0 and ", t.sizes(), " at entry ", &t - tensors.data());
     promotion.add(t);
   }
   Dims sizes = tensors[0].sizes();
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
   Tensor out = rl::empty(sizes, {promotion.result(), tensors[0].device()});
   if (out.is_meta()) return out;
-  for (size_t i = 0; i < tensors.size(); ++i) kernels::copy(tensors[i].view(), select(out, d, static_cast<int64_t>(i)).view());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    kernels::copy(tensors[i].view(), select(out, d, static_cast<int64_t>(i)).view());
   return out;
 }
 
@@ -402,16 +450,22 @@ Tensor reshape(const Tensor& input, const Dims& shape) {
 
 Tensor contiguous(const Tensor& input, std::optional<MemoryFormat> format) {
   bool plain = !format || *format == MemoryFormat::Contiguous;
-  check(!format || *format != MemoryFormat::Preserve, "contiguous: preserve memory format is unsupported by the contiguous operator");
-  if (plain ? input.is_contiguous() : empty_like(input, {}, {}, Device{DeviceType::Meta}, false, false, format).strides() == input.strides())
+  check(!format || *format != MemoryFormat::Preserve,
+        "contiguous: preserve memory format is unsupported by the contiguous operator");
+  if (plain ? input.is_contiguous()
+            : empty_like(input, {}, {}, Device{DeviceType::Meta}, false, false, format).strides() ==
+                  input.strides())
     return input;
   return clone(input, plain ? MemoryFormat::Contiguous : *format);
 }
 
-Tensor real(const Tensor& input) { return input.is_complex() ? select(view_as_real(input), -1, 0) : input; }
+Tensor real(const Tensor& input) {
+  return input.is_complex() ? select(view_as_real(input), -1, 0) : input;
+}
 
 Tensor t(const Tensor& input) {
-  check(input.dim() <= 2, "t: expects a tensor with <= 2 dimensions, but self is ", input.dim(), "D");
+  check(input.dim() <= 2, "t: expects a tensor with <= 2 dimensions, but self is ", input.dim(),
+        "D");
   return input.dim() < 2 ? input : transpose(input, 0, 1);
 }
 

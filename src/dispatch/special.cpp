@@ -16,9 +16,11 @@ namespace rl::ops {
 // p (p - 1) / 4 log(pi) + sum over i < p of lgamma(x - i / 2).
 Tensor mvlgamma(const Tensor& input, int64_t p) {
   check(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
-  check(input.dtype() != DType::Bool && !input.is_complex(), "mvlgamma: not implemented for dtype ", input.dtype());
+  check(input.dtype() != DType::Bool && !input.is_complex(), "mvlgamma: not implemented for dtype ",
+        input.dtype());
   Tensor halves = arange(Scalar(0), Scalar(p), Scalar(1), default_dtype()) * Scalar(-0.5);
-  Tensor terms = lgamma(unsqueeze(input, -1) + to(halves, input.is_floating() ? input.dtype() : default_dtype()));
+  Tensor terms = lgamma(unsqueeze(input, -1) +
+                        to(halves, input.is_floating() ? input.dtype() : default_dtype()));
   double p_value = static_cast<double>(p);
   return sum(terms, Dims{-1}, false) + Scalar(0.25 * std::log(M_PI) * p_value * (p_value - 1));
 }

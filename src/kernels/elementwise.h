@@ -1,8 +1,8 @@
 // Elementwise loops over any strides, dtypes and broadcasts.
 //
 // A generated loop sees contiguous runs of one compute type. The driver cuts the index space into
-// strips that stay in the first-level cache and brings every operand that is strided, broadcast or of
-// another dtype into a buffer first: one compiled loop per op and type serves all layouts.
+// strips that stay in the first-level cache and brings every operand that is strided, broadcast or
+// of another dtype into a buffer first: one compiled loop per op and type serves all layouts.
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
@@ -13,7 +13,8 @@ namespace rl::kernels {
 // operands[0] is the result, then the inputs; numbers are the op's non-tensor arguments.
 using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* numbers);
 
-// The compiled loops of one formula: [0] float32 and [1] float64 per instruction set, the rest once.
+// The compiled loops of one formula: [0] float32 and [1] float64 per instruction set, the rest
+// once.
 struct Loop {
   const char* name;
   const StripFunction* floats[3];
@@ -28,27 +29,41 @@ inline constexpr int max_loop_inputs = 7;
 // NotImplementedError naming the op if it has no loop for this type.
 StripFunction find_strip(const Loop& loop, DType compute);
 inline DType loop_result_dtype(LoopResult result, DType compute) {
-  return result == LoopResult::Same ? compute : result == LoopResult::Bool ? DType::Bool : to_real(compute);
+  return result == LoopResult::Same   ? compute
+         : result == LoopResult::Bool ? DType::Bool
+                                      : to_real(compute);
 }
 
 // out and inputs have equal sizes (inputs broadcast by stride 0). No input may overlap `out` unless
 // it is element for element the same memory.
-void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, const View* inputs,
-              int count, const Scalar* numbers);
+void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out,
+              const View* inputs, int count, const Scalar* numbers);
 
 // Declares the loop `id_loop` from its compiled parts.
 #ifdef RL_ISA_ONLY
-#define RL_LOOP(id, shown)                                                          \
-  namespace RL_ISA_ONLY { extern const StripFunction id##_floats[2]; }              \
-  extern const StripFunction id##_others[dtype_count];                              \
-  constexpr Loop id{shown, {RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats}, id##_others};
+#define RL_LOOP(id, shown)                                                            \
+  namespace RL_ISA_ONLY {                                                             \
+  extern const StripFunction id##_floats[2];                                          \
+  }                                                                                   \
+  extern const StripFunction id##_others[dtype_count];                                \
+  constexpr Loop id{                                                                  \
+      shown,                                                                          \
+      {RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats}, \
+      id##_others};
 #else
-#define RL_LOOP(id, shown)                                    \
-  namespace sse42 { extern const StripFunction id##_floats[2]; }  \
-  namespace avx2 { extern const StripFunction id##_floats[2]; }   \
-  namespace avx512 { extern const StripFunction id##_floats[2]; } \
-  extern const StripFunction id##_others[dtype_count];        \
-  constexpr Loop id{shown, {sse42::id##_floats, avx2::id##_floats, avx512::id##_floats}, id##_others};
+#define RL_LOOP(id, shown)                             \
+  namespace sse42 {                                    \
+  extern const StripFunction id##_floats[2];           \
+  }                                                    \
+  namespace avx2 {                                     \
+  extern const StripFunction id##_floats[2];           \
+  }                                                    \
+  namespace avx512 {                                   \
+  extern const StripFunction id##_floats[2];           \
+  }                                                    \
+  extern const StripFunction id##_others[dtype_count]; \
+  constexpr Loop id{                                   \
+      shown, {sse42::id##_floats, avx2::id##_floats, avx512::id##_floats}, id##_others};
 #endif
 
 }  // namespace rl::kernels

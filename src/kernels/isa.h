@@ -3,8 +3,8 @@
 // A file `*.isa.cpp` is compiled once per instruction set, each time with RL_ISA set to the
 // namespace (sse42, avx2 or avx512) its functions live in:
 //   header:   RL_ISA_KERNEL(softmax_rows, (const View& input, const View& out))
-//   file:     namespace rl::kernels::RL_ISA { void softmax_rows(const View& input, const View& out) {...} }
-//   caller:   kernels::softmax_rows(input, out);
+//   file:     namespace rl::kernels::RL_ISA { void softmax_rows(const View& input, const View& out)
+//   {...} } caller:   kernels::softmax_rows(input, out);
 // Such files must not define inline or template functions outside that namespace: the linker would
 // keep one copy, perhaps the one for the wrong instruction set.
 #pragma once
@@ -30,13 +30,22 @@ template <class... Args> struct IsaTable<void(Args...)> {
 // A development build may compile one set alone: RL_ISA_ONLY is its namespace.
 #ifdef RL_ISA_ONLY
 #define RL_ISA_KERNEL(name, params)            \
-  namespace RL_ISA_ONLY { void name params; }  \
-  inline constexpr IsaTable<void params> name{{RL_ISA_ONLY::name, RL_ISA_ONLY::name, RL_ISA_ONLY::name}};
+  namespace RL_ISA_ONLY {                      \
+  void name params;                            \
+  }                                            \
+  inline constexpr IsaTable<void params> name{ \
+      {RL_ISA_ONLY::name, RL_ISA_ONLY::name, RL_ISA_ONLY::name}};
 #else
-#define RL_ISA_KERNEL(name, params)       \
-  namespace sse42 { void name params; }   \
-  namespace avx2 { void name params; }    \
-  namespace avx512 { void name params; }  \
+#define RL_ISA_KERNEL(name, params) \
+  namespace sse42 {                 \
+  void name params;                 \
+  }                                 \
+  namespace avx2 {                  \
+  void name params;                 \
+  }                                 \
+  namespace avx512 {                \
+  void name params;                 \
+  }                                 \
   inline constexpr IsaTable<void params> name{{sse42::name, avx2::name, avx512::name}};
 #endif
 

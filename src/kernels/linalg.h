@@ -23,8 +23,8 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
 // The row order (int64, length m) that the pivots of an (m, n) matrix stand for: A[perm] = L U.
 void lu_permutation(const View& pivots, const View& permutation);
 
-// a = L D L^T, or L D L^H, from its lower triangle: L, of unit diagonal, and D, of blocks of 1 or 2,
-// packed as LAPACK has them, zeros above; int32 pivots (n). info = i: D has a zero at i - 1.
+// a = L D L^T, or L D L^H, from its lower triangle: L, of unit diagonal, and D, of blocks of 1 or
+// 2, packed as LAPACK has them, zeros above; int32 pivots (n). info = i: D has a zero at i - 1.
 void ldl_factor(const View& a, const View& ld, const View& pivots, bool hermitian,
                 const View& info);
 void ldl_solve(const View& ld, const View& pivots, const View& b, const View& out, bool hermitian);

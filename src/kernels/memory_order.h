@@ -19,6 +19,8 @@ inline int64_t memory_order(const View& view, int64_t* order) {
 
 // Strides of a gapless tensor of view's shape with its dims in the same order.
 inline Dims memory_order_strides(const View& view) {
+  for (int64_t d = 0; d < view.ndim; ++d)  // an expanded view has no order of its own
+    if (view.strides[d] == 0 && view.sizes[d] > 1) return contiguous_strides(view.shape());
   int64_t order[max_dims], step = 1;
   Dims strides(view.ndim, 1);
   for (int64_t i = memory_order(view, order) - 1; i >= 0; --i) {

@@ -57,7 +57,8 @@ struct AdamaxArgs {
 };
 void fused_adamax(OptimSlots slots, const AdamaxArgs& args);
 
-// state: exp_avg, exp_avg_sq. mu_products[i] is the product of slot i's momenta, this step's included.
+// state: exp_avg, exp_avg_sq. mu_products[i] is the product of slot i's momenta, this step's
+// included.
 struct NAdamArgs {
   double lr, beta1, beta2, weight_decay, momentum_decay, eps;
   bool decoupled, maximize;
@@ -95,12 +96,26 @@ struct AsgdArgs {
 };
 void fused_asgd(OptimSlots slots, const AsgdArgs& args);
 
-// The rules themselves, on n contiguous elements of float or double. arrays: param, grad, states in the
-// order above; numbers: see optim.cpp.
+// The rules themselves, on n contiguous elements of float or double. arrays: param, grad, states in
+// the order above; numbers: see optim.cpp.
 enum class OptimRule {
-  Sgd, SgdMomentum, Adam, Amsgrad, Adagrad, Adadelta, Adamax, NAdam, RAdam,
-  Rmsprop, RmspropCentered, RmspropMomentum, RmspropCenteredMomentum, Rprop, Asgd
+  Sgd,
+  SgdMomentum,
+  Adam,
+  Amsgrad,
+  Adagrad,
+  Adadelta,
+  Adamax,
+  NAdam,
+  RAdam,
+  Rmsprop,
+  RmspropCentered,
+  RmspropMomentum,
+  RmspropCenteredMomentum,
+  Rprop,
+  Asgd
 };
-RL_ISA_KERNEL(optim_strip, (OptimRule rule, DType dtype, int64_t n, void* const* arrays, const double* numbers))
+RL_ISA_KERNEL(optim_strip,
+              (OptimRule rule, DType dtype, int64_t n, void* const* arrays, const double* numbers))
 
 }  // namespace rl::kernels

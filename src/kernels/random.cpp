@@ -210,9 +210,8 @@ void exponential(const View& out, double lambda, Generator& generator) {
   visit_floating("exponential", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     double scale = -1.0 / lambda;
-    fill<T, 2>(out, generator, [=](const uint32_t* w) {
-      return convert<T>(scale * std::log1p(-fraction53(w)));
-    });
+    fill<T, 2>(out, generator,
+               [=](const uint32_t* w) { return convert<T>(scale * std::log1p(-fraction53(w))); });
   });
 }
 
@@ -270,8 +269,8 @@ template <class T> void check_bounds(int64_t from, int64_t last) {
     inside = from >= static_cast<int64_t>(std::numeric_limits<T>::lowest()) &&
              last <= static_cast<int64_t>(std::numeric_limits<T>::max());
   } else {
-    inside = static_cast<double>(from) >= -largest<T>() &&
-             static_cast<double>(last) <= largest<T>();
+    inside =
+        static_cast<double>(from) >= -largest<T>() && static_cast<double>(last) <= largest<T>();
   }
   check(inside, "random_: [", from, ", ", last, "] is out of bounds for ", dtype_of<T>);
 }
@@ -298,8 +297,8 @@ template <class T> constexpr uint64_t natural_range() {
 }  // namespace
 
 void random_from_to(const View& out, int64_t from, int64_t to, Generator& generator) {
-  check(from < to, "random_: expected 'from' to be less than 'to', got from=", from, " and to=",
-        to);
+  check(from < to, "random_: expected 'from' to be less than 'to', got from=", from,
+        " and to=", to);
   visit_real("random_", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_integral_v<T>) {
@@ -344,8 +343,7 @@ void random_natural(const View& out, Generator& generator) {
     auto to_element = [](uint64_t value) { return convert<T>(static_cast<int64_t>(value)); };
     if constexpr (sizeof(T) == 8)
       fill<T, 2>(out, generator, [=](const uint32_t* w) { return to_element(join(w) % range); });
-    else
-      fill<T, 1>(out, generator, [=](const uint32_t* w) { return to_element(*w % range); });
+    else fill<T, 1>(out, generator, [=](const uint32_t* w) { return to_element(*w % range); });
   });
 }
 

@@ -38,8 +38,10 @@ namespace {
 struct Rows {
   int64_t count, length, row_step, step;
   explicit Rows(const View& v)
-      : count(v.ndim == 2 ? v.sizes[0] : 1), length(v.sizes[v.ndim - 1]),
-        row_step(v.ndim == 2 ? v.strides[0] : 0), step(v.strides[v.ndim - 1]) {}
+      : count(v.ndim == 2 ? v.sizes[0] : 1),
+        length(v.sizes[v.ndim - 1]),
+        row_step(v.ndim == 2 ? v.strides[0] : 0),
+        step(v.strides[v.ndim - 1]) {}
 };
 
 // Inverts the cumulative distribution, held in compute precision, at one 53-bit fraction a sample.

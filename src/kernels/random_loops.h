@@ -8,8 +8,7 @@ namespace rl::kernels {
 
 // out[i] = low + span * (24 bits of words[i], or 53 of words[2i] and words[2i + 1], as a fraction),
 // rounded once.
-RL_ISA_KERNEL(uniform_floats,
-              (const uint32_t* words, float* out, int64_t n, float low, float span))
+RL_ISA_KERNEL(uniform_floats, (const uint32_t* words, float* out, int64_t n, float low, float span))
 RL_ISA_KERNEL(uniform_doubles,
               (const uint32_t* words, double* out, int64_t n, double low, double span))
 

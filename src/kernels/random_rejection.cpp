@@ -44,9 +44,9 @@ int64_t draw_poisson(double rate, Generator& generator) {
 
 // log(k!) less Stirling's approximation, exact to the precision of Hoermann's test.
 double stirling_tail(double k) {
-  static constexpr double table[] = {0.0810614667953272,  0.0413406959554092,  0.0276779256849983,
-                                     0.02079067210376509, 0.0166446911898211,  0.0138761288230707,
-                                     0.0118967099458917,  0.0104112652619720,  0.00925546218271273,
+  static constexpr double table[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                     0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                     0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
                                      0.00833056343336287};
   if (k < 10) return table[static_cast<int>(k)];
   double square = (k + 1) * (k + 1);
@@ -110,8 +110,7 @@ template <class T> T draw_gamma(T alpha, Generator& generator) {
       y = 1 + c * x;
     } while (y <= 0);
     double v = y * y * y, u = 1 - fraction53(generator), xx = x * x;
-    if (u < 1 - double(0.0331f) * xx * xx ||
-        std::log(u) < 0.5 * xx + d * (1 - v + std::log(v)))
+    if (u < 1 - double(0.0331f) * xx * xx || std::log(u) < 0.5 * xx + d * (1 - v + std::log(v)))
       return static_cast<T>(scale * d * v);
   }
 }

@@ -13,7 +13,8 @@ struct WindowGeometry {
   int64_t count[3] = {0, 0, 0};  // window positions; 0: as many as fit
 };
 
-// RuntimeError unless each number that a window is given by fits into 32 bits: sums and products of them then fit into 64.
+// RuntimeError unless each number that a window is given by fits into 32 bits: sums and products of
+// them then fit into 64.
 void check_window(const char* op, const char* what, IntSpan numbers);
 
 // Number of window positions along a dim of the given size; 0 when the window does not fit.

@@ -25,7 +25,8 @@ struct Walk {
     for (int64_t d = views[0]->ndim - 1; d >= 0; --d) {
       if (d == skip) continue;
       int64_t step[N];
-      for (int k = 0; k < N; ++k) step[k] = views[k]->strides[d] * itemsize(views[k]->dtype);
+      for (int k = 0; k < N; ++k)
+        step[k] = wrapping_product(views[k]->strides[d], itemsize(views[k]->dtype));
       add(views[0]->sizes[d], step);
     }
     finish(reorder);

@@ -109,11 +109,11 @@ template <class T> RL_INLINE T square(T x) {
 template <class T> RL_INLINE T reciprocal(T x) { return T(1) / x; }
 
 // ---- rounding ----
-#define RL_ROUNDING(name, builtin)                       \
-  template <class T> RL_INLINE T name(T x) {             \
-    if constexpr (std::is_same_v<T, float>) return builtin##f(x); \
+#define RL_ROUNDING(name, builtin)                                   \
+  template <class T> RL_INLINE T name(T x) {                         \
+    if constexpr (std::is_same_v<T, float>) return builtin##f(x);    \
     else if constexpr (std::is_same_v<T, double>) return builtin(x); \
-    else return x;                                       \
+    else return x;                                                   \
   }
 RL_ROUNDING(floor, __builtin_floor)
 RL_ROUNDING(ceil, __builtin_ceil)
@@ -145,9 +145,7 @@ template <class T> RL_INLINE T fmin(T a, T b) {
   T smaller = a < b ? a : b;
   return isnan(b) ? a : smaller;
 }
-template <class T> RL_INLINE T clamp(T x, T low, T high) {
-  return minimum(maximum(x, low), high);
-}
+template <class T> RL_INLINE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
 template <class T> RL_INLINE T heaviside(T x, T at_zero) {
   return x == T(0) ? at_zero : static_cast<T>(x > T(0));
 }

@@ -13,7 +13,7 @@ namespace rl::math {
 RL_INLINE complex64 from_c(_Complex float z) { return complex64(z); }
 RL_INLINE complex128 from_c(_Complex double z) { return complex128(z); }
 
-#define RL_COMPLEX(name)                                                                         \
+#define RL_COMPLEX(name)                                                                    \
   RL_INLINE complex64 name(complex64 z) { return from_c(__builtin_c##name##f(z.__rep())); } \
   RL_INLINE complex128 name(complex128 z) { return from_c(__builtin_c##name(z.__rep())); }
 RL_COMPLEX(exp)

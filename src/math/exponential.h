@@ -201,7 +201,7 @@ template <class T> RL_INLINE T log1p_of(T x) {
   T y = log_result(u, log_of_parts(p.k, p.f, lost));
   return magnitude(x) < tiny ? x : y;
 }
-#define RL_BOTH(name)                                     \
+#define RL_BOTH(name)                                    \
   RL_INLINE float name(float x) { return name##_of(x); } \
   RL_INLINE double name(double x) { return name##_of(x); }
 RL_BOTH(log)

@@ -11,7 +11,9 @@ template <class T> RL_INLINE T clamp_max(T x, T high) { return minimum(x, high);
 // Exact at both ends: from the nearer one.
 template <class T> RL_INLINE T lerp(T from, T to, T weight) {
   if constexpr (is_complex_v<T>) return from + weight * (to - from);
-  else return magnitude(weight) < T(0.5) ? from + weight * (to - from) : to - (to - from) * (T(1) - weight);
+  else
+    return magnitude(weight) < T(0.5) ? from + weight * (to - from)
+                                      : to - (to - from) * (T(1) - weight);
 }
 template <class T> RL_INLINE T round_decimals(T x, T decimals) {
   if constexpr (is_float_v<T>) {

@@ -23,7 +23,8 @@ RL_INLINE double density(double a, double x) {
   if (a < 20) return exp(a * log(x) - x - lgamma(a));
   double r = 1 / (a * a);
   double stirling = polynomial(r, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
-                               -691.0 / 360360, 1.0 / 156) / a;
+                               -691.0 / 360360, 1.0 / 156) /
+                    a;
   return sqrt(a * 0.15915494309189533577) * exp(-a * minus_log1p((x - a) / a) - stirling);
 }
 
@@ -70,8 +71,8 @@ RL_INLINE double temme(double a, double eta) {
                          -1.2760635188618728e-05, 3.423578734096138e-08, 1.3721957309062934e-06);
   double c3 = polynomial(eta, 0.0006494341563786008, 0.00022947209362139917, -0.0004691894943952557,
                          0.00026772063206283885, -7.561801671883977e-05, -2.396505113867297e-07);
-  double c4 = polynomial(eta, -0.0008618882909167117, 0.0007840392217200666,
-                         -0.0002990724803031902, -1.4638452578843418e-06);
+  double c4 = polynomial(eta, -0.0008618882909167117, 0.0007840392217200666, -0.0002990724803031902,
+                         -1.4638452578843418e-06);
   return polynomial(1 / a, c0, c1, c2, c3, c4);
 }
 
@@ -112,7 +113,11 @@ RL_INLINE float igammac(float a, float x) {
 
 // The derivative of P by x, x^(a - 1) exp(-x) / gamma(a).
 RL_INLINE double igamma_slope(double a, double x) {
-  return x > 0 ? gamma::density(a, x) / x : x < 0 ? quiet_nan<double> : a < 1 ? infinity<double> : a > 1 ? 0 : 1;
+  return x > 0   ? gamma::density(a, x) / x
+         : x < 0 ? quiet_nan<double>
+         : a < 1 ? infinity<double>
+         : a > 1 ? 0
+                 : 1;
 }
 RL_INLINE float igamma_slope(float a, float x) {
   return static_cast<float>(igamma_slope(static_cast<double>(a), static_cast<double>(x)));

@@ -9,7 +9,8 @@ namespace orthogonal {
 // Beyond it the recurrences, whose time grows with n, give NaN.
 inline constexpr double largest_degree = 1 << 24;
 
-// p of degree n by next(k, p_k, p_(k-1)) from p_0 = 1 and p_1. What has overflowed has no sign: NaN.
+// p of degree n by next(k, p_k, p_(k-1)) from p_0 = 1 and p_1. What has overflowed has no sign:
+// NaN.
 template <class Next> RL_INLINE double recur(double n, double first, Next next) {
   if (n < 0) return 0;
   if (n < 1) return 1;
@@ -119,9 +120,9 @@ RL_INLINE double legendre_polynomial_p(double x, double n) {
   return orthogonal::recur(trunc(n), x, orthogonal::Legendre{x});
 }
 
-#define RL_POLYNOMIAL(name)                                                                      \
-  RL_INLINE float name(float x, float n) {                                                       \
-    return static_cast<float>(name(static_cast<double>(x), static_cast<double>(n)));             \
+#define RL_POLYNOMIAL(name)                                                          \
+  RL_INLINE float name(float x, float n) {                                           \
+    return static_cast<float>(name(static_cast<double>(x), static_cast<double>(n))); \
   }
 RL_POLYNOMIAL(chebyshev_polynomial_t)
 RL_POLYNOMIAL(chebyshev_polynomial_u)

@@ -132,7 +132,8 @@ RL_INLINE float acos(float x) {
   return static_cast<float>(x < 0.0f ? pi - acute : acute);
 }
 
-#define RL_LIBM(name) RL_INLINE double name(double x) { return __builtin_##name(x); }
+#define RL_LIBM(name) \
+  RL_INLINE double name(double x) { return __builtin_##name(x); }
 RL_LIBM(sin)
 RL_LIBM(cos)
 RL_LIBM(tan)
@@ -163,9 +164,7 @@ RL_INLINE double hypot(double x, double y) {
   return b == infinity<double> ? b : h;
 }
 // The angle of a real number in the complex plane.
-template <class T> RL_INLINE T angle(T x) {
-  return isnan(x) ? x : x < T(0) ? T(pi) : T(0);
-}
+template <class T> RL_INLINE T angle(T x) { return isnan(x) ? x : x < T(0) ? T(pi) : T(0); }
 
 // sin(pi x) / (pi x)
 template <class T> RL_INLINE T sinc(T x) {

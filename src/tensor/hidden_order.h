@@ -2,23 +2,24 @@
 // channels_last, because that is what convolutions write and read quickest.
 //
 // empty_channels_last() makes such a tensor. Its impl has no data pointer, so whoever asks for one,
-// by data() or view(), goes through settle(), which brings the elements into plain order once and for
-// all. Ops that take any strides ask AsItLies instead, and no element moves. Programs cannot tell.
+// by data() or view(), goes through settle(), which brings the elements into plain order once and
+// for all. Ops that take any strides ask AsItLies instead, and no element moves. Programs cannot
+// tell.
 #pragma once
 #include "tensor/tensor.h"
 
 namespace rl {
 
-// Like empty(), with elements to be written in channels_last order: plain where that is the same, or
-// on another device than the CPU.
+// Like empty(), with elements to be written in channels_last order: plain where that is the same,
+// or on another device than the CPU.
 Tensor empty_channels_last(IntSpan sizes, TensorOptions options);
 bool in_hidden_order(const Tensor& t);
 // Plain order for the bytes of a storage. Kernels that read the former order in other threads do so
 // undisturbed: they hold it.
 void settle(Storage& storage);
 
-// What a kernel sees of a tensor, in the order in which the elements lie. Not for elements that move:
-// while this lives, nobody may change what the tensor's sizes are.
+// What a kernel sees of a tensor, in the order in which the elements lie. Not for elements that
+// move: while this lives, nobody may change what the tensor's sizes are.
 class AsItLies {
  public:
   explicit AsItLies(const Tensor& t);

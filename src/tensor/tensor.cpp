@@ -17,7 +17,8 @@ TensorImpl* fresh() {
 }
 
 void check_dims(IntSpan sizes) {
-  check(sizes.size() <= max_dims, "a tensor has at most ", max_dims, " dims, but ", sizes.size(), " sizes were given");
+  check(sizes.size() <= max_dims, "a tensor has at most ", max_dims, " dims, but ", sizes.size(),
+        " sizes were given");
 }
 
 // Bytes for a contiguous tensor; RuntimeError if the count overflows.
@@ -47,8 +48,10 @@ int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
                __builtin_add_overflow(last, reach, &last);
   }
   int64_t bytes = 0;
-  overflow = overflow || __builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, itemsize(dtype), &bytes);
-  check(!overflow, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  overflow = overflow || __builtin_add_overflow(last, 1, &last) ||
+             __builtin_mul_overflow(last, itemsize(dtype), &bytes);
+  check(!overflow, "Storage size calculation overflowed with sizes=", sizes,
+        " and strides=", strides);
   return bytes;
 }
 
@@ -72,15 +75,20 @@ void Tensor::find_data() const {
     settle(*impl_->storage);
     char* bytes = static_cast<char*>(impl_->storage->data);
     // Threads that read one tensor may all be here, with the same address.
-    if (bytes) return __atomic_store_n(&impl_->data, bytes + impl_->offset * itemsize(dtype()), __ATOMIC_RELAXED);
+    if (bytes)
+      return __atomic_store_n(&impl_->data, bytes + impl_->offset * itemsize(dtype()),
+                              __ATOMIC_RELAXED);
   }
-  fail(ErrorKind::NotImplemented, "this operation reads elements, which a tensor of shape ", sizes(), " on device ", device(), " does not have");
+  fail(ErrorKind::NotImplemented, "this operation reads elements, which a tensor of shape ",
+       sizes(), " on device ", device(), " does not have");
 }
 
 void TensorImpl::refresh() {
   numel = product(sizes);
   contiguous = rl::is_contiguous(sizes, strides);
-  data = storage && storage->data ? static_cast<char*>(storage->data) + offset * itemsize(dtype) : nullptr;
+  data = nullptr;
+  if (storage && storage->data)
+    data = static_cast<char*>(storage->data) + (numel ? offset * itemsize(dtype) : 0);
 }
 
 void TensorImpl::destroy() {
@@ -92,7 +100,8 @@ void TensorImpl::destroy() {
 
 Tensor empty(IntSpan sizes, TensorOptions options) {
   check_implemented(options.device.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: use device 'cpu' (asked for ", options.device, ")");
+                    "rushlight was built without CUDA: use device 'cpu' (asked for ",
+                    options.device, ")");
   int64_t bytes = contiguous_bytes(sizes, options.dtype);
   Ref<Storage> storage = Storage::create(bytes, options.device);
   TensorImpl* impl = fresh();
@@ -103,7 +112,8 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     impl->strides[i] = step;
-    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step);  // may wrap beside a size of 0
+    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1,
+                           &step);  // may wrap beside a size of 0
   }
   impl->data = storage->data;
   impl->numel = bytes / itemsize(options.dtype);
@@ -114,7 +124,8 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
 
 Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
   int64_t bytes = contiguous_bytes(sizes, options.dtype);
-  bool matters = sizes.size() >= 3 && sizes[1] > 1 && sizes[0] * sizes[1] * itemsize(options.dtype) < bytes;
+  bool matters =
+      sizes.size() >= 3 && sizes[1] > 1 && sizes[0] * sizes[1] * itemsize(options.dtype) < bytes;
   if (!matters || options.device.type != DeviceType::CPU) return empty(sizes, options);
   TensorImpl* impl = fresh();
   impl->dtype = options.dtype;
@@ -143,11 +154,14 @@ Tensor empty_beside(const TensorImpl& like, DType dtype) {
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
   check_implemented(options.device.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: use device 'cpu' (asked for ", options.device, ")");
+                    "rushlight was built without CUDA: use device 'cpu' (asked for ",
+                    options.device, ")");
   check(sizes.size() == strides.size(), "empty_strided: sizes ", sizes, " and strides ", strides,
         " differ in length");
-  for (int64_t s : strides) check(s >= 0, "empty_strided: negative strides are not supported: ", strides);
-  Ref<Storage> storage = Storage::create(strided_bytes(sizes, strides, options.dtype), options.device);
+  for (int64_t s : strides)
+    check(s >= 0, "empty_strided: negative strides are not supported: ", strides);
+  Ref<Storage> storage =
+      Storage::create(strided_bytes(sizes, strides, options.dtype), options.device);
   TensorImpl* impl = fresh();
   impl->dtype = options.dtype;
   impl->device = options.device;
@@ -244,7 +258,8 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
     b.view();
   }
   if (!x->data || !y->data || x->numel == 0 || y->numel == 0) return Overlap::None;
-  if (x->data == y->data && x->dtype == y->dtype && x->sizes == y->sizes && x->strides == y->strides)
+  if (x->data == y->data && x->dtype == y->dtype && x->sizes == y->sizes &&
+      x->strides == y->strides)
     return Overlap::Same;
   auto range = [](const TensorImpl* t) {
     auto low = reinterpret_cast<intptr_t>(t->data), high = low;
@@ -346,7 +361,8 @@ void Promotion::add(const Scalar& s) {
 }
 
 DType Promotion::result() const {
-  // A lower rank only counts where its category is higher, and makes floats complex at their own precision.
+  // A lower rank only counts where its category is higher, and makes floats complex at their own
+  // precision.
   int current = -1;
   for (int rank = 2; rank >= 0; --rank) {
     if (ranks_[rank] < 0) continue;
@@ -361,7 +377,8 @@ DType Promotion::result() const {
 }
 
 DType result_type(const Tensor& a, const Tensor& b) {
-  if (a.dtype() == b.dtype() && !a.impl()->wrapped_number && !b.impl()->wrapped_number) return a.dtype();
+  if (a.dtype() == b.dtype() && !a.impl()->wrapped_number && !b.impl()->wrapped_number)
+    return a.dtype();
   Promotion p;
   p.add(a);
   p.add(b);

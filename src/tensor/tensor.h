@@ -24,7 +24,8 @@ struct MetaBase {
   virtual ~MetaBase() = default;
 };
 
-// How a view was made from its base, where sizes, strides and offset alone do not tell (another dtype).
+// How a view was made from its base, where sizes, strides and offset alone do not tell (another
+// dtype).
 struct ViewRule {
   std::atomic<int32_t> refs{1};
   virtual Tensor replay(const Tensor& base) const = 0;
@@ -41,29 +42,29 @@ struct TensorImpl {
   std::atomic<int32_t> refs{1};
   DType dtype = DType::Float32;
   Device device;
-  bool requires_grad = false;    // asked for by the user; a non-leaf has grad_fn instead
-  bool wrapped_number = false;   // made of a Python number: yields in type promotion
+  bool requires_grad = false;   // asked for by the user; a non-leaf has grad_fn instead
+  bool wrapped_number = false;  // made of a Python number: yields in type promotion
   bool inference = false;
-  bool owns_python = false;      // the Python object's life hangs on this impl, not the reverse
+  bool owns_python = false;  // the Python object's life hangs on this impl, not the reverse
   ViewOrigin view_origin = ViewOrigin::Recorded;
   bool retains_grad = false;
-  bool contiguous = true;        // follows from sizes and strides: refresh() keeps it right
-  uint32_t output_nr = 0;        // which output of grad_fn this is
-  uint32_t view_version = 0;     // storage version at which grad_fn of a view was last right
+  bool contiguous = true;     // follows from sizes and strides: refresh() keeps it right
+  uint32_t output_nr = 0;     // which output of grad_fn this is
+  uint32_t view_version = 0;  // storage version at which grad_fn of a view was last right
   void* data = nullptr;
   int64_t numel = 1;
-  int64_t offset = 0;            // in elements
+  int64_t offset = 0;  // in elements
   Ref<Storage> storage;
   Ref<NodeBase> grad_fn;
-  Ref<TensorImpl> base;          // of a differentiable view
+  Ref<TensorImpl> base;  // of a differentiable view
   Ref<ViewRule> view_rule;
   std::unique_ptr<MetaBase> meta;
-  void* python = nullptr;        // the Python object, belongs to bind/
+  void* python = nullptr;  // the Python object, belongs to bind/
   Dims sizes;
   Dims strides;
 
   void destroy();
-  void refresh();                // recomputes data, numel and contiguous after a change of storage or shape
+  void refresh();  // recomputes data, numel and contiguous after a change of storage or shape
 };
 
 // Lets go of the Python object that a dying impl owns; true if that is in use and keeps the impl
@@ -94,8 +95,8 @@ class Tensor {
   int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
-  // Elements, and what kernels see: an error where a tensor has none (meta). impl()->data itself may
-  // be null before: see hidden_order.h.
+  // Elements, and what kernels see: an error where a tensor has none (meta). impl()->data itself
+  // may be null before: see hidden_order.h.
   template <class T> T* data() const {
     check_data();
     return static_cast<T*>(impl_->data);
@@ -116,7 +117,8 @@ class Tensor {
 
   View view() const {
     check_data();
-    return {impl_->data, impl_->sizes.data(), impl_->strides.data(), dim(), impl_->numel, impl_->dtype};
+    return {impl_->data, impl_->sizes.data(), impl_->strides.data(),
+            dim(),       impl_->numel,        impl_->dtype};
   }
 
  private:
@@ -159,7 +161,7 @@ bool is_dense(IntSpan sizes, IntSpan strides);
 Dims dense_strides_like(IntSpan sizes, IntSpan strides);
 bool has_internal_overlap(IntSpan sizes, IntSpan strides);  // a size > 1 with stride 0
 enum class Overlap { None, Same, Partial };
-Overlap memory_overlap(const Tensor& a, const Tensor& b);   // Same: element for element
+Overlap memory_overlap(const Tensor& a, const Tensor& b);  // Same: element for element
 
 // Strides of `t` as a view of shape `sizes`; false if it must be copied.
 bool view_strides(const Tensor& t, IntSpan sizes, Dims& strides);

@@ -16,17 +16,31 @@ class GradScaler:
         enabled: without it every method passes through.
     """
 
-    def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+    def __init__(
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
         if enabled and growth_factor <= 1.0:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
-            warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
+            warnings.warn(
+                "GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2
+            )
             enabled = False
         self._enabled = enabled
-        self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
+        self._scale, self._growth_factor, self._backoff_factor = (
+            float(init_scale),
+            growth_factor,
+            backoff_factor,
+        )
         self._growth_interval, self._good_steps = growth_interval, 0
         self._overflowed = {}  # optimizer id -> did its gradients overflow, once unscaled
 
@@ -43,7 +57,9 @@ class GradScaler:
         if not self._enabled:
             return
         if id(optimizer) in self._overflowed:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
         overflowed = False
         with rushlight.no_grad():
             for group in optimizer.param_groups:
@@ -111,7 +127,12 @@ class GradScaler:
         if not self._enabled:
             return
         if not state_dict:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
         self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
-        self._backoff_factor, self._growth_interval = state_dict["backoff_factor"], state_dict["growth_interval"]
+        self._backoff_factor, self._growth_interval = (
+            state_dict["backoff_factor"],
+            state_dict["growth_interval"],
+        )
         self._good_steps = state_dict["_growth_tracker"]

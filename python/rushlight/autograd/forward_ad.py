@@ -16,7 +16,7 @@ import weakref
 from typing import NamedTuple
 
 import rushlight
-from rushlight import Tensor, _C
+from rushlight import _C, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 _active = threading.local()  # .level: that of this thread
@@ -317,7 +317,9 @@ class _Call:
         held = dict(self.tangents)
         with rushlight.enable_grad():
             inputs = self._inputs()
-            if keep:  # what the graph of the new tangent saves must not be what will hold that tangent
+            if (
+                keep
+            ):  # what the graph of the new tangent saves must not be what will hold that tangent
                 inputs = {place: source.clone() for place, source in inputs.items()}
                 self.tangents = {place: tangent.clone() for place, tangent in held.items()}
             copy = (inputs[0] if 0 in inputs else target.detach()).clone()

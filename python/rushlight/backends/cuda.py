@@ -62,7 +62,9 @@ def enable_cudnn_sdp(enabled):
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
     """Context in which only the given kernels of attention are allowed."""
     before = dict(_attention)
-    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    _attention.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
     try:
         yield
     finally:

@@ -7,7 +7,24 @@
 from rushlight._ops import fft as _native
 from rushlight.fft._grid import fftfreq, fftshift, ifftshift, rfftfreq
 from rushlight.fft._transforms import (
-    fft, fft2, fftn, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ihfft, ihfft2, ihfftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn,
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    hfft2,
+    hfftn,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    ihfft2,
+    ihfftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
 )  # fmt: skip
 from rushlight.overrides import _make_overridable
 

@@ -23,7 +23,9 @@ def fftn(input, s=None, dim=None, norm=None, *, out=None):
 
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of fftn."""
-    return _into(out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True))
+    return _into(
+        out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True)
+    )
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
@@ -43,7 +45,9 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of rfftn."""
-    return _into(out, _to_real("irfftn", input, *_sizes_and_dims("irfftn", input, s, dim), norm, True))
+    return _into(
+        out, _to_real("irfftn", input, *_sizes_and_dims("irfftn", input, s, dim), norm, True)
+    )
 
 
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
@@ -53,7 +57,9 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
     """hfft over several dims; the last is the halved one."""
-    return _into(out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False))
+    return _into(
+        out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False)
+    )
 
 
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
@@ -63,7 +69,9 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of hfftn."""
-    return _into(out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True))
+    return _into(
+        out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True)
+    )
 
 
 def _over_two_dims(transform):
@@ -75,7 +83,9 @@ def _over_two_dims(transform):
     return of_planes
 
 
-fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (_over_two_dims(f) for f in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn))
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
+    _over_two_dims(f) for f in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
+)
 
 
 def _into(out, result):
@@ -86,11 +96,19 @@ def _sizes_and_dims(name, input, s, dim):
     s = [s] if isinstance(s, int) else None if s is None else list(s)
     dim = [dim] if isinstance(dim, int) else None if dim is None else list(dim)
     if s is not None and dim is not None and len(s) != len(dim):
-        raise RuntimeError(f"{name}: When dim and shape are both given, they must have the same length")
+        raise RuntimeError(
+            f"{name}: When dim and shape are both given, they must have the same length"
+        )
     if s is not None and len(s) > input.dim():
-        raise RuntimeError(f"{name}: Got shape with {len(s)} values but input tensor only has {input.dim()} dimensions.")
+        raise RuntimeError(
+            f"{name}: Got shape with {len(s)} values but input tensor only has {input.dim()} dimensions."
+        )
     if dim is None:
-        dim = list(range(input.dim() - len(s), input.dim())) if s is not None else list(range(input.dim()))
+        dim = (
+            list(range(input.dim() - len(s), input.dim()))
+            if s is not None
+            else list(range(input.dim()))
+        )
     sizes = [None if n == -1 else n for n in s] if s is not None else [None] * len(dim)
     return sizes, dim
 

@@ -3,7 +3,18 @@
 The transforms run the function as it is and ask autograd, so they nest; `vmap` calls the function once per slice.
 """
 
-from rushlight.func._derivatives import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, stack_module_state, vjp
+from rushlight.func._derivatives import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+)
 from rushlight.func._vmap import vmap
 
 __all__ = [

@@ -22,15 +22,22 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         dims = _flat_dims(in_dims, args, flat)
         sizes = {t.shape[d] for t, d in zip(flat, dims) if d is not None}
         if not sizes:
-            raise ValueError("vmap: at least one input must be sliced, but in_dims holds None alone")
+            raise ValueError(
+                "vmap: at least one input must be sliced, but in_dims holds None alone"
+            )
         if len(sizes) > 1:
-            raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)}")
+            raise ValueError(
+                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)}"
+            )
         outputs = []
         for i in range(sizes.pop()):
             one = [t if d is None else t.select(d, i) for t, d in zip(flat, dims)]
             outputs.append(tree_flatten(func(*tree_unflatten(one, structure), **kwargs)))
         columns = zip(*(leaves for leaves, _ in outputs))
-        stacked = [rushlight.stack(list(c), d) for c, d in zip(columns, _repeat(out_dims, len(outputs[0][0])))]
+        stacked = [
+            rushlight.stack(list(c), d)
+            for c, d in zip(columns, _repeat(out_dims, len(outputs[0][0])))
+        ]
         return tree_unflatten(stacked, outputs[0][1])
 
     return batched

@@ -36,7 +36,9 @@ class Future:
 
     def set_exception(self, result):
         """Set an exception, which wait() raises."""
-        assert isinstance(result, Exception), f"{result} is of type {type(result)}, not an Exception."
+        assert isinstance(result, Exception), (
+            f"{result} is of type {type(result)}, not an Exception."
+        )
         self._future.set_exception(result)
 
     def then(self, callback):

@@ -6,13 +6,17 @@ import rushlight
 def check_matrix(name, a):
     """Raise unless `a` is a floating point or complex matrix, or a batch of them."""
     if a.dim() < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions, got shape {list(a.shape)}")
+        raise RuntimeError(
+            f"{name}: The input tensor A must have at least 2 dimensions, got shape {list(a.shape)}"
+        )
     check_inexact(name, a)
 
 
 def check_inexact(name, a):
     if not (a.is_floating_point() or a.is_complex()):
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype}"
+        )
 
 
 def check_square(name, a):

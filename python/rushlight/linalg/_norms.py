@@ -24,7 +24,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dims}")
     rows, columns = (_wrap(d, A.dim()) for d in dims)
     if rows == columns:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
+        raise RuntimeError(
+            f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})"
+        )
     if isinstance(ord, str):
         if ord not in ("fro", "nuc"):
             raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -36,7 +38,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
         A = A.to(dtype)
     if ord == "nuc" or abs(ord) == 2:
         values = _native.svdvals(A.movedim((rows, columns), (-2, -1)))
-        result = values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.amin(-1)
+        result = (
+            values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.amin(-1)
+        )
         if keepdim:
             for d in sorted((rows, columns)):
                 result = result.unsqueeze(d)
@@ -56,7 +60,9 @@ def _largest(sizes, dim, keepdim=False):
 
 def _wrap(d, ndim):
     if not -ndim <= d < ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})"
+        )
     return d % ndim
 
 
@@ -64,18 +70,24 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     """Norm of a vector or a matrix: of all elements, of one dim (a vector) or of two dims (a matrix)."""
     if ord is not None:
         if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
-            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}")
+            raise RuntimeError(
+                f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}"
+            )
         if dim is None and A.dim() not in (1, 2):
             raise RuntimeError(
                 f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D"
             )
     if isinstance(dim, (tuple, list)) and len(dim) == 1:
         dim = dim[0]
-    matrix = ord is not None and ((dim is None and A.dim() == 2) or (dim is not None and not isinstance(dim, int)))
+    matrix = ord is not None and (
+        (dim is None and A.dim() == 2) or (dim is not None and not isinstance(dim, int))
+    )
     if matrix:
         return matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
     if isinstance(ord, str):
-        raise RuntimeError(f"linalg.norm: the order {ord} is of matrices, and the input is a vector")
+        raise RuntimeError(
+            f"linalg.norm: the order {ord} is of matrices, and the input is a vector"
+        )
     return into(out, _native.vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype))
 
 
@@ -113,7 +125,9 @@ def matrix_rank(A, *args, tol=None, atol=None, rtol=None, hermitian=False, out=N
         atol, rtol = tol, 0.0
     for name, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, rushlight.Tensor) and value.is_complex():
-            raise RuntimeError(f"linalg.matrix_rank: {name} tensor of complex type is not supported.")
+            raise RuntimeError(
+                f"linalg.matrix_rank: {name} tensor of complex type is not supported."
+            )
     if hermitian:
         check_square("linalg.matrix_rank", A)
     if A.numel() == 0:

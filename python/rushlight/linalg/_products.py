@@ -15,9 +15,13 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 def vecdot(x, y, *, dim=-1, out=None):
     """Sum of conj(x) * y over a dim."""
     if not (x.is_floating_point() or x.is_complex()):
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}"
+        )
     if x.dtype != y.dtype:
-        raise RuntimeError(f"linalg.vecdot: Expected vectors of same dtype, but got {x.dtype} and {y.dtype}")
+        raise RuntimeError(
+            f"linalg.vecdot: Expected vectors of same dtype, but got {x.dtype} and {y.dtype}"
+        )
     return into(out, (x.conj() * y).sum(dim))
 
 
@@ -43,7 +47,9 @@ def multi_dot(tensors, *, out=None):
     for i, t in enumerate(tensors):
         end = i in (0, len(tensors) - 1)
         if t.dim() != 2 and not (end and t.dim() == 1):
-            raise RuntimeError(f"multi_dot(): tensor {i} must be {'1D or 2D' if end else '2D'} but got {t.dim()}D")
+            raise RuntimeError(
+                f"multi_dot(): tensor {i} must be {'1D or 2D' if end else '2D'} but got {t.dim()}D"
+            )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {tensors[0].dtype} and tensor {i} {t.dtype}"
@@ -77,7 +83,8 @@ def _best_splits(tensors):
         for i in range(count - length):
             j = i + length
             choices = (
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
             )
             cost[i, j], split[i, j] = min(choices)
     return split

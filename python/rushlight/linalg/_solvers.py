@@ -48,11 +48,15 @@ def lstsq(A, B, rcond=None, *, driver=None, out=None):
     if B.dim() < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if A.dtype != B.dtype:
-        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
+        )
     if driver is None:
         driver = "gelsy"
     if driver not in _DRIVERS:
-        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, not {driver!r}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, not {driver!r}"
+        )
     vector = A.dim() - 1 == B.dim() and A.shape[:-1] == B.shape
     right = B.unsqueeze(-1) if vector else B
     if right.dim() < 2 or right.shape[-2] != A.shape[-2]:

@@ -372,9 +372,9 @@ def _ctc_per_sample(log_probs, labels, input_lengths, target_lengths, blank):
     first = rushlight.arange(states, device=device) < 2
     sizes_in = rushlight.tensor(input_lengths, device=device)
     sizes_out = rushlight.tensor(target_lengths, device=device)
-    none_yet = rushlight.where(
-        rushlight.arange(states, device=device) == 0, 0.0, minus_inf
-    ).to(log_probs.dtype)
+    none_yet = rushlight.where(rushlight.arange(states, device=device) == 0, 0.0, minus_inf).to(
+        log_probs.dtype
+    )
     alpha = none_yet.expand(batch, states)
     for t in range(steps):
         if t == 0:

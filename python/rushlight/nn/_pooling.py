@@ -88,9 +88,7 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     dims = len(kernel_size)
     sizes = input.shape[-dims:]
-    default = [
-        (n - 1) * s + k - 2 * p for n, k, s, p in zip(sizes, kernel_size, stride, padding)
-    ]
+    default = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(sizes, kernel_size, stride, padding)]
     if output_size is None:
         return default
     output_size = list(output_size)
@@ -102,9 +100,7 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
         )
     for n, size, s in zip(output_size, default, stride):
         if not size - s < n < size + s:
-            raise ValueError(
-                f"output_size: {output_size} is not within one stride of {default}"
-            )
+            raise ValueError(f"output_size: {output_size} is not within one stride of {default}")
     return output_size
 
 
@@ -185,7 +181,11 @@ def _window_starts(sample, size, kernel, out):
 
 
 def fractional_max_pool2d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
     _random_samples=None,
 ):
     """fractional_max_pool2d that also gives where the maxima were."""
@@ -195,7 +195,11 @@ def fractional_max_pool2d_with_indices(
 
 
 def fractional_max_pool3d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
     _random_samples=None,
 ):
     """fractional_max_pool3d that also gives where the maxima were."""
@@ -205,7 +209,11 @@ def fractional_max_pool3d_with_indices(
 
 
 def fractional_max_pool2d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
     _random_samples=None,
 ):
     """Maxima of windows at random steps. See `nn.FractionalMaxPool2d`."""
@@ -215,7 +223,11 @@ def fractional_max_pool2d(
 
 
 def fractional_max_pool3d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
     _random_samples=None,
 ):
     """Maxima of windows at random steps. See `nn.FractionalMaxPool3d`."""
@@ -254,7 +266,9 @@ def _sizes(input, output_size, dims):
     """One size for all dims, or one for each; None keeps the input's."""
     sizes = _ntuple(dims)(output_size)
     if input.dim() <= dims and isinstance(output_size, (tuple, list)):
-        raise ValueError(f"Input dimension should be at least {dims + 1}, got shape {tuple(input.shape)}")
+        raise ValueError(
+            f"Input dimension should be at least {dims + 1}, got shape {tuple(input.shape)}"
+        )
     _check_spatial(input, dims, "adaptive pooling")
     return [n if s is None else s for s, n in zip(sizes, input.shape[-dims:])]
 

@@ -272,8 +272,7 @@ def instance_norm(
     batch, channels = input.shape[:2]
     whole = input.reshape(1, batch * channels, *input.shape[2:])
     repeated = [
-        None if t is None else t.repeat(batch)
-        for t in (running_mean, running_var, weight, bias)
+        None if t is None else t.repeat(batch) for t in (running_mean, running_var, weight, bias)
     ]
     output = batch_norm(whole, *repeated, use_input_stats, momentum, eps)
     with rushlight.no_grad():
@@ -400,7 +399,9 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-globals().update(vars(_table))  # those with an underscore too: modes are given the functions of here
+globals().update(
+    vars(_table)
+)  # those with an underscore too: modes are given the functions of here
 for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
     globals()[_name] = _warning_of_broadcast(getattr(_table, _name))
 del _name

@@ -18,7 +18,11 @@ AttentionMatrix matrix(const View& v, int64_t sample, int64_t head) {
 class Heads {
  public:
   explicit Heads(const AttentionViews& a)
-      : a_(a), samples(a.query.sizes[0]), heads(a.query.sizes[1]), shared(a.key.sizes[1]), group(heads / shared) {}
+      : a_(a),
+        samples(a.query.sizes[0]),
+        heads(a.query.sizes[1]),
+        shared(a.key.sizes[1]),
+        group(heads / shared) {}
 
   AttentionHead at(int64_t sample, int64_t head) const {
     AttentionHead h{};
@@ -39,7 +43,8 @@ class Heads {
     return h;
   }
   int64_t scratch_bytes() const {
-    return attention_scratch(a_.key.sizes[2], a_.query.sizes[3], a_.value.sizes[3]) * itemsize(a_.query.dtype);
+    return attention_scratch(a_.key.sizes[2], a_.query.sizes[3], a_.value.sizes[3]) *
+           itemsize(a_.query.dtype);
   }
 
  private:
@@ -70,16 +75,18 @@ void attention(const AttentionViews& a, const View& out, const View& log_sum) {
       if (index / all.group != packed) attention_pack(h, false, scratch.data());
       packed = index / all.group;
       int64_t first = task % blocks * attention_rows;
-      attention_block(h, first, std::min(attention_rows, queries - first), matrix(out, sample, head),
-                      row(log_sum, sample, head, first), scratch.data());
+      attention_block(h, first, std::min(attention_rows, queries - first),
+                      matrix(out, sample, head), row(log_sum, sample, head, first), scratch.data());
     }
   });
 }
 
-void attention_backward(const AttentionViews& a, const View& grad, const View& out, const View& log_sum,
-                        const View& grad_query, const View& grad_key, const View& grad_value) {
+void attention_backward(const AttentionViews& a, const View& grad, const View& out,
+                        const View& log_sum, const View& grad_query, const View& grad_key,
+                        const View& grad_value) {
   Heads all(a);
-  int64_t work = all.group * a.query.sizes[2] * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
+  int64_t work =
+      all.group * a.query.sizes[2] * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, work));
   // Heads that share keys add to one gradient: they are one task.
   parallel_for(0, all.samples * all.shared, grain, [&](int64_t begin, int64_t end) {
@@ -91,8 +98,8 @@ void attention_backward(const AttentionViews& a, const View& grad, const View& o
         if (head == shared * all.group) attention_pack(h, true, scratch.data());
         attention_head_backward(h, matrix(grad, sample, head), matrix(out, sample, head),
                                 row(log_sum, sample, head, 0), matrix(grad_query, sample, head),
-                                matrix(grad_key, sample, shared), matrix(grad_value, sample, shared),
-                                scratch.data());
+                                matrix(grad_key, sample, shared),
+                                matrix(grad_value, sample, shared), scratch.data());
       }
     }
   });

@@ -28,7 +28,8 @@ void multiply(int64_t m, int64_t n, int64_t k, double alpha, Matrix<T> a, Matrix
               c.column, Scalar(alpha), Scalar(beta)});
 }
 
-template <class T> void pack_transposed(const AttentionMatrix& from, int64_t rows, int64_t columns, T* to) {
+template <class T> void pack_transposed(const AttentionMatrix& from, int64_t rows, int64_t columns,
+                                        T* to) {
   Matrix<T> m(from);
   constexpr int64_t tile = 16;
   for (int64_t i = 0; i < rows; i += tile)
@@ -95,8 +96,8 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
       if (from > 0)
         for (int64_t j = 0; j < h.value_width; ++j) sums[i * h.value_width + j] *= correction;
     }
-    multiply<T>(count, h.value_width, columns, 1, {scores, columns}, Matrix<T>(h.value).from_row(from),
-                from > 0, {sums, h.value_width});
+    multiply<T>(count, h.value_width, columns, 1, {scores, columns},
+                Matrix<T>(h.value).from_row(from), from > 0, {sums, h.value_width});
   }
   Matrix<T> out = Matrix<T>(to).from_row(first);
   for (int64_t i = 0; i < count; ++i) {
@@ -110,8 +111,8 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
 // With p the weights and g the gradient of the output: value gets p^T g, the scores
 // p * (g value^T - sum(g * out)), and query and key theirs from those.
 template <class T>
-void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* log_sum, Matrix<T> grad_query,
-              Matrix<T> grad_key, Matrix<T> grad_value, T* scratch) {
+void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* log_sum,
+              Matrix<T> grad_query, Matrix<T> grad_key, Matrix<T> grad_value, T* scratch) {
   T *keys = scratch, *values = scratch + h.width * h.keys;
   int64_t step = h.keys < attention_keys ? h.keys : attention_keys;
   T* weights = values + h.value_width * h.keys;
@@ -129,7 +130,8 @@ void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* lo
     for (int64_t from = 0; from < end; from += step) {
       int64_t columns = end - from < step ? end - from : step;
       score<T>(h, keys, first, count, from, columns, weights);
-      multiply<T>(count, columns, h.value_width, 1, g, {values + from, h.keys}, 0, {slopes, columns});
+      multiply<T>(count, columns, h.value_width, 1, g, {values + from, h.keys}, 0,
+                  {slopes, columns});
       for (int64_t i = 0; i < count; ++i) {
         T *w = weights + i * columns, *s = slopes + i * columns, base = log_sum[first + i];
         if (base == lowest<T>) {
@@ -140,11 +142,12 @@ void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* lo
         for (int64_t j = 0; j < columns; ++j) s[j] = w[j] * (s[j] - shift[i]);
       }
       Matrix<T> p(weights, columns), d(slopes, columns);
-      multiply<T>(columns, h.value_width, count, 1, p.transposed(), g, 1, grad_value.from_row(from));
+      multiply<T>(columns, h.value_width, count, 1, p.transposed(), g, 1,
+                  grad_value.from_row(from));
       multiply<T>(count, h.width, columns, h.scale, d, Matrix<T>(h.key).from_row(from), 1,
                   grad_query.from_row(first));
-      multiply<T>(columns, h.width, count, h.scale, d.transposed(), Matrix<T>(h.query).from_row(first), 1,
-                  grad_key.from_row(from));
+      multiply<T>(columns, h.width, count, h.scale, d.transposed(),
+                  Matrix<T>(h.query).from_row(first), 1, grad_key.from_row(from));
     }
   }
 }
@@ -160,18 +163,18 @@ void attention_pack(const AttentionHead& h, bool with_values, void* scratch) {
   });
 }
 
-void attention_block(const AttentionHead& h, int64_t first, int64_t count, const AttentionMatrix& out,
-                     void* log_sum, void* scratch) {
+void attention_block(const AttentionHead& h, int64_t first, int64_t count,
+                     const AttentionMatrix& out, void* log_sum, void* scratch) {
   visit<float, double>("attention", h.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     forward<T>(h, first, count, out, static_cast<T*>(log_sum), static_cast<T*>(scratch));
   });
 }
 
-void attention_head_backward(const AttentionHead& h, const AttentionMatrix& grad, const AttentionMatrix& out,
-                             const void* log_sum, const AttentionMatrix& grad_query,
-                             const AttentionMatrix& grad_key, const AttentionMatrix& grad_value,
-                             void* scratch) {
+void attention_head_backward(const AttentionHead& h, const AttentionMatrix& grad,
+                             const AttentionMatrix& out, const void* log_sum,
+                             const AttentionMatrix& grad_query, const AttentionMatrix& grad_key,
+                             const AttentionMatrix& grad_value, void* scratch) {
   visit<float, double>("attention", h.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     backward<T>(h, grad, out, static_cast<const T*>(log_sum), grad_query, grad_key, grad_value,

@@ -223,8 +223,8 @@ Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias, const
     int64_t size = input[2 + i], reach, out;
     check(weight[2 + i] > 0, op,
           ": kernel size should be greater than zero, but got weight of size ", weight);
-    check(!__builtin_mul_overflow(g.dilation[i], weight[2 + i] - 1, &reach) && reach < max_numel, op,
-          ": a weight of size ", weight, " with dilation ", g.dilation[i], " reaches too far");
+    check(!__builtin_mul_overflow(g.dilation[i], weight[2 + i] - 1, &reach) && reach < max_numel,
+          op, ": a weight of size ", weight, " with dilation ", g.dilation[i], " reaches too far");
     ++reach;
     if (g.transposed) {
       check(size > 0, op, ": expected non-empty spatial dimensions, but got input of size ", input);

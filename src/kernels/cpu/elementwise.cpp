@@ -9,14 +9,15 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip_length = 1024;
-constexpr int64_t widest = 16;   // bytes of the widest element
+constexpr int64_t widest = 16;     // bytes of the widest element
 constexpr int64_t short_run = 64;  // innermost runs below this are collected into one strip
 
 // One call of a loop over N operands (the result first), seen by one thread.
 template <int N>
 class LoopRun {
  public:
-  LoopRun(StripFunction function, const Walk<N>& walk, const DType* stored, const DType* computed, const Scalar* numbers)
+  LoopRun(StripFunction function, const Walk<N>& walk, const DType* stored, const DType* computed,
+          const Scalar* numbers)
       : function_(function), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
@@ -49,7 +50,8 @@ class LoopRun {
       }
       function_(m, operands, numbers_);
       if (!direct_[0])
-        store_strip(computed_[0], operands[0], stored_[0], p[0] + i * walk_.strides[0][0], walk_.strides[0][0], m);
+        store_strip(computed_[0], operands[0], stored_[0], p[0] + i * walk_.strides[0][0],
+                    walk_.strides[0][0], m);
     }
   }
 
@@ -66,7 +68,8 @@ class LoopRun {
   void collect(char* const* p, int64_t n) {
     if (count_ + n > strip_length) flush();
     for (int k = 1; k < N; ++k)
-      load_strip(stored_[k], p[k], walk_.strides[k][0], computed_[k], buffer(k) + count_ * itemsize(computed_[k]), n);
+      load_strip(stored_[k], p[k], walk_.strides[k][0], computed_[k],
+                 buffer(k) + count_ * itemsize(computed_[k]), n);
     runs_[run_count_++] = {p[0], n};
     count_ += n;
   }
@@ -104,7 +107,8 @@ class LoopRun {
 };
 
 template <int N>
-void run(StripFunction function, const View& out, const View* inputs, const DType* computed, const Scalar* numbers) {
+void run(StripFunction function, const View& out, const View* inputs, const DType* computed,
+         const Scalar* numbers) {
   const View* views[N] = {&out};
   DType stored[N] = {out.dtype};
   for (int k = 1; k < N; ++k) {
@@ -128,8 +132,8 @@ StripFunction find_strip(const Loop& loop, DType compute) {
   return found;
 }
 
-void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, const View* inputs, int count,
-              const Scalar* numbers) {
+void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out,
+              const View* inputs, int count, const Scalar* numbers) {
   StripFunction function = find_strip(loop, compute);
   if (out.numel == 0) return;
   DType computed[max_loop_inputs + 1];

@@ -56,8 +56,8 @@ template <class C> class Plan {
     return C(static_cast<R>(std::cos(angle)), static_cast<R>(std::sin(angle)));
   }
 
-  // `from` holds transforms of length `done` of the n / done subsequences; `to` gets those of length
-  // done * radix: Y[k + p done] = sum over q of root^(q k) X_q[k] exp(-2 pi i p q / radix).
+  // `from` holds transforms of length `done` of the n / done subsequences; `to` gets those of
+  // length done * radix: Y[k + p done] = sum over q of root^(q k) X_q[k] exp(-2 pi i p q / radix).
   void stage(const C* from, C* to, int64_t done, int64_t radix) const {
     int64_t groups = n_ / (done * radix), step = n_ / radix;
     for (int64_t j = 0; j < groups; ++j)
@@ -111,7 +111,8 @@ template <class C> class Plan {
     C *a = scratch, *rest = scratch + m;
     for (int64_t j = 0; j < m; ++j) a[j] = j < n_ ? x[j] * chirp_[j] : C(0);
     convolution_->run(a, rest);
-    for (int64_t j = 0; j < m; ++j) a[j] = std::conj(a[j] * filter_[j]);  // the inverse, by conjugation
+    for (int64_t j = 0; j < m; ++j)
+      a[j] = std::conj(a[j] * filter_[j]);  // the inverse, by conjugation
     convolution_->run(a, rest);
     R scale = R(1) / static_cast<R>(m);
     for (int64_t k = 0; k < n_; ++k) x[k] = std::conj(a[k]) * scale * chirp_[k];
@@ -148,16 +149,18 @@ void fft(const View& in, const View& out, bool inverse, double scale) {
     using C = typename decltype(tag)::type;
     auto plan = plan_for<C>(n);
     auto factor = static_cast<real_t<C>>(scale);
-    parallel_for(0, in.numel / n, std::max<int64_t>(default_grain / (8 * n), 1), [&](int64_t begin, int64_t end) {
-      Buffer<C> scratch(plan->scratch());
-      for (int64_t row = begin; row < end; ++row) {
-        const C* from = in.ptr<C>() + row * n;
-        C* to = out.ptr<C>() + row * n;
-        for (int64_t i = 0; i < n; ++i) to[i] = inverse ? std::conj(from[i]) : from[i];
-        plan->run(to, scratch.data());
-        for (int64_t i = 0; i < n; ++i) to[i] = (inverse ? std::conj(to[i]) : to[i]) * factor;
-      }
-    });
+    parallel_for(0, in.numel / n, std::max<int64_t>(default_grain / (8 * n), 1),
+                 [&](int64_t begin, int64_t end) {
+                   Buffer<C> scratch(plan->scratch());
+                   for (int64_t row = begin; row < end; ++row) {
+                     const C* from = in.ptr<C>() + row * n;
+                     C* to = out.ptr<C>() + row * n;
+                     for (int64_t i = 0; i < n; ++i) to[i] = inverse ? std::conj(from[i]) : from[i];
+                     plan->run(to, scratch.data());
+                     for (int64_t i = 0; i < n; ++i)
+                       to[i] = (inverse ? std::conj(to[i]) : to[i]) * factor;
+                   }
+                 });
   });
 }
 

@@ -1,6 +1,6 @@
 // Sampling at the places of a grid. A sample is a sum over neighbours of products of one weight per
-// dim, so its derivatives by the grid are samples with derived weights, and its gradient by the input
-// writes where it reads: two loops over the same neighbours give derivatives of all orders.
+// dim, so its derivatives by the grid are samples with derived weights, and its gradient by the
+// input writes where it reads: two loops over the same neighbours give derivatives of all orders.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -60,7 +60,11 @@ template <class C> C cubic(C t, int k) {
   C a = static_cast<C>(cubic_sharpness);
   if (t <= C(1)) {
     C p = a + 2, q = a + 3;
-    return k == 0 ? (p * t - q) * t * t + 1 : k == 1 ? (3 * p * t - 2 * q) * t : k == 2 ? 6 * p * t - 2 * q : k == 3 ? 6 * p : C(0);
+    return k == 0   ? (p * t - q) * t * t + 1
+           : k == 1 ? (3 * p * t - 2 * q) * t
+           : k == 2 ? 6 * p * t - 2 * q
+           : k == 3 ? 6 * p
+                    : C(0);
   }
   return k == 0   ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
          : k == 1 ? (3 * a * t - 10 * a) * t + 8 * a
@@ -73,7 +77,8 @@ template <class C>
 Line<C> neighbours(C coordinate, int64_t size, int order, const GridSampling& how) {
   // from [-1, 1] to pixels
   C scale = static_cast<C>(how.align_corners ? size - 1 : size) / 2;
-  C at = how.align_corners ? (coordinate + 1) * scale : ((coordinate + 1) * static_cast<C>(size) - 1) / 2;
+  C at = how.align_corners ? (coordinate + 1) * scale
+                           : ((coordinate + 1) * static_cast<C>(size) - 1) / 2;
   Line<C> line;
   C chain = C(1);
   for (int i = 0; i < order; ++i) chain *= scale;
@@ -112,7 +117,8 @@ template <class C> struct Neighbours {
   Neighbours(const T* place, const int64_t* size, int dims, const GridSampling& how) {
     Line<C> lines[3];
     for (int d = 0; d < dims; ++d)  // the grid's first column belongs to the last dim
-      lines[d] = neighbours(static_cast<C>(place[dims - 1 - d]), size[d], how.orders[dims - 1 - d], how);
+      lines[d] =
+          neighbours(static_cast<C>(place[dims - 1 - d]), size[d], how.orders[dims - 1 - d], how);
     if (dims == 2) {
       lines[2] = lines[1];
       lines[1] = lines[0];
@@ -136,7 +142,12 @@ struct Sampling {
   const int64_t* size;
   int64_t batch, channels, plane, places;
   Sampling(const View& image, const View& samples)
-      : dims(image.ndim - 2), size(image.sizes + 2), batch(image.sizes[0]), channels(image.sizes[1]), plane(1), places(1) {
+      : dims(image.ndim - 2),
+        size(image.sizes + 2),
+        batch(image.sizes[0]),
+        channels(image.sizes[1]),
+        plane(1),
+        places(1) {
     for (int d = 0; d < dims; ++d) {
       plane *= image.sizes[2 + d];
       places *= samples.sizes[2 + d];
@@ -161,7 +172,8 @@ void grid_sample(const View& input, const View& grid, const View& out, const Gri
         T* to = out.ptr<T>() + n * s.channels * s.places + p;
         for (int64_t c = 0; c < s.channels; ++c, from += s.plane, to += s.places) {
           C sum = 0;
-          for (int t = 0; t < near.count; ++t) sum += near.weight[t] * static_cast<C>(from[near.offset[t]]);
+          for (int t = 0; t < near.count; ++t)
+            sum += near.weight[t] * static_cast<C>(from[near.offset[t]]);
           *to = static_cast<T>(sum);
         }
       }
@@ -181,14 +193,17 @@ void grid_scatter(const View& values, const View& grid, const View& out, const G
     parallel_for(0, s.batch * s.channels, grain, [&](int64_t begin, int64_t end) {
       std::vector<C> sums;
       for (int64_t first = begin; first < end;) {
-        int64_t n = first / s.channels, last = std::min(end, (n + 1) * s.channels), count = last - first;
+        int64_t n = first / s.channels, last = std::min(end, (n + 1) * s.channels),
+                count = last - first;
         sums.assign(static_cast<size_t>(count * s.plane), C(0));
         for (int64_t p = 0; p < s.places; ++p) {
-          Neighbours<C> near(grid.ptr<const T>() + (n * s.places + p) * s.dims, s.size, s.dims, how);
+          Neighbours<C> near(grid.ptr<const T>() + (n * s.places + p) * s.dims, s.size, s.dims,
+                             how);
           const T* from = values.ptr<const T>() + first * s.places + p;
           C* to = sums.data();
           for (int64_t c = 0; c < count; ++c, from += s.places, to += s.plane)
-            for (int t = 0; t < near.count; ++t) to[near.offset[t]] += near.weight[t] * static_cast<C>(*from);
+            for (int t = 0; t < near.count; ++t)
+              to[near.offset[t]] += near.weight[t] * static_cast<C>(*from);
         }
         T* to = out.ptr<T>() + first * s.plane;
         for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<T>(sums[i]);

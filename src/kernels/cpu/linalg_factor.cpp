@@ -49,7 +49,8 @@ void householder_product(const View& vectors, const View& tau, const View& out) 
     Buffer<T> scales(std::max<int64_t>(count, 1));
     m.load(from);
     load_vector<T>(tau, at, scales.data());
-    Lapack<T>::orgqr(m.rows(), m.columns(), static_cast<int>(count), m.data(), m.ld(), scales.data());
+    Lapack<T>::orgqr(m.rows(), m.columns(), static_cast<int>(count), m.data(), m.ld(),
+                     scales.data());
     m.store(matrix_of<T>(out, at));
   });
 }
@@ -79,8 +80,9 @@ void eigh(const View& a, const View& values, const View* vectors, bool upper, co
     Columns<T> m(from.rows, from.columns);
     Buffer<real_t<T>> w(std::max<int64_t>(from.rows, 1));
     m.load(from);
-    set_info(info, at, Lapack<T>::eigh(vectors ? 'V' : 'N', upper ? 'U' : 'L', m.rows(), m.data(),
-                                       m.ld(), w.data()));
+    set_info(info, at,
+             Lapack<T>::eigh(vectors ? 'V' : 'N', upper ? 'U' : 'L', m.rows(), m.data(), m.ld(),
+                             w.data()));
     store_vector<real_t<T>>(w.data(), values, at);
     if (vectors) m.store(matrix_of<T>(*vectors, at));
   });
@@ -103,8 +105,8 @@ template <class R> int real_geev(const Columns<R>& a, R* wr, R* wi, R* v) {
     if constexpr (std::is_same_v<R, float>) return &scipy_LAPACKE_sgeev;
     else return &scipy_LAPACKE_dgeev;
   }();
-  return geev(LAPACK_COL_MAJOR, 'N', v ? 'V' : 'N', a.rows(), a.data(), a.ld(), wr, wi, nullptr, 1, v,
-              a.ld());
+  return geev(LAPACK_COL_MAJOR, 'N', v ? 'V' : 'N', a.rows(), a.data(), a.ld(), wr, wi, nullptr, 1,
+              v, a.ld());
 }
 template <class R>
 int general_eigen(const Columns<R>& a, std::complex<R>* w, const Columns<std::complex<R>>* v) {
@@ -163,11 +165,12 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
       for (int j = 0; j < right.columns(); ++j)
         for (int i = 0; i < right.rows(); ++i) right(i, j) = T(i == j);
     } else if (driver == SvdDriver::DivideAndConquer) {
-      code = Lapack<T>::gesdd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(), left.data(),
-                              left.ld(), right.data(), right.ld());
+      code = Lapack<T>::gesdd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(),
+                              left.data(), left.ld(), right.data(), right.ld());
     } else {
-      code = Lapack<T>::gesvd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(), left.data(),
-                              left.ld(), right.data(), right.ld(), superdiagonal.data());
+      code =
+          Lapack<T>::gesvd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(), left.data(),
+                           left.ld(), right.data(), right.ld(), superdiagonal.data());
     }
     set_info(info, at, code);
     store_vector<R>(values.data(), s, at);
@@ -180,16 +183,16 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
 namespace {
 
 template <class T>
-int least_squares(const Columns<T>& a, const Columns<T>& b, real_t<T>* s, real_t<T> rcond, int* rank,
-                  LstsqDriver driver) {
+int least_squares(const Columns<T>& a, const Columns<T>& b, real_t<T>* s, real_t<T> rcond,
+                  int* rank, LstsqDriver driver) {
   int m = a.rows(), n = a.columns(), k = b.columns();
   switch (driver) {
     case LstsqDriver::Gels: return Lapack<T>::gels(m, n, k, a.data(), a.ld(), b.data(), b.ld());
     case LstsqDriver::Gelsy: {
       Buffer<int> free_columns(std::max(n, 1));
       std::fill_n(free_columns.data(), n, 0);
-      return Lapack<T>::gelsy(m, n, k, a.data(), a.ld(), b.data(), b.ld(), free_columns.data(), rcond,
-                              rank);
+      return Lapack<T>::gelsy(m, n, k, a.data(), a.ld(), b.data(), b.ld(), free_columns.data(),
+                              rcond, rank);
     }
     case LstsqDriver::Gelsd:
       return Lapack<T>::gelsd(m, n, k, a.data(), a.ld(), b.data(), b.ld(), s, rcond, rank);
@@ -212,7 +215,8 @@ void lstsq(const View& a, const View& b, const View& solution, const View* rank,
     x.load(right);
     int found = 0;
     bool trivial = from.rows == 0 || from.columns == 0;
-    set_info(info, at, trivial ? 0 : least_squares<T>(m, x, s.data(), static_cast<R>(rcond), &found, driver));
+    set_info(info, at,
+             trivial ? 0 : least_squares<T>(m, x, s.data(), static_cast<R>(rcond), &found, driver));
     x.store(matrix_of<T>(solution, at));
     if (rank) *item_of<int64_t>(*rank, at, 0) = found;
     if (singular_values) store_vector<R>(s.data(), *singular_values, at);

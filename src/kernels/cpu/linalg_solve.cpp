@@ -51,8 +51,9 @@ void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, co
     Columns<T> m(from.rows, from.columns);
     Buffer<int> order(std::max<int64_t>(std::min(from.rows, from.columns), 1));
     m.load(from);
-    set_info(info, at, pivot ? Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data())
-                             : eliminate(m, order.data()));
+    set_info(info, at,
+             pivot ? Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data())
+                   : eliminate(m, order.data()));
     m.store(matrix_of<T>(lu, at));
     store_vector<int32_t>(order.data(), pivots, at);
   });
@@ -74,7 +75,9 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
               Transpose op) {
   // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T, so A solves for conj(x^T).
   bool through_conjugate = !left && op == Transpose::Adjoint;
-  char code = left ? (op == Transpose::None ? 'N' : op == Transpose::Transpose ? 'T' : 'C')
+  char code = left ? (op == Transpose::None        ? 'N'
+                      : op == Transpose::Transpose ? 'T'
+                                                   : 'C')
                    : (op == Transpose::None ? 'T' : 'N');
   for_each_matrix("lu_solve", lu, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
@@ -120,13 +123,15 @@ void ldl_solve(const View& ld, const View& pivots, const View& b, const View& ou
     int rows = m.rows();
     for (int i = 0; i < rows; ++i) {
       int pivot = order[i];
-      check(pivot != 0 && std::abs(pivot) <= rows, "linalg.ldl_solve: pivot ", pivot, " is none of a matrix of ", rows, " rows");
+      check(pivot != 0 && std::abs(pivot) <= rows, "linalg.ldl_solve: pivot ", pivot,
+            " is none of a matrix of ", rows, " rows");
       if (pivot > 0) continue;
-      check(i + 1 < rows && order[i + 1] == pivot,
-            "linalg.ldl_solve: the negative pivot ", pivot, " must stand twice in a row, for a block of 2");
+      check(i + 1 < rows && order[i + 1] == pivot, "linalg.ldl_solve: the negative pivot ", pivot,
+            " must stand twice in a row, for a block of 2");
       ++i;
     }
-    Lapack<T>::ldl_solve(hermitian, rows, x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
+    Lapack<T>::ldl_solve(hermitian, rows, x.columns(), m.data(), m.ld(), order.data(), x.data(),
+                         x.ld());
     x.store(matrix_of<T>(out, at));
   });
 }
@@ -145,12 +150,12 @@ void lu_permutation(const View& pivots, const View& permutation) {
 
 namespace {
 
-#define RL_TRSM(T, p, alpha)                                                                       \
-  void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal,             \
-            const Columns<T>& a, const Columns<T>& x) {                                            \
-    const T one(1);                                                                                \
-    scipy_cblas_##p##trsm(CblasColMajor, side, uplo, op, diagonal, x.rows(), x.columns(), alpha,   \
-                          a.data(), a.ld(), x.data(), x.ld());                                     \
+#define RL_TRSM(T, p, alpha)                                                                     \
+  void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal,           \
+            const Columns<T>& a, const Columns<T>& x) {                                          \
+    const T one(1);                                                                              \
+    scipy_cblas_##p##trsm(CblasColMajor, side, uplo, op, diagonal, x.rows(), x.columns(), alpha, \
+                          a.data(), a.ld(), x.data(), x.ld());                                   \
   }
 RL_TRSM(float, s, one)
 RL_TRSM(double, d, one)
@@ -168,8 +173,8 @@ void solve_triangular(const View& a, const View& b, const View& out, bool upper,
     Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
     m.load(from);
     x.load(right);
-    trsm(left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower,
-         CblasNoTrans, unitriangular ? CblasUnit : CblasNonUnit, m, x);
+    trsm(left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower, CblasNoTrans,
+         unitriangular ? CblasUnit : CblasNonUnit, m, x);
     x.store(matrix_of<T>(out, at));
   });
 }

@@ -16,7 +16,8 @@ constexpr int max_numbers = 10;
 
 // The part [begin, end) of one slot, with N arrays.
 template <int N>
-void update(OptimRule rule, const OptimSlot& slot, int64_t begin, int64_t end, const double* numbers) {
+void update(OptimRule rule, const OptimSlot& slot, int64_t begin, int64_t end,
+            const double* numbers) {
   const View* views[N] = {&slot.param, &slot.grad};
   for (int k = 2; k < N; ++k) views[k] = &slot.state[k - 2];
   Walk<N> walk(views, true);
@@ -41,12 +42,14 @@ void update(OptimRule rule, const OptimSlot& slot, int64_t begin, int64_t end, c
       optim_strip(rule, computed, m, arrays, numbers);
       for (int k = 0; k < N; ++k)
         if (!direct[k] && k != 1)
-          store_strip(computed, buffers[k], stored, p[k] + i * walk.strides[k][0], walk.strides[k][0], m);
+          store_strip(computed, buffers[k], stored, p[k] + i * walk.strides[k][0],
+                      walk.strides[k][0], m);
     }
   });
 }
 
-void update(OptimRule rule, int arrays, const OptimSlot& slot, int64_t begin, int64_t end, const double* numbers) {
+void update(OptimRule rule, int arrays, const OptimSlot& slot, int64_t begin, int64_t end,
+            const double* numbers) {
   switch (arrays) {
     case 2: return update<2>(rule, slot, begin, end, numbers);
     case 3: return update<3>(rule, slot, begin, end, numbers);
@@ -55,8 +58,8 @@ void update(OptimRule rule, int arrays, const OptimSlot& slot, int64_t begin, in
   }
 }
 
-// All slots as one index space, so that many small parameters and one large one divide equally well.
-// numbers_of(slot, index, numbers) fills what the rule needs.
+// All slots as one index space, so that many small parameters and one large one divide equally
+// well. numbers_of(slot, index, numbers) fills what the rule needs.
 template <class NumbersOf>
 void run(OptimRule rule, int arrays, OptimSlots list, NumbersOf numbers_of) {
   std::vector<int64_t> ends(static_cast<size_t>(list.count));
@@ -79,9 +82,13 @@ void run(OptimRule rule, int arrays, OptimSlots list, NumbersOf numbers_of) {
 double sign(bool maximize) { return maximize ? -1.0 : 1.0; }
 // Weight decay is either added to the gradient or shrinks the parameter.
 double added_decay(bool decoupled, double weight_decay) { return decoupled ? 0.0 : weight_decay; }
-double shrink(bool decoupled, double lr, double weight_decay) { return decoupled ? 1.0 - lr * weight_decay : 1.0; }
+double shrink(bool decoupled, double lr, double weight_decay) {
+  return decoupled ? 1.0 - lr * weight_decay : 1.0;
+}
 
-void set(double* numbers, std::initializer_list<double> values) { std::copy(values.begin(), values.end(), numbers); }
+void set(double* numbers, std::initializer_list<double> values) {
+  std::copy(values.begin(), values.end(), numbers);
+}
 
 }  // namespace
 
@@ -89,8 +96,8 @@ void fused_sgd(OptimSlots slots, const SgdArgs& args) {
   bool momentum = args.momentum != 0;
   run(momentum ? OptimRule::SgdMomentum : OptimRule::Sgd, momentum ? 3 : 2, slots,
       [&](const OptimSlot&, int64_t, double* numbers) {
-        set(numbers, {sign(args.maximize), args.weight_decay, args.lr, args.momentum, 1 - args.dampening,
-                      args.nesterov ? 1.0 : 0.0, args.first_step ? 1.0 : 0.0});
+        set(numbers, {sign(args.maximize), args.weight_decay, args.lr, args.momentum,
+                      1 - args.dampening, args.nesterov ? 1.0 : 0.0, args.first_step ? 1.0 : 0.0});
       });
 }
 
@@ -99,9 +106,10 @@ void fused_adam(OptimSlots slots, const AdamArgs& args) {
       [&](const OptimSlot& slot, int64_t, double* numbers) {
         double correction1 = 1 - std::pow(args.beta1, slot.step);
         double correction2 = 1 - std::pow(args.beta2, slot.step);
-        set(numbers, {sign(args.maximize), added_decay(args.decoupled, args.weight_decay),
-                      shrink(args.decoupled, args.lr, args.weight_decay), args.lr / correction1,
-                      1 - args.beta1, args.beta2, 1 - args.beta2, std::sqrt(correction2), args.eps});
+        set(numbers,
+            {sign(args.maximize), added_decay(args.decoupled, args.weight_decay),
+             shrink(args.decoupled, args.lr, args.weight_decay), args.lr / correction1,
+             1 - args.beta1, args.beta2, 1 - args.beta2, std::sqrt(correction2), args.eps});
       });
 }
 
@@ -114,26 +122,31 @@ void fused_adagrad(OptimSlots slots, const AdagradArgs& args) {
 
 void fused_adadelta(OptimSlots slots, const AdadeltaArgs& args) {
   run(OptimRule::Adadelta, 4, slots, [&](const OptimSlot&, int64_t, double* numbers) {
-    set(numbers, {sign(args.maximize), args.weight_decay, args.lr, args.rho, 1 - args.rho, args.eps});
+    set(numbers,
+        {sign(args.maximize), args.weight_decay, args.lr, args.rho, 1 - args.rho, args.eps});
   });
 }
 
 void fused_adamax(OptimSlots slots, const AdamaxArgs& args) {
   run(OptimRule::Adamax, 4, slots, [&](const OptimSlot& slot, int64_t, double* numbers) {
     double step_size = args.lr / (1 - std::pow(args.beta1, slot.step));
-    set(numbers, {sign(args.maximize), args.weight_decay, step_size, 1 - args.beta1, args.beta2, args.eps});
+    set(numbers,
+        {sign(args.maximize), args.weight_decay, step_size, 1 - args.beta1, args.beta2, args.eps});
   });
 }
 
 void fused_nadam(OptimSlots slots, const NAdamArgs& args) {
   run(OptimRule::NAdam, 4, slots, [&](const OptimSlot& slot, int64_t i, double* numbers) {
-    auto momentum = [&](double step) { return args.beta1 * (1 - 0.5 * std::pow(0.96, step * args.momentum_decay)); };
+    auto momentum = [&](double step) {
+      return args.beta1 * (1 - 0.5 * std::pow(0.96, step * args.momentum_decay));
+    };
     double mu = momentum(slot.step), next_mu = momentum(slot.step + 1);
     double product = args.mu_products[i];
-    set(numbers, {sign(args.maximize), added_decay(args.decoupled, args.weight_decay),
-                  shrink(args.decoupled, args.lr, args.weight_decay), args.lr * (1 - mu) / (1 - product),
-                  args.lr * next_mu / (1 - product * next_mu), 1 - args.beta1, args.beta2, 1 - args.beta2,
-                  1 - std::pow(args.beta2, slot.step), args.eps});
+    set(numbers,
+        {sign(args.maximize), added_decay(args.decoupled, args.weight_decay),
+         shrink(args.decoupled, args.lr, args.weight_decay), args.lr * (1 - mu) / (1 - product),
+         args.lr * next_mu / (1 - product * next_mu), 1 - args.beta1, args.beta2, 1 - args.beta2,
+         1 - std::pow(args.beta2, slot.step), args.eps});
   });
 }
 
@@ -149,29 +162,33 @@ void fused_radam(OptimSlots slots, const RAdamArgs& args) {
       step_size *= std::sqrt((1 - power2) * (length - 4) * (length - 2) * longest /
                              ((longest - 4) * (longest - 2) * length));
     set(numbers, {sign(args.maximize), added_decay(args.decoupled, args.weight_decay),
-                  shrink(args.decoupled, args.lr, args.weight_decay), step_size, 1 - args.beta1, args.beta2,
-                  1 - args.beta2, args.eps, rectified ? 1.0 : 0.0});
+                  shrink(args.decoupled, args.lr, args.weight_decay), step_size, 1 - args.beta1,
+                  args.beta2, 1 - args.beta2, args.eps, rectified ? 1.0 : 0.0});
   });
 }
 
 void fused_rmsprop(OptimSlots slots, const RmspropArgs& args) {
   bool momentum = args.momentum > 0;
-  OptimRule rule = args.centered ? (momentum ? OptimRule::RmspropCenteredMomentum : OptimRule::RmspropCentered)
-                                 : (momentum ? OptimRule::RmspropMomentum : OptimRule::Rmsprop);
+  OptimRule rule =
+      args.centered ? (momentum ? OptimRule::RmspropCenteredMomentum : OptimRule::RmspropCentered)
+                    : (momentum ? OptimRule::RmspropMomentum : OptimRule::Rmsprop);
   run(rule, 3 + args.centered + momentum, slots, [&](const OptimSlot&, int64_t, double* numbers) {
-    set(numbers, {sign(args.maximize), args.weight_decay, args.lr, args.alpha, 1 - args.alpha, args.eps, args.momentum});
+    set(numbers, {sign(args.maximize), args.weight_decay, args.lr, args.alpha, 1 - args.alpha,
+                  args.eps, args.momentum});
   });
 }
 
 void fused_rprop(OptimSlots slots, const RpropArgs& args) {
   run(OptimRule::Rprop, 4, slots, [&](const OptimSlot&, int64_t, double* numbers) {
-    set(numbers, {sign(args.maximize), args.eta_minus, args.eta_plus, args.step_size_min, args.step_size_max});
+    set(numbers, {sign(args.maximize), args.eta_minus, args.eta_plus, args.step_size_min,
+                  args.step_size_max});
   });
 }
 
 void fused_asgd(OptimSlots slots, const AsgdArgs& args) {
   run(OptimRule::Asgd, 3, slots, [&](const OptimSlot&, int64_t i, double* numbers) {
-    set(numbers, {sign(args.maximize), args.weight_decay, 1 - args.lambd * args.etas[i], args.etas[i], args.mus[i]});
+    set(numbers, {sign(args.maximize), args.weight_decay, 1 - args.lambd * args.etas[i],
+                  args.etas[i], args.mus[i]});
   });
 }
 

@@ -1,6 +1,6 @@
-#include <cmath>
-
 #include "kernels/optim.h"
+
+#include <cmath>
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -115,7 +115,8 @@ void adamax(const Strip<T>& s, const double* numbers) {
 template <class T>
 void nadam(const Strip<T>& s, const double* numbers) {
   T sign = T(numbers[0]), decay = T(numbers[1]), shrink = T(numbers[2]), grad_step = T(numbers[3]);
-  T moment_step = T(numbers[4]), weight1 = T(numbers[5]), beta2 = T(numbers[6]), weight2 = T(numbers[7]);
+  T moment_step = T(numbers[4]), weight1 = T(numbers[5]), beta2 = T(numbers[6]),
+    weight2 = T(numbers[7]);
   T correction = T(numbers[8]), eps = T(numbers[9]);
   for (int64_t i = 0; i < s.n; ++i) {
     T g = gradient(s.grad[i], s.param[i], sign, decay);
@@ -123,7 +124,8 @@ void nadam(const Strip<T>& s, const double* numbers) {
     T v = beta2 * s.second[i] + weight2 * g * g;
     s.first[i] = m;
     s.second[i] = v;
-    s.param[i] = s.param[i] * shrink - (grad_step * g + moment_step * m) / (std::sqrt(v / correction) + eps);
+    s.param[i] =
+        s.param[i] * shrink - (grad_step * g + moment_step * m) / (std::sqrt(v / correction) + eps);
   }
 }
 
@@ -184,7 +186,8 @@ void rprop(const Strip<T>& s, const double* numbers) {
 
 template <class T>
 void asgd(const Strip<T>& s, const double* numbers) {
-  T sign = T(numbers[0]), decay = T(numbers[1]), shrink = T(numbers[2]), eta = T(numbers[3]), mu = T(numbers[4]);
+  T sign = T(numbers[0]), decay = T(numbers[1]), shrink = T(numbers[2]), eta = T(numbers[3]),
+    mu = T(numbers[4]);
   for (int64_t i = 0; i < s.n; ++i) {
     T g = gradient(s.grad[i], s.param[i], sign, decay);
     T p = s.param[i] * shrink - eta * g;
@@ -199,7 +202,8 @@ void apply(OptimRule rule, int64_t n, void* const* arrays, const double* numbers
   Strip<T> s{n, a[0], a[1], a[2], a[3], a[4]};
   switch (rule) {
     case OptimRule::Sgd: return sgd(s, numbers);
-    case OptimRule::SgdMomentum: return numbers[6] != 0 ? sgd_first(s, numbers) : sgd_momentum(s, numbers);
+    case OptimRule::SgdMomentum:
+      return numbers[6] != 0 ? sgd_first(s, numbers) : sgd_momentum(s, numbers);
     case OptimRule::Adam: return adam<T, false>(s, numbers);
     case OptimRule::Amsgrad: return adam<T, true>(s, numbers);
     case OptimRule::Adagrad: return adagrad(s, numbers);
@@ -218,11 +222,10 @@ void apply(OptimRule rule, int64_t n, void* const* arrays, const double* numbers
 
 }  // namespace
 
-void optim_strip(OptimRule rule, DType dtype, int64_t n, void* const* arrays, const double* numbers) {
-  if (dtype == DType::Float64)
-    apply<double>(rule, n, arrays, numbers);
-  else
-    apply<float>(rule, n, arrays, numbers);
+void optim_strip(OptimRule rule, DType dtype, int64_t n, void* const* arrays,
+                 const double* numbers) {
+  if (dtype == DType::Float64) apply<double>(rule, n, arrays, numbers);
+  else apply<float>(rule, n, arrays, numbers);
 }
 
 }  // namespace rl::kernels::RL_ISA

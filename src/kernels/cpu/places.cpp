@@ -19,13 +19,14 @@ struct PlaceLoops {
   PlaceLoops(const View& indexed, IntSpan rest, const View& other, int64_t place_dims) {
     int64_t other_size = itemsize(other.dtype), size = itemsize(indexed.dtype);
     for (int64_t d = place_dims - 1; d >= 0; --d)
-      places.add(other.sizes[d], {other.strides[d] * other_size});
+      places.add(other.sizes[d], {wrapping_product(other.strides[d], other_size)});
     places.finish(false);
     for (int64_t i = rest.size() - 1; i >= 0; --i) {
       int64_t d = place_dims + i;
       check(other.sizes[d] == indexed.sizes[rest[i]], "index: sizes ", other.shape(),
             " do not fit the slices of an input of sizes ", indexed.shape());
-      slice.add(other.sizes[d], {other.strides[d] * other_size, indexed.strides[rest[i]] * size});
+      slice.add(other.sizes[d], {wrapping_product(other.strides[d], other_size),
+                                 wrapping_product(indexed.strides[rest[i]], size)});
     }
     slice.finish(true);
     bool places_denser = std::abs(places.strides[0][0]) < std::abs(slice.strides[0][0]);

@@ -1,5 +1,4 @@
 #include "kernels/random_loops.h"
-
 #include "math/arithmetic.h"
 
 namespace rl::kernels::RL_ISA {

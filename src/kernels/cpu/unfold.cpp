@@ -127,7 +127,8 @@ template <class T> void fold_all(const View& columns, const View& images, const 
 
 void check_window(const char* op, const char* what, IntSpan numbers) {
   for (int64_t n : numbers)
-    check(n >= -(int64_t(1) << 31) && n < (int64_t(1) << 31), op, ": ", what, " ", numbers, " is out of range: it must fit into 32 bits");
+    check(n >= -(int64_t(1) << 31) && n < (int64_t(1) << 31), op, ": ", what, " ", numbers,
+          " is out of range: it must fit into 32 bits");
 }
 
 int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
