@@ -82,6 +82,16 @@ Tensor expand(const Tensor& input, const Dims& size, bool) {
 }
 
 Tensor view(const Tensor& input, const Dims& size) {
+  if (input.is_contiguous()) {  // the common case, in one pass
+    Dims strides = size;
+    int64_t step = 1;
+    bool plain = true;
+    for (int64_t d = size.size() - 1; d >= 0; --d) {
+      strides[d] = step;
+      plain = plain && size[d] > 0 && !__builtin_mul_overflow(step, size[d], &step);
+    }
+    if (plain && step == input.numel()) return alias(input, size, strides, input.offset());
+  }
   Dims sizes = infer_size(size, input.numel(), "view"), strides;
   check(view_strides(input, sizes, strides),
         "view: view size is not compatible with input tensor's size and stride (at least one "
