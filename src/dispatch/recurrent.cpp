@@ -52,7 +52,6 @@ Tensor product_over_steps(const Tensor& a, const Tensor& b) {
                  ops::reshape(b, Dims{-1, b.sizes()[2]}));
 }
 
-Tensor zeros_like_it(const Tensor& t) { return ops::zeros_like(t); }
 Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 const void* step_data(const Tensor& t, int64_t at) {
   return t.defined()
@@ -132,7 +131,7 @@ std::array<Tensor, 4> lstm_gradients_by_ops(const Tensor& grad_output, const Ten
                                             const Tensor& grad_gates, const Tensor& cell,
                                             const Tensor& weight, const Tensor& before,
                                             const Tensor& cells, const Tensor& gates, Steps steps) {
-  Tensor dh = zeros_like_it(cell), dc = zeros_like_it(cell);
+  Tensor dh = ops::zeros_like(cell), dc = ops::zeros_like(cell);
   TensorList sums(static_cast<size_t>(steps.count));
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t at = steps.at(i);
@@ -157,7 +156,7 @@ std::array<Tensor, 4> lstm_gradients_by_ops(const Tensor& grad_output, const Ten
 std::array<Tensor, 4> gru_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_gates,
                                            const Tensor& hidden, const Tensor& weight,
                                            const Tensor& before, const Tensor& gates, Steps steps) {
-  Tensor dh = zeros_like_it(hidden);
+  Tensor dh = ops::zeros_like(hidden);
   TensorList to_x(static_cast<size_t>(steps.count)), to_sums(static_cast<size_t>(steps.count));
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t at = steps.at(i);
@@ -191,8 +190,8 @@ std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& gr
   Tensor from_output = contiguous_or_none(grad_output), from_cells = contiguous_or_none(grad_cells),
          from_gates = contiguous_or_none(grad_gates);
   Tensor w = contiguous(weight), first_cell = contiguous(cell);
-  Tensor dx = rl::empty(gates.sizes(), options(gates)), dh = zeros_like_it(cell),
-         dc = zeros_like_it(first_cell);
+  Tensor dx = rl::empty(gates.sizes(), options(gates)), dh = ops::zeros_like(cell),
+         dc = ops::zeros_like(first_cell);
   kernels::RecurrentStep step{gates.dtype(), cell.sizes()[0], cell.sizes()[1]};
   for (int64_t i = steps.count - 1; i >= 0; --i) {
     int64_t at = steps.at(i);
@@ -221,7 +220,7 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
     Dims sizes = gates.sizes();
     sizes.back() = weight.sizes()[0];
     Tensor dx = rl::empty(sizes, options(gates)), sums = rl::empty(sizes, options(gates)),
-           dh = zeros_like_it(contiguous(hidden));
+           dh = ops::zeros_like(contiguous(hidden));
     kernels::RecurrentStep step{gates.dtype(), hidden.sizes()[0], hidden.sizes()[1]};
     for (int64_t i = steps.count - 1; i >= 0; --i) {
       int64_t at = steps.at(i);
