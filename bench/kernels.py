@@ -118,7 +118,7 @@ INDEXING = [
     forward("nonzero", "m.nonzero()", FLOATS),
     forward("x[i] of rows", "x[i]", MATRIX + "i = T.randint(0, 1024, (1024,))"),
     forward("index_select(1)", "x.index_select(1, i)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
-    forward("x[i] = rows", "x[i] = x", MATRIX + "i = T.randperm(1024)"),
+    forward("x[i] = rows", "x[i] = y", MATRIX + "i = T.randperm(1024); y = x + 1"),
     forward("gather(1)", "x.gather(1, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
     forward("gather(0)", "x.gather(0, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
     forward("scatter_add(1)", "x.scatter_add(1, i, x)",
