@@ -1,4 +1,5 @@
-"""Attention in blocks: shapes that span several blocks of queries and of keys, masks, shared heads."""
+"""Attention in blocks: shapes that span several blocks of queries and of keys, masks, shared
+heads."""
 
 import math
 

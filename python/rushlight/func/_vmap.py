@@ -27,7 +27,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
             )
         if len(sizes) > 1:
             raise ValueError(
-                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)}"
+                "vmap: Expected all tensors to have the same size in the mapped dimension, got "
+                f"sizes {sorted(sizes)}"
             )
         outputs = []
         for i in range(sizes.pop()):

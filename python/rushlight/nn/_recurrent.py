@@ -113,7 +113,8 @@ def _scan(mode, input, states, weights, sizes, backwards):
 
 
 def _at_once(mode, x, states, weights):
-    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or are short."""
+    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or
+    are short."""
     if mode not in ("LSTM", "GRU") or weights[4] is not None:
         return False
     return x.dtype in (rushlight.float32, rushlight.float64) and all(
