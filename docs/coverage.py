@@ -27,7 +27,8 @@ NOT_COVERED = {
 MODULES = """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
     torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune
-    torch.nn.parallel torch.nn.attention torch.optim torch.optim.lr_scheduler torch.optim.swa_utils
+    torch.nn.parallel torch.nn.attention torch.nn.attention.flex_attention
+    torch.optim torch.optim.lr_scheduler torch.optim.swa_utils
     torch.autograd torch.autograd.functional torch.autograd.forward_ad torch.autograd.graph
     torch.autograd.profiler torch.func torch.linalg torch.fft torch.special torch.random
     torch.sparse torch.distributions torch.distributions.constraints torch.distributions.transforms
