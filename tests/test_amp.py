@@ -277,9 +277,6 @@ def cases(torch):
                 ("LSTM", {"num_layers": 2, "bidirectional": True}),
             ]
         },
-        "packed lstm": lambda d: torch.nn.LSTM(2, 3)(
-            torch.nn.utils.rnn.pack_sequence([a(4, 2, dtype=d)])
-        )[0].data,
         "prod": lambda d: a(2, dtype=d).prod(),
         "cdist": lambda d: torch.cdist(a(2, 2, dtype=d), a(2, 2, dtype=d)),
         "trace": lambda d: a(2, 2, dtype=d).trace(),
