@@ -48,7 +48,7 @@ $(VENV)/ready: pyproject.toml tools/requirements.py
 
 $(VENV_TORCH)/ready: pyproject.toml tools/requirements.py
 	test -x $(PY_TORCH) || $(PYTHON) -m venv $(VENV_TORCH)
-	$(PY) tools/requirements.py test bench third-party > $(VENV_TORCH)/requirements.txt
+	$(PY) tools/requirements.py test bench > $(VENV_TORCH)/requirements.txt
 	$(PY_TORCH) $(PIP_INSTALL) -r $(VENV_TORCH)/requirements.txt
 	touch $@
 

@@ -24,6 +24,7 @@ FULL = {
     "startup": ["--rounds", "5"],
     "kernels": [],
     "models": ["--compile", "--jax"],
+    "transformers_models": [],
     "data": [],
 }
 TWO_THREADS = ["--jax", "--threads", "2", "--no-memory"]
@@ -55,7 +56,7 @@ def chosen(options):
 
 
 def versions(library):
-    names = {library, "torch", "numpy", "jax"}
+    names = {library, "torch", "numpy", "jax", "transformers"}
     found = {d.name: d.version for d in importlib.metadata.distributions() if d.name in names}
     return {"machine": platform.machine(), "python": platform.python_version(), **found}
 
