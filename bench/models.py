@@ -32,6 +32,7 @@ def load_source(name, library):
     path = SOURCES / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"{library.__name__}_{name}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where torch.compile looks for the globals of functions
     with mock.patch.dict(sys.modules, names):
         spec.loader.exec_module(module)
     return module
@@ -176,7 +177,9 @@ def make_subjects(case, libraries, options):
     if case.layouts:
         subjects[LAST] = Subject(case, libraries["torch"], channels_last=True)
     if options.compile:
-        subjects[COMPILED] = Subject(case, libraries["torch"], compiled=True)
+        compiled = Subject(case, libraries["torch"], compiled=True)
+        if compiles(case, compiled):
+            subjects[COMPILED] = compiled
     if options.jax:
         from bench.jax_models import JaxSubject
 
@@ -184,6 +187,16 @@ def make_subjects(case, libraries, options):
         subjects["JAX"] = JaxSubject(case.source, reference, case.optimizer is adam)
         subjects["JAX"].check(reference)
     return subjects
+
+
+def compiles(case, subject):
+    try:
+        subject.train()
+        subject.infer()
+    except Exception as error:  # whatever a compiler throws: the table goes on without it
+        print(f"{case.name}: torch.compile failed: {type(error).__name__}: {error}")
+        return False
+    return True
 
 
 def check_first_losses(case, subjects):
