@@ -32,9 +32,10 @@ globals().update(
     _C._types
 )  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
-from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
+from rushlight import _storage_methods, _tensor  # noqa: E402  (the methods written in Python)
 
 _tensor.install()
+_storage_methods.install()
 # Libraries call these: nothing is ever traced, and nobody counts who uses what.
 _C._get_tracing_state = lambda: None
 _C._log_api_usage_once = lambda event: None
@@ -83,6 +84,7 @@ _ELSEWHERE = {
     "_gradient": ("gradient",),
     "_low_rank": ("svd_lowrank", "pca_lowrank"),
     "_histogramdd": ("histogramdd",),
+    "_storage_methods": ("from_file",),
     "_creation": ("range", "scalar_tensor"),
     "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     "_histogram": ("histogram",),

@@ -1,5 +1,7 @@
 """Transformers' GPT-2, Llama and BERT, small and of random weights: some steps, then some words."""
 
+import tempfile
+
 import torch
 from transformers import (
     BertConfig,
@@ -59,3 +61,8 @@ for model in MODELS:
         print(model.generate(words[:1, :4], max_new_tokens=8, do_sample=False, pad_token_id=0))
         torch.manual_seed(1)
         print(model.generate(words[:1, :4], max_new_tokens=8, do_sample=True, pad_token_id=0))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        again = type(model).from_pretrained(folder)
+    saved, loaded = model.state_dict(), again.state_dict()
+    assert saved.keys() == loaded.keys() and all(map(torch.equal, saved.values(), loaded.values()))
