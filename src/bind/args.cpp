@@ -350,10 +350,12 @@ int Arguments::ask_subclasses(const Call& call) {
     for (int i = 0; i < overload_->count; ++i)
       if (slots_[i]) collect_overriding(slots_[i], found);
   if (found.empty() && !function_mode_active()) return 0;
-  Object function =
-      call.self
-          ? checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name))
-          : public_function(spec_->qualified);
+  Object function;
+  if (call.self) {  // a method may have a name of its own: Tensor.orgqr
+    function = Object(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name));
+    if (!function) PyErr_Clear();
+  }
+  if (!function) function = public_function(spec_->qualified);
   Py_ssize_t first = call.self ? 1 : 0;
   Object args = checked(PyTuple_New(call.count + first));
   if (call.self) PyTuple_SET_ITEM(args.get(), 0, Object::share(call.self).release());
