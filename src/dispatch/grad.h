@@ -129,15 +129,17 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
                                            const Tensor& weight, const Tensor& mean,
                                            const Tensor& invstd, bool training, double eps,
                                            bool of_input, bool of_weight, bool of_bias);
-// `which` is 0 for the input, 1 for the weight, 2 for the bias.
-Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which);
-Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                         const Tensor& rstd, const Tensor& weight, double eps, int64_t which);
-Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which);
+std::array<Tensor, 3> layer_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           const Dims& size, const Tensor& mean, const Tensor& rstd,
+                                           const Tensor& weight, double eps, bool of_input,
+                                           bool of_weight, bool of_bias);
+std::array<Tensor, 3> rms_norm_gradients(const Tensor& grad, const Tensor& input, const Dims& size,
+                                         const Tensor& rstd, const Tensor& weight, double eps,
+                                         bool of_input, bool of_weight);
+std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           int64_t num_groups, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& weight, double eps,
+                                           bool of_input, bool of_weight, bool of_bias);
 
 // Raises: of one input of an op that has gradients for the others. `what` names both.
 Tensor missing_gradient(const char* what);

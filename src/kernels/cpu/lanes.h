@@ -15,10 +15,10 @@ constexpr int vector_bytes = 32;
 constexpr int vector_bytes = 16;
 #endif
 
-template <class T> struct VectorOf {
-  typedef T type __attribute__((vector_size(vector_bytes)));
+template <class T, int bytes> struct VectorOf {
+  typedef T type __attribute__((vector_size(bytes)));
 };
-template <class T> using Vector = typename VectorOf<T>::type;
+template <class T, int bytes = vector_bytes> using Vector = typename VectorOf<T, bytes>::type;
 
 template <class T> RL_INLINE Vector<T> load_vector(const T* x) {
   Vector<T> v;
@@ -49,6 +49,19 @@ struct Same {
   template <class V> RL_INLINE V operator()(V v) const { return v; }
 };
 
+// The lanes of a vector folded by halves until `period` of them are left: a loop over an array of
+// the lanes would go through memory.
+template <class Op, class T, int period = 1, int bytes = vector_bytes>
+RL_INLINE void fold_lanes(Vector<T, bytes> v, T* result) {
+  if constexpr (bytes == period * sizeof(T)) {
+    __builtin_memcpy(result, &v, bytes);
+  } else {
+    Vector<T, bytes / 2> halves[2];
+    __builtin_memcpy(halves, &v, bytes);
+    fold_lanes<Op, T, period, bytes / 2>(Op::apply(halves[0], halves[1]), result);
+  }
+}
+
 // The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
@@ -73,11 +86,7 @@ RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
       sum = part[0];
     }
     for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load_vector(x + i))));
-    T lane[width];
-    __builtin_memcpy(lane, &sum, sizeof sum);
-    for (int half = width / 2; half >= period; half /= 2)
-      for (int k = 0; k < half; ++k) lane[k] = Op::apply(lane[k], lane[k + half]);
-    for (int k = 0; k < period; ++k) result[k] = lane[k];
+    fold_lanes<Op, T, period>(sum, result);
   }
   for (; i < n; i += period)
     for (int k = 0; k < period; ++k) result[k] = Op::apply(result[k], T(map(x[i + k])));
@@ -88,6 +97,57 @@ RL_INLINE T fold(const T* x, int64_t n, Map map = Map()) {
   T result;
   fold_row<Op>(x, n, &result, map);
   return result;
+}
+
+// The places i of a row, some a vector wide and the last ones an element: at(p) is p[i] there, and
+// at.put(p, value) writes it.
+template <class T, int number> struct VectorPlace {
+  static constexpr int way = number;
+  int64_t i;
+  RL_INLINE Vector<T> operator()(const T* p) const { return load_vector(p + i); }
+  RL_INLINE void put(T* p, Vector<T> v) const { __builtin_memcpy(p + i, &v, sizeof v); }
+};
+template <class T> struct ElementPlace {
+  int64_t i;
+  RL_INLINE T operator()(const T* p) const { return p[i]; }
+  RL_INLINE void put(T* p, T v) const { p[i] = v; }
+};
+
+// f(at) for all n places. The two ways of a Sum are added to in turn, so that additions overlap.
+template <class T, class F> RL_INLINE void for_places(int64_t n, F f) {
+  constexpr int64_t width = vector_bytes / sizeof(T);
+  int64_t i = 0;
+  for (; i + 2 * width <= n; i += 2 * width) {
+    f(VectorPlace<T, 0>{i});
+    f(VectorPlace<T, 1>{i + width});
+  }
+  if (i + width <= n) {
+    f(VectorPlace<T, 0>{i});
+    i += width;
+  }
+  for (; i < n; ++i) f(ElementPlace<T>{i});
+}
+
+template <class T> class Sum {
+ public:
+  template <int way> RL_INLINE void add(VectorPlace<T, way>, Vector<T> v) { ways_[way] += v; }
+  RL_INLINE void add(ElementPlace<T>, T v) { rest_ += v; }
+  RL_INLINE T total() const {
+    T sum;
+    fold_lanes<Add>(ways_[0] + ways_[1], &sum);
+    return sum + rest_;
+  }
+
+ private:
+  Vector<T> ways_[2] = {};
+  T rest_ = 0;
+};
+
+// The sum of f(at) over n places.
+template <class T, class F> RL_INLINE T sum_places(int64_t n, F f) {
+  Sum<T> sum;
+  for_places<T>(n, [&](auto at) { sum.add(at, f(at)); });
+  return sum.total();
 }
 
 // f(0) + ... + f(n - 1), for scalar expressions that gcc vectorises.
