@@ -153,6 +153,10 @@ Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tenso
 Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight,
                          int64_t ignore_index, const std::string& reduction,
                          const Tensor& total_weight, const OutputMeta& input);
+Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, const Tensor& largest, const Tensor& sums,
+                              const Tensor& total_weight, int64_t ignore_index,
+                              const std::string& reduction, double label_smoothing);
 Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
                              int64_t ignore_index, const std::string& reduction);
 
