@@ -122,8 +122,9 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
 // Of query, key and value of the attention kernel.
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
                                           const Tensor& key, const Tensor& value,
-                                          const Tensor& mask, const Tensor& output,
-                                          const Tensor& log_sum, bool is_causal, double scale);
+                                          const Tensor& mask, const Tensor& kept,
+                                          const Tensor& output, const Tensor& log_sum,
+                                          bool is_causal, double scale, double kept_scale);
 // Normalisation: of input, weight and bias, undefined where it is not wanted.
 std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
                                            const Tensor& weight, const Tensor& mean,
