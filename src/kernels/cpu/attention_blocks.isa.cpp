@@ -53,6 +53,14 @@ template <class M, class F> RL_INLINE void for_row(const AttentionMatrix& m, int
     for (int64_t j = 0; j < n; ++j) f(j, row[j * m.column]);
 }
 
+// x or -inf, by bits: gcc makes a jump of a choice.
+template <class T> RL_INLINE T if_allowed(T x, uint8_t allowed) {
+  using Int = typename math::Format<T>::Int;
+  Int keep = -static_cast<Int>(allowed);
+  return math::bit_cast<T>((math::bit_cast<Int>(x) & keep) |
+                           (math::bit_cast<Int>(lowest<T>) & ~keep));
+}
+
 // The scores of a block of queries for the keys [from, from + columns), masked.
 template <class T>
 void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, int64_t from,
@@ -63,8 +71,8 @@ void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, 
     T* row = scores + i * columns;
     int64_t at = (first + i) * h.mask.row + from * h.mask.column;
     if (h.mask.data && h.mask_is_bool)
-      for_row<bool>(h.mask, at, columns,
-                    [row](int64_t j, bool allowed) { row[j] = allowed ? row[j] : lowest<T>; });
+      for_row<uint8_t>(h.mask, at, columns,
+                       [row](int64_t j, uint8_t allowed) { row[j] = if_allowed(row[j], allowed); });
     else if (h.mask.data)
       for_row<T>(h.mask, at, columns, [row](int64_t j, T bias) { row[j] += bias; });
     if (h.causal)
@@ -78,8 +86,8 @@ template <class T>
 void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, T* row) {
   if (!h.kept.data) return;
   T scale = static_cast<T>(h.kept_scale);
-  for_row<bool>(h.kept, query * h.kept.row + from * h.kept.column, columns,
-                [=](int64_t j, bool kept) { row[j] = kept ? row[j] * scale : T(0); });
+  for_row<uint8_t>(h.kept, query * h.kept.row + from * h.kept.column, columns,
+                   [=](int64_t j, uint8_t kept) { row[j] *= static_cast<T>(kept) * scale; });
 }
 
 // Keys beyond these no query of the block attends to.
