@@ -1,6 +1,5 @@
 #include "kernels/cross_entropy.h"
 
-#include <cmath>
 #include <vector>
 
 #include "kernels/cpu/loss_total.h"
@@ -42,16 +41,17 @@ template <class C> class Problem {
     SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1,
                                     {&classes.view, &largest, &sums, &loss.view});
     lines.run([&](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-      C high[softmax_columns], sum[softmax_columns], weighted[softmax_columns];
-      softmax_sums(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, sum,
+      C high[softmax_columns], sum[softmax_columns], logs[softmax_columns];
+      C weighted[softmax_columns];
+      softmax_sums(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, sum, logs,
                    weighted);
       for (int64_t j = 0; j < tile.width; ++j) {
         int64_t c = at<int64_t>(p[1], j, lines.step(0));
         at<C>(p[2], j, lines.step(1)) = high[j];
         at<C>(p[3], j, lines.step(2)) = sum[j];
         C score = c == ignored ? C(0) : reinterpret_cast<const C*>(p[0])[c * strides[0] + j];
-        C log_sum = std::log(sum[j]), value = hard(c) * ((high[j] - score) + log_sum);
-        if (smooth()) value += share(c) * (mass_ * log_sum - weighted[j]);
+        C value = hard(c) * ((high[j] - score) + logs[j]);
+        if (smooth()) value += share(c) * (mass_ * logs[j] - weighted[j]);
         at<C>(p[4], j, lines.step(3)) = c == ignored ? C(0) : value;
       }
     });

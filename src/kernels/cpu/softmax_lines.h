@@ -55,10 +55,10 @@ class SoftmaxLines {
   template <class F>
   void run(F&& f) const {
     if (walk_.numel == 0 || n_ == 0) return;
-    constexpr int64_t copied = 16384;  // elements of a tile that is copied, unless a line is longer
-    int64_t widest = !across_  ? 1
-                     : direct_ ? softmax_columns
-                               : std::clamp<int64_t>(copied / n_, 1, softmax_columns);
+    // Few classes have wide tiles, for whose rows the memory's prefetching pays; many narrow ones,
+    // which stay in the caches.
+    int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
+    int64_t widest = across_ ? std::clamp(elements / n_, least, softmax_columns) : 1;
     int64_t grain = std::max<int64_t>(1, default_grain / 4 / n_);
     size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
     walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {

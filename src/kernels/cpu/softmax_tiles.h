@@ -13,7 +13,7 @@ struct SoftmaxTile {
   DType element;
   int64_t n, width;
 };
-inline constexpr int64_t softmax_columns = 64;
+inline constexpr int64_t softmax_columns = 256;
 
 RL_ISA_KERNEL(softmax_forward, (bool log, const SoftmaxTile& tile, const void* x, int64_t x_stride,
                                 void* y, int64_t y_stride))
@@ -22,10 +22,11 @@ RL_ISA_KERNEL(softmax_gradient,
               (bool log, const SoftmaxTile& tile, const void* grad, int64_t grad_stride,
                const void* y, int64_t y_stride, void* grad_x, int64_t grad_x_stride))
 
-// Of each column the largest x, the sum of exp(x - largest) and, if there are weights, one per row,
-// the sum of weight * (x - largest).
-RL_ISA_KERNEL(softmax_sums, (const SoftmaxTile& tile, const void* x, int64_t x_stride,
-                             const void* weights, void* largest, void* sums, void* weighted))
+// Of each column the largest x, the sum of exp(x - largest), its logarithm and, if there are
+// weights, one per row, the sum of weight * (x - largest).
+RL_ISA_KERNEL(softmax_sums,
+              (const SoftmaxTile& tile, const void* x, int64_t x_stride, const void* weights,
+               void* largest, void* sums, void* logs, void* weighted))
 // grad_x = scale * exp(x - largest) - weight * share, scale and share one per column; weights may
 // be null: 0.
 RL_ISA_KERNEL(softmax_slopes, (const SoftmaxTile& tile, const void* x, int64_t x_stride,

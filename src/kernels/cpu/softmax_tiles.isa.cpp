@@ -130,12 +130,13 @@ void gradient(bool log, const SoftmaxTile& t, const void* grad, int64_t g_stride
 
 template <class T>
 void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weights, void* largest,
-          void* sums_out, void* weighted_out) {
+          void* sums_out, void* logs, void* weighted_out) {
   const T *x = static_cast<const T*>(in), *w = static_cast<const T*>(weights);
   T *high = static_cast<T*>(largest), *sum = static_cast<T*>(sums_out);
-  T* weighted = static_cast<T*>(weighted_out);
+  T *log_sum = static_cast<T*>(logs), *weighted = static_cast<T*>(weighted_out);
   if (!t.across) {
     *sum = sums_of_line(x, t.n, high);
+    *log_sum = math::log(*sum);
     T top = *high;
     if (w) *weighted = sum_places<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
     return;
@@ -147,6 +148,7 @@ void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weig
     if (w)
       for (int64_t j = 0; j < t.width; ++j) weighted[j] += w[i] * (x[j] - high[j]);
   }
+  for (int64_t j = 0; j < t.width; ++j) log_sum[j] = math::log(sum[j]);
 }
 
 template <class T>
@@ -187,9 +189,9 @@ void softmax_gradient(bool log, const SoftmaxTile& tile, const void* grad, int64
 }
 
 void softmax_sums(const SoftmaxTile& tile, const void* x, int64_t x_stride, const void* weights,
-                  void* largest, void* sums_out, void* weighted) {
+                  void* largest, void* sums_out, void* logs, void* weighted) {
   auto typed = tile.element == DType::Float64 ? sums<double> : sums<float>;
-  typed(tile, x, x_stride, weights, largest, sums_out, weighted);
+  typed(tile, x, x_stride, weights, largest, sums_out, logs, weighted);
 }
 
 void softmax_slopes(const SoftmaxTile& tile, const void* x, int64_t x_stride, const void* weights,
