@@ -1,7 +1,6 @@
 // The loops of batch normalisation over float32 or float64 data in one of two layouts.
 #pragma once
-#include "core/dtype.h"
-#include "kernels/isa.h"
+#include "kernels/strip_formula.h"
 
 namespace rl::kernels {
 
@@ -15,10 +14,12 @@ struct ChannelLayout {
   double count() const { return static_cast<double>(batch) * static_cast<double>(length); }
 };
 
-// Data in that layout: x(n, c, i) = data[n * batch_step + c * channel_step + i].
+// Data in that layout: x(n, c, i) = data[n * batch_step + c * channel_step + i]. Rows of float32
+// without gaps may be what a formula gives.
 struct ChannelData {
   void* data;
   int64_t batch_step, channel_step;
+  const StripFormula* formula = nullptr;
 };
 
 // The mean of each channel, and the sum of squares about it. In an order fixed by the sizes; a
@@ -28,11 +29,11 @@ RL_ISA_KERNEL(channel_moments,
 // out = x * scale[c] + shift[c].
 RL_ISA_KERNEL(channel_affine, (const ChannelLayout& layout, const ChannelData& x,
                                const double* scale, const double* shift, const ChannelData& out))
-// Sums of g, and of g * (x - center[c]), over each channel.
+// Sums of g, which may be of a formula, and of g * (x - center[c]), over each channel.
 RL_ISA_KERNEL(channel_grad_sums,
               (const ChannelLayout& layout, const ChannelData& g, const ChannelData& x,
                const double* center, double* sums, double* products))
-// out = (g - offset[c] - (x - center[c]) * slope[c]) * scale[c].
+// The same g. out = (g - offset[c] - (x - center[c]) * slope[c]) * scale[c].
 RL_ISA_KERNEL(channel_grad, (const ChannelLayout& layout, const ChannelData& g,
                              const ChannelData& x, const double* center, const double* offset,
                              const double* slope, const double* scale, const ChannelData& out))

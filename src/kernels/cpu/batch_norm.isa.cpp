@@ -123,6 +123,27 @@ template <class T> struct Lanes<T, 0> {
   Lanes operator*(T o) const { return {v * o}; }
 };
 
+// Rows [first, first + count), worked out if they are what a formula gives.
+template <class T>
+class Rows {
+ public:
+  Rows(const ChannelLayout& l, const ChannelData& d, int64_t most)
+      : channels_(l.channels), from_(d), memory_(d.formula ? most * l.channels : 0) {}
+  ChannelData at(int64_t first, int64_t count) {
+    if constexpr (std::is_same_v<T, float>)
+      if (from_.formula) {
+        from_.formula->work_out(first * channels_, count * channels_, memory_.data());
+        return {memory_.data() - first * channels_, channels_, 1};
+      }
+    return from_;
+  }
+
+ private:
+  int64_t channels_;
+  const ChannelData& from_;
+  Buffer<T> memory_;
+};
+
 // Per-channel constants in the type of the data.
 template <class T> Buffer<T> narrowed(const double* values, int64_t n) {
   Buffer<T> copy(n);
@@ -201,14 +222,16 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
   Buffer<T> partial(2 * blocks.count * channels);
   parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
                [&](int64_t begin, int64_t end) {
+                 Rows<T> rows(l, g, blocks.size);
                  for (int64_t b = begin; b < end; ++b) {
                    T *some = partial.data() + 2 * b * channels, *more = some + channels;
                    int64_t first = b * blocks.size, last = first + blocks.length(b);
+                   ChannelData gradient = rows.at(first, last - first);
                    for_strips<T>(channels, [&](int64_t c, auto tag) {
                      constexpr int n = decltype(tag)::vectors;
                      Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
                      for (int64_t row = first; row < last; ++row) {
-                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(g, row, c));
+                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(gradient, row, c));
                        sum += d;
                        product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
                      }
@@ -300,7 +323,7 @@ template <class T>
 void grad_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
                 const double* center, const double* offset, const double* slope,
                 const double* scale, const ChannelData& out) {
-  WideRows wide(l, {&g, &x, &out});
+  WideRows wide(l, {&g, &x, &out});  // out may lie in the memory of g
   Buffer<T> centers = wide.repeated<T>(center, l.channels);
   Buffer<T> offsets = wide.repeated<T>(offset, l.channels);
   Buffer<T> slopes = wide.repeated<T>(slope, l.channels);
@@ -308,18 +331,22 @@ void grad_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData&
   for_runs(
       l, wide,
       [&](int64_t n, int64_t length) {
-        const T* __restrict d = run_of<const T>(g, n, 0);
-        const T* __restrict v = run_of<const T>(x, n, 0);
-        const T* __restrict m = centers.data(), * __restrict o = offsets.data();
-        const T* __restrict k = slopes.data(), * __restrict s = scales.data();
-        T* __restrict to = run_of<T>(out, n, 0);
+        const T *d = run_of<const T>(g, n, 0), *v = run_of<const T>(x, n, 0);
+        const T *m = centers.data(), *o = offsets.data(), *k = slopes.data(), *s = scales.data();
+        T* to = run_of<T>(out, n, 0);
+        if constexpr (std::is_same_v<T, float>)
+          if (g.formula) {
+            g.formula->work_out(n * l.channels, length, to);
+            d = to;
+          }
+#pragma GCC ivdep
         for (int64_t c = 0; c < length; ++c) to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
       },
       [&](int64_t n, int64_t c) {
-        const T* __restrict d = run_of<const T>(g, n, c);
-        const T* __restrict v = run_of<const T>(x, n, c);
-        T* __restrict to = run_of<T>(out, n, c);
+        const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
+        T* to = run_of<T>(out, n, c);
         T m = centers[c], o = offsets[c], k = slopes[c], s = scales[c];
+#pragma GCC ivdep
         for (int64_t i = 0; i < l.length; ++i) to[i] = (d[i] - o - (v[i] - m) * k) * s;
       });
 }
