@@ -33,6 +33,11 @@ Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   return Ref<Storage>::adopt(s);
 }
 
+uint64_t HiddenOrder::next_serial() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
 void HiddenOrder::destroy() {
   if (void* memory = data.load(std::memory_order_acquire))
     deallocate(memory, static_cast<size_t>(nbytes));

@@ -19,6 +19,8 @@ struct LateElements {
   // Elements that this alone reads, whose memory may take the result; else null.
   virtual HiddenOrder* spare_memory() = 0;
   virtual void write(void* to, bool in_spare_memory) const = 0;
+  // After that: lets go of what it holds. True if it still tells how the elements came about.
+  virtual bool let_go() = 0;
   void destroy() { delete this; }
 
  protected:
@@ -32,11 +34,12 @@ struct HiddenOrder {
   const Dims sizes;
   const int64_t nbytes;
   std::atomic<void*> data;  // null as long as the elements are `late`
-  Ref<LateElements> late;
+  Ref<LateElements> late;   // or how they came about
+  uint64_t serial;          // another one after each change of the elements
 
-  HiddenOrder(IntSpan of, int64_t bytes, void* memory) : sizes(of), nbytes(bytes), data(memory) {}
-  HiddenOrder(IntSpan of, int64_t bytes, Ref<LateElements> elements)
-      : sizes(of), nbytes(bytes), data(nullptr), late(std::move(elements)) {}
+  HiddenOrder(IntSpan sizes, int64_t nbytes, void* data, Ref<LateElements> late = nullptr)
+      : sizes(sizes), nbytes(nbytes), data(data), late(std::move(late)), serial(next_serial()) {}
+  static uint64_t next_serial();
   void destroy();
 };
 

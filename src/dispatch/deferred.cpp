@@ -4,8 +4,8 @@ namespace rl {
 
 namespace {
 
-const LateFormula& formula_of(const LateElements& late) {
-  return static_cast<const LateFormula&>(late);
+Ref<LateFormula> as_formula(const Ref<LateElements>& late) {
+  return Ref<LateFormula>::share(static_cast<LateFormula*>(late.get()));
 }
 
 bool can_wait(const Tensor& t, const Dims& sizes) {
@@ -14,38 +14,55 @@ bool can_wait(const Tensor& t, const Dims& sizes) {
 
 Tensor late_like(const Tensor& like, Ref<LateElements> late) {
   int64_t bytes = like.numel() * itemsize(like.dtype());
-  return hidden_like(like, make_ref<HiddenOrder>(like.sizes(), bytes, std::move(late)));
+  return hidden_like(like, make_ref<HiddenOrder>(like.sizes(), bytes, nullptr, std::move(late)));
 }
 
 }  // namespace
 
+void LateFormula::add(const kernels::StripFormula::Operand& source, Operand held) {
+  formula_.operands.push_back(source);
+  held_.push_back(std::move(held));
+}
+
 void LateFormula::add_operand(Ref<HiddenOrder> order) {
   numel_ = product(order->sizes);
-  Ref<LateElements> late = late_elements(*order);
-  if (late && formula_.size() + formula_of(*late).formula_.size() > kernels::max_strip_formulas) {
-    elements(*order);
-    late = nullptr;
+  Ref<LateFormula> late = as_formula(rl::late_elements(*order));
+  if (late && formula_.size() + late->formula_.size() <= kernels::max_strip_formulas) {
+    const kernels::StripFormula* formula = &late->formula_;
+    return add({nullptr, 0, formula}, {nullptr, std::move(late), nullptr});
   }
-  if (late) {
-    formula_.operands.push_back({nullptr, 0, &formula_of(*late).formula_});
-    late_.push_back(std::move(late));
-  } else {
-    formula_.operands.push_back({static_cast<const float*>(elements(*order))});
-    there_.push_back(std::move(order));
-  }
+  const auto* data = static_cast<const float*>(elements(*order));
+  add({data}, {std::move(order), nullptr, nullptr});
 }
 
 void LateFormula::add_channels(const std::vector<double>& values) {
-  channels_.push_back(kernels::repeated(values));
-  formula_.operands.push_back({channels_.back().data(), static_cast<int64_t>(values.size())});
+  auto all = std::make_shared<const std::vector<float>>(kernels::repeated(values));
+  const float* data = all->data();
+  add({data, static_cast<int64_t>(values.size())}, {nullptr, nullptr, std::move(all)});
+}
+
+Ref<LateFormula> LateFormula::by_way_of(const Ref<HiddenOrder>& x) const {
+  auto changed = make_ref<LateFormula>(formula_.function);
+  changed->formula_.numbers = formula_.numbers;
+  changed->numel_ = numel_;
+  for (size_t i = 0; i < held_.size(); ++i) {
+    Ref<LateFormula> origin;
+    if (held_[i].there) origin = as_formula(origin_of(*held_[i].there));
+    bool ours = origin && origin->came_of_ == x->serial;
+    if (ours) changed->add({nullptr, 0, &origin->formula_}, {nullptr, origin, nullptr});
+    else changed->add(formula_.operands[i], held_[i]);
+  }
+  bool fits = changed->formula_.size() <= kernels::max_strip_formulas;
+  return fits ? changed : Ref<LateFormula>();
 }
 
 HiddenOrder* LateFormula::spare_memory() {
-  for (const Ref<HiddenOrder>& order : there_)
-    if (order->refs.load(std::memory_order_acquire) == 1) return order.get();
-  for (const Ref<LateElements>& late : late_)
-    if (late->refs.load(std::memory_order_acquire) == 1)
-      if (HiddenOrder* order = late->spare_memory()) return order;
+  for (const Operand& held : held_)
+    if (held.there && held.there->refs.load(std::memory_order_acquire) == 1)
+      return held.there.get();
+  for (const Operand& held : held_)
+    if (held.late && held.late->refs.load(std::memory_order_acquire) == 1)
+      if (HiddenOrder* order = held.late->spare_memory()) return order;
   return nullptr;
 }
 
@@ -53,9 +70,31 @@ void LateFormula::write(void* to, bool in_spare_memory) const {
   formula_.fill(numel_, static_cast<float*>(to), in_spare_memory);
 }
 
-Ref<LateElements> late_elements(const Tensor& t) {
+bool LateFormula::let_go() {
+  bool one = true, found = false;
+  for (Operand& held : held_) {
+    uint64_t source = 0;
+    if (held.there) {
+      source = held.there->serial;
+      one = one && held.there->data.load(std::memory_order_acquire);
+    } else if (held.late) {
+      one = one && held.late->refs.load(std::memory_order_acquire) == 1 && held.late->let_go();
+      source = held.late->came_of_;
+    } else {
+      continue;
+    }
+    one = one && (!found || source == came_of_);
+    came_of_ = source;
+    found = true;
+    held.there = nullptr;
+  }
+  return one && found;
+}
+
+Ref<LateFormula> late_formula(const Tensor& t) {
   Ref<HiddenOrder> order = hidden_order(t);
-  return order && t.dtype() == DType::Float32 ? late_elements(*order) : Ref<LateElements>();
+  if (!order || t.dtype() != DType::Float32) return {};
+  return as_formula(rl::late_elements(*order));
 }
 
 Tensor defer(const kernels::Loop& loop, const Tensor* const* inputs, int count,
@@ -66,7 +105,7 @@ Tensor defer(const kernels::Loop& loop, const Tensor* const* inputs, int count,
   bool waits = (mode() & (InBackward | NoGrad)) == (InBackward | NoGrad);
   for (int k = 0; k < count; ++k) {
     if (!can_wait(*inputs[k], sizes)) return {};
-    waits = waits || late_elements(*inputs[k]);
+    waits = waits || late_formula(*inputs[k]);
   }
   if (!waits || (given.defined() && !can_wait(given, sizes))) return {};
   auto late = make_ref<LateFormula>(kernels::find_strip(loop, DType::Float32));

@@ -10,8 +10,7 @@
 
 namespace rl {
 
-// What late elements are: a formula over others. They are held, and so is what has been made for
-// it.
+// What late elements are: a formula over others, which are held.
 class LateFormula final : public LateElements {
  public:
   explicit LateFormula(kernels::StripFunction function) { formula_.function = function; }
@@ -19,20 +18,30 @@ class LateFormula final : public LateElements {
   void add_operand(Ref<HiddenOrder> order);
   void add_channels(const std::vector<double>& values);
   const kernels::StripFormula& formula() const { return formula_; }
+  // The same by way of x, which its reader reads anyway, where operands came of x alone: one
+  // stream from memory less.
+  Ref<LateFormula> by_way_of(const Ref<HiddenOrder>& x) const;
 
   HiddenOrder* spare_memory() override;
   void write(void* to, bool in_spare_memory) const override;
+  bool let_go() override;
 
  private:
+  struct Operand {
+    Ref<HiddenOrder> there;  // or
+    Ref<LateFormula> late;   // or
+    std::shared_ptr<const std::vector<float>> channels;
+  };
+  void add(const kernels::StripFormula::Operand& source, Operand held);
   kernels::StripFormula formula_;
-  std::vector<Ref<HiddenOrder>> there_;
-  std::vector<Ref<LateElements>> late_;
-  std::vector<std::vector<float>> channels_;
+  std::vector<Operand> held_;  // as many as operands of the formula
   int64_t numel_ = 0;
+  uint64_t came_of_ =
+      0;  // once it has let go: the serial number of the order that was its only one
 };
 
-// The elements that `t` waits for, if it does.
-Ref<LateElements> late_elements(const Tensor& t);
+// What the elements of `t` will be, if they are late.
+Ref<LateFormula> late_formula(const Tensor& t);
 // Leaves an elementwise op to the op that reads its result, which is new unless `given`. Undefined
 // where it has to run now.
 Tensor defer(const kernels::Loop& loop, const Tensor* const* inputs, int count,

@@ -180,29 +180,32 @@ namespace {
 // take its memory.
 class OwnGradient {
  public:
-  OwnGradient(const Tensor& grad, const Tensor& like) : grad_(grad), like_(like) {
-    bool alike = grad.dtype() == like.dtype() && in_hidden_order(grad) == in_hidden_order(like) &&
-                 grad.is_contiguous() && like.is_contiguous();
-    own_ = alike && is_exclusive(grad);
-    if (own_) late_ = late_elements(grad);
+  OwnGradient(const Tensor& grad, const Tensor& input) : grad_(grad), input_(input) {
+    Ref<HiddenOrder> order = hidden_order(grad);
+    constexpr int32_t own_refs = 2;  // what has it, and a handle here
+    auto nobody_else = [](auto& held) {
+      return held->refs.load(std::memory_order_acquire) == own_refs;
+    };
+    own_ = grad.dtype() == input.dtype() && grad.is_contiguous() && input.is_contiguous() &&
+           static_cast<bool>(order) == in_hidden_order(input) && is_exclusive(grad) &&
+           (!order || nobody_else(order));
+    if (own_) late_ = late_formula(grad);
+    if (!late_) return;
+    if (nobody_else(late_))
+      if (HiddenOrder* spare = late_->spare_memory()) spare_ = Ref<HiddenOrder>::share(spare);
+    if (Ref<LateFormula> shorter = late_->by_way_of(hidden_order(input))) late_ = shorter;
   }
-  const kernels::StripFormula* formula() const {
-    return late_ ? &static_cast<const LateFormula&>(*late_).formula() : nullptr;
-  }
+  const kernels::StripFormula* formula() const { return late_ ? &late_->formula() : nullptr; }
   Tensor result() const {
-    if (!own_) return empty_as_it_lies(like_, like_.dtype());
-    if (!late_) return alias(grad_);
-    constexpr int32_t own_refs = 2;  // the gradient's and this one
-    HiddenOrder* spare =
-        late_->refs.load(std::memory_order_acquire) == own_refs ? late_->spare_memory() : nullptr;
-    return spare ? hidden_like(like_, Ref<HiddenOrder>::share(spare))
-                 : empty_as_it_lies(like_, like_.dtype());
+    if (own_ && !late_) return alias(grad_);
+    return spare_ ? hidden_like(input_, spare_) : empty_as_it_lies(input_, input_.dtype());
   }
 
  private:
-  const Tensor &grad_, &like_;
+  const Tensor &grad_, &input_;
   bool own_;
-  Ref<LateElements> late_;
+  Ref<LateFormula> late_;
+  Ref<HiddenOrder> spare_;
 };
 
 }  // namespace

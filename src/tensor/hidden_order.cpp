@@ -58,17 +58,17 @@ void replace_order(Storage& storage, Ref<HiddenOrder> order) {
 
 void* elements(HiddenOrder& order) {
   if (void* data = order.data.load(std::memory_order_acquire)) return data;
-  Ref<LateElements> done;  // what it alone holds goes after the lock
+  Ref<LateElements> done;  // outlives the lock
   ForkLock lock(writing());
   if (void* data = order.data.load(std::memory_order_acquire)) return data;
-  HiddenOrder* spare =
-      order.late->refs.load(std::memory_order_acquire) == 1 ? order.late->spare_memory() : nullptr;
-  void* data = spare ? spare->data.load(std::memory_order_acquire)
+  LateElements& late = *order.late;
+  bool alone = late.refs.load(std::memory_order_acquire) == 1;
+  HiddenOrder* spare = alone ? late.spare_memory() : nullptr;
+  void* data = spare ? spare->data.exchange(nullptr, std::memory_order_acq_rel)
                      : allocate(static_cast<size_t>(order.nbytes));
-  order.late->write(data, spare != nullptr);
-  if (spare) spare->data.store(nullptr, std::memory_order_release);
+  late.write(data, spare != nullptr);
   order.data.store(data, std::memory_order_release);
-  done = std::move(order.late);
+  if (!alone || !late.let_go()) done = std::move(order.late);
   return data;
 }
 
@@ -84,17 +84,29 @@ Ref<HiddenOrder> hidden_order(const Tensor& tensor) {
 Ref<LateElements> late_elements(HiddenOrder& order) {
   if (order.data.load(std::memory_order_acquire)) return {};
   ForkLock lock(writing());
-  return order.late;
+  return order.data.load(std::memory_order_acquire) ? Ref<LateElements>() : order.late;
+}
+
+Ref<LateElements> origin_of(HiddenOrder& order) {
+  ForkLock lock(writing());
+  return order.data.load(std::memory_order_acquire) ? order.late : Ref<LateElements>();
 }
 
 void replace_elements(const Tensor& t, Ref<LateElements> late) {
   Storage& storage = *t.storage();
-  replace_order(storage, make_ref<HiddenOrder>(t.sizes(), storage.nbytes, std::move(late)));
+  replace_order(storage,
+                make_ref<HiddenOrder>(t.sizes(), storage.nbytes, nullptr, std::move(late)));
 }
 
 void make_own(const Tensor& t) {
   Ref<HiddenOrder> order = hidden_order(t);
-  if (order && order->refs.load(std::memory_order_acquire) > 2) settle(*t.storage());
+  if (!order) return;
+  if (order->refs.load(std::memory_order_acquire) > 2) return settle(*t.storage());
+  elements(*order);
+  Ref<LateElements> origin;  // outlives the lock
+  ForkLock lock(writing());
+  origin = std::move(order->late);
+  order->serial = HiddenOrder::next_serial();
 }
 
 void settle(Storage& storage) {

@@ -27,6 +27,8 @@ void replace_elements(const Tensor& t, Ref<LateElements> elements);
 void* elements(HiddenOrder& order);
 // Null where they are there.
 Ref<LateElements> late_elements(HiddenOrder& order);
+// What is known of how elements that are there came about, or null.
+Ref<LateElements> origin_of(HiddenOrder& order);
 // Before the elements change: those that late elements are made of stay as they are.
 void make_own(const Tensor& t);
 
