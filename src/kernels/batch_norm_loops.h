@@ -29,13 +29,24 @@ RL_ISA_KERNEL(channel_moments,
 // out = x * scale[c] + shift[c].
 RL_ISA_KERNEL(channel_affine, (const ChannelLayout& layout, const ChannelData& x,
                                const double* scale, const double* shift, const ChannelData& out))
-// Sums of g, which may be of a formula, and of g * (x - center[c]), over each channel.
-RL_ISA_KERNEL(channel_grad_sums,
+// What the gradients of a batch norm are made of, an element for each channel.
+struct ChannelGradient {
+  bool train;            // the statistics are of x, else constants
+  const double* center;  // mean
+  const double* inverse;
+  const double* scale;  // inverse times weight
+  double* sums;         // written: of g,
+  double* products;     // and of g * (x - center)
+
+  double offset(int64_t c, double count) const { return train ? sums[c] / count : 0; }
+  double slope(int64_t c, double count) const {
+    return train ? products[c] * inverse[c] * inverse[c] / count : 0;
+  }
+};
+// The sums of g, which may be of a formula, and then, unless `out` is null,
+// out = (g - offset[c] - (x - center[c]) * slope[c]) * scale[c], which may lie in the memory of g.
+RL_ISA_KERNEL(channel_backward,
               (const ChannelLayout& layout, const ChannelData& g, const ChannelData& x,
-               const double* center, double* sums, double* products))
-// The same g. out = (g - offset[c] - (x - center[c]) * slope[c]) * scale[c].
-RL_ISA_KERNEL(channel_grad, (const ChannelLayout& layout, const ChannelData& g,
-                             const ChannelData& x, const double* center, const double* offset,
-                             const double* slope, const double* scale, const ChannelData& out))
+               const ChannelGradient& of, const ChannelData* out))
 
 }  // namespace rl::kernels

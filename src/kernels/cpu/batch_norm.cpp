@@ -184,21 +184,14 @@ void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, co
     Values center = read(mean), inverse = read(invstd), scale = read(weight, channels, 1);
     const View& written = grad_input ? *grad_input : input;
     Operands in({&grad_out, &input, &written}, grad_input != nullptr);
-    const ChannelLayout& l = in.layout;
     in.data[0].formula = late_grad;
-    channel_grad_sums(l, in.data[0], in.data[1], center.data(), sums.data(), products.data());
-    Values offset(sums), slope(products);
-    for (size_t c = 0; c < sums.size(); ++c) {
-      scale[c] *= inverse[c];
-      offset[c] = train ? sums[c] / l.count() : 0;
-      slope[c] = train ? products[c] * inverse[c] * inverse[c] / l.count() : 0;
-      products[c] *= inverse[c];
-    }
-    if (grad_input) {
-      channel_grad(l, in.data[0], in.data[1], center.data(), offset.data(), slope.data(),
-                   scale.data(), in.data[2]);
-      in.write_back();
-    }
+    for (size_t c = 0; c < scale.size(); ++c) scale[c] *= inverse[c];
+    channel_backward(
+        in.layout, in.data[0], in.data[1],
+        {train, center.data(), inverse.data(), scale.data(), sums.data(), products.data()},
+        grad_input ? &in.data[2] : nullptr);
+    for (size_t c = 0; c < products.size(); ++c) products[c] *= inverse[c];
+    in.write_back();
   }
   if (grad_weight) write(*grad_weight, products);
   if (grad_bias) write(*grad_bias, sums);

@@ -41,8 +41,7 @@ void resample(const TapTable<C>& taps, const C* from, C* to, int64_t outer, int6
     const C* line = from + n * taps.in * inner;
     C* lines = to + n * taps.out * inner;
     if (inner > 1)
-      for (int64_t o = 0; o < taps.out; ++o)
-        gather_row(taps, o, line, lines + o * inner, inner);
+      for (int64_t o = 0; o < taps.out; ++o) gather_row(taps, o, line, lines + o * inner, inner);
     else if (taps.width == 1) gather_line<1>(taps, line, lines);
     else if (taps.width == 2) gather_line<2>(taps, line, lines);
     else gather_line<0>(taps, line, lines);
