@@ -123,6 +123,13 @@ def pool_and_widen(x, y):
     return Pair(pooled, pool(x.array).repeat(2, 2).repeat(2, 3))
 
 
+def means_widened(x, y):
+    n, c, h, w = x.array.shape
+    means = x.array.reshape(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
+    return Pair(F.interpolate(F.avg_pool2d(x.tensor, 2), scale_factor=2),
+                means.repeat(2, 2).repeat(2, 3))
+
+
 def less_mean(x, y):
     return Pair(x.tensor - x.tensor.mean((2, 3), keepdim=True),
                 x.array - x.array.mean((2, 3), keepdims=True))
@@ -253,7 +260,7 @@ def strides(x, y):
 
 
 OPS = [relu, add, scale, by_channel, compare, batch_norm, batch_norm_and_relu, fixed_norm,
-       residual, hardswish, convolution, pool_and_widen, less_mean,
+       residual, hardswish, convolution, pool_and_widen, means_widened, less_mean,
        less_global, joined, whole_joined, turned, reshaped, cloned, deep_copied, pickled, detached,
        data, viewed, exported, from_storage, relu_, add_, scale_, add_first_, add_element_, slice_,
        flat_slice_, copy_, through_numpy_, masked_, total, by_axis, strides]
@@ -446,6 +453,13 @@ class Recorded:
     def scale(self, x, y):
         return x * 0.5
 
+    def resize(self, x, y):
+        return F.interpolate(F.adaptive_avg_pool2d(F.avg_pool2d(x, 3, 2, 1), (2, 3)), size=(6, 8),
+                             mode="bilinear")
+
+    def widen(self, x, y):
+        return F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)
+
     def multiply(self, x, y):
         return x * y
 
@@ -463,7 +477,7 @@ class Recorded:
 
 
 NAMES = ["convolve", "normalise", "estimate", "relu", "relu_", "relu6_", "silu", "add", "add_",
-         "scale", "multiply"]
+         "scale", "resize", "widen", "multiply"]
 PROGRAMS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 7), st.integers(0, 7)),
                     min_size=1, max_size=9)
 
