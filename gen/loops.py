@@ -64,7 +64,7 @@ class Loop:
         )
 
     def declaration(self):
-        return f'RL_LOOP({self.name}, "{self.shown}")'
+        return f'RL_LOOP({self.name}, "{self.shown}", {len(self.numbers)})'
 
 
 def loops_of(ops):

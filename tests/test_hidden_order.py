@@ -92,6 +92,28 @@ def batch_norm(x, y):
     return Pair(F.batch_norm(x.tensor, None, None, training=True), normalise(x.array))
 
 
+def batch_norm_and_relu(x, y):
+    normalised = F.batch_norm(x.tensor, None, None, training=True)
+    return Pair(F.relu(normalised, inplace=True), np.maximum(normalise(x.array), 0))
+
+
+def fixed_norm(x, y):
+    mean, var = rl.full((CHANNELS,), 0.5), rl.full((CHANNELS,), 4.0)
+    normalised = F.batch_norm(x.tensor, mean, var)
+    mean.fill_(7)
+    return Pair(normalised, (x.array - np.float32(0.5)) / np.sqrt(np.float32(4 + 1e-5)))
+
+
+def residual(x, y):
+    made = F.batch_norm(x.tensor, None, None, training=True)
+    made += y.tensor
+    return Pair(F.relu6(made), np.clip(normalise(x.array) + y.array, 0, 6))
+
+
+def hardswish(x, y):
+    return Pair(F.hardswish(x.tensor), x.array * np.clip(x.array + 3, 0, 6) / 6)
+
+
 def convolution(x, y):
     return hidden(x)
 
@@ -99,6 +121,13 @@ def convolution(x, y):
 def pool_and_widen(x, y):
     pooled = F.max_pool2d(x.tensor, 2).repeat_interleave(2, 2).repeat_interleave(2, 3)
     return Pair(pooled, pool(x.array).repeat(2, 2).repeat(2, 3))
+
+
+def means_widened(x, y):
+    n, c, h, w = x.array.shape
+    means = x.array.reshape(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
+    return Pair(F.interpolate(F.avg_pool2d(x.tensor, 2), scale_factor=2),
+                means.repeat(2, 2).repeat(2, 3))
 
 
 def less_mean(x, y):
@@ -230,7 +259,8 @@ def strides(x, y):
     assert x.tensor.data_ptr() == x.tensor.data_ptr() != 0
 
 
-OPS = [relu, add, scale, by_channel, compare, batch_norm, convolution, pool_and_widen, less_mean,
+OPS = [relu, add, scale, by_channel, compare, batch_norm, batch_norm_and_relu, fixed_norm,
+       residual, hardswish, convolution, pool_and_widen, means_widened, less_mean,
        less_global, joined, whole_joined, turned, reshaped, cloned, deep_copied, pickled, detached,
        data, viewed, exported, from_storage, relu_, add_, scale_, add_first_, add_element_, slice_,
        flat_slice_, copy_, through_numpy_, masked_, total, by_axis, strides]
@@ -350,3 +380,151 @@ def test_threads_may_read_one_tensor_in_both_orders():
         for thread in threads:
             thread.join()
     assert not wrong
+
+
+def test_changes_after_a_batch_norm_do_not_show():
+    x = rl.from_numpy(fresh(3))
+    weight, bias, mean, var = (rl.from_numpy(fresh(i, (CHANNELS,))).abs() for i in range(4))
+    convolved = F.conv2d(x, rl.from_numpy(WEIGHT), padding=1)
+    before = F.batch_norm(convolved.clone(), mean, var, weight, bias).numpy()
+    normalised = F.batch_norm(convolved, mean, var, weight, bias)
+    summed = normalised + convolved
+    expected = before + convolved.numpy().copy()
+    for changed in (weight, bias, mean, var, convolved):
+        changed.add_(1)
+    np.testing.assert_array_equal(normalised.numpy(), before)
+    np.testing.assert_allclose(summed.numpy(), expected, rtol=1e-6)
+    normalised.mul_(2)
+    np.testing.assert_array_equal(normalised.numpy(), 2 * before)
+
+
+def test_a_late_result_reads_the_same_any_number_of_times():
+    x = F.conv2d(rl.from_numpy(fresh(3)), rl.from_numpy(WEIGHT), padding=1)
+    normalised = F.batch_norm(x, None, None, training=True)
+    positive, kept = F.relu(normalised), normalised.detach()
+    del x
+    twice = positive + positive
+    np.testing.assert_array_equal(twice.numpy(), 2 * positive.numpy())
+    np.testing.assert_array_equal(positive.numpy(), kept.numpy().clip(0))
+
+
+class Recorded:
+    """Runs one program of steps on tensors that record, each result shown to `visit`."""
+
+    def __init__(self, visit):
+        rl.manual_seed(0)
+        self.visit = visit
+        self.x = rl.from_numpy(fresh(3)).requires_grad_()
+        self.weight = rl.from_numpy(WEIGHT).requires_grad_()
+        self.norm = nn.BatchNorm2d(CHANNELS)
+        self.values = [self.convolve(self.x, None), self.convolve(self.x.detach() * 2, None)]
+
+    def convolve(self, x, y):
+        return F.conv2d(x, self.weight, padding=1)
+
+    def normalise(self, x, y):
+        return self.norm(x)
+
+    def estimate(self, x, y):
+        self.norm.eval()
+        result = self.norm(x)
+        self.norm.train()
+        return result
+
+    def relu(self, x, y):
+        return F.relu(x)
+
+    def relu_(self, x, y):
+        return F.relu_(x)
+
+    def relu6_(self, x, y):
+        return F.relu6(x, inplace=True)
+
+    def silu(self, x, y):
+        return F.silu(x)
+
+    def add(self, x, y):
+        return x + y
+
+    def add_(self, x, y):
+        x += y
+        return x
+
+    def scale(self, x, y):
+        return x * 0.5
+
+    def resize(self, x, y):
+        return F.interpolate(F.adaptive_avg_pool2d(F.avg_pool2d(x, 3, 2, 1), (2, 3)), size=(6, 8),
+                             mode="bilinear")
+
+    def widen(self, x, y):
+        return F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)
+
+    def multiply(self, x, y):
+        return x * y
+
+    def run(self, steps):
+        for name, first, second in steps:
+            x, y = (self.values[i % len(self.values)] for i in (first, second))
+            self.values.append(self.visit(getattr(self, name)(x, y)))
+        loss = sum(v.square().mean() for v in self.values)
+        loss.backward(retain_graph=True)
+        once = self.x.grad.clone()
+        loss.backward()
+        np.testing.assert_allclose(self.x.grad.numpy(), 2 * once.numpy(), rtol=1e-5, atol=1e-6)
+        return [t.grad.numpy() for t in (self.x, self.weight, *self.norm.parameters())
+                if t.grad is not None]
+
+
+NAMES = ["convolve", "normalise", "estimate", "relu", "relu_", "relu6_", "silu", "add", "add_",
+         "scale", "resize", "widen", "multiply"]
+PROGRAMS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 7), st.integers(0, 7)),
+                    min_size=1, max_size=9)
+
+
+@given(PROGRAMS)
+def test_gradients_of_random_chains_do_not_depend_on_the_order(steps):
+    def outcome(visit):
+        try:
+            return Recorded(visit).run(steps)
+        except RuntimeError as error:
+            return type(error)
+
+    def settled(t):
+        t.data_ptr()
+        return t
+
+    ours, plain = outcome(lambda t: t), outcome(settled)
+    if isinstance(ours, type) or isinstance(plain, type):
+        assert ours is plain
+        return
+    for a, b in zip(ours, plain, strict=True):
+        scale = max(1, np.abs(b).max())
+        np.testing.assert_allclose(a / scale, b / scale, rtol=2e-3, atol=2e-4)
+
+
+def test_hooks_see_the_gradients_that_came():
+    """Though the gradient of a batch norm may take the memory of the one that it reads."""
+    x = rl.from_numpy(fresh(3)).requires_grad_()
+    convolved = F.conv2d(x, rl.from_numpy(WEIGHT), padding=1)
+    normalised = F.batch_norm(convolved, None, None, training=True)
+    seen = []
+    normalised.grad_fn.register_hook(lambda inputs, outputs: seen.append(outputs[0]))
+    F.conv2d(normalised, rl.from_numpy(WEIGHT)).sum().backward()
+    again = normalised.detach().requires_grad_()
+    F.conv2d(again, rl.from_numpy(WEIGHT)).sum().backward()
+    np.testing.assert_allclose(seen[0].numpy(), again.grad.numpy(), rtol=1e-5)
+
+
+def test_inference_works_in_the_memory_of_the_convolution():
+    norm, weight = nn.BatchNorm2d(CHANNELS).eval(), rl.from_numpy(WEIGHT)
+    for relu in (F.relu, F.relu_):
+        with rl.no_grad():
+            y = F.conv2d(rl.from_numpy(fresh(3, (4, CHANNELS, 60, 60))), weight, padding=1)
+            size = y.numel() * y.itemsize
+            before = rl.memory_stats()["allocated"]
+            rl.reset_peak_memory_stats()
+            y = norm(y)
+            y = relu(y)
+            F.max_pool2d(y, 60)
+            assert rl.memory_stats()["peak"] - before < size / 2

@@ -227,6 +227,8 @@ struct GraphTask {
     if (!leads) return;
     if (node.hook_lists) run_node_hooks(node, node.hook_lists->before, grads, grads);
     Gradients results(node.edges.size());
+    Gradients shown;  // to hooks: nobody reuses their memory
+    if (node.hook_lists && !node.hook_lists->after.empty()) shown = grads;
     apply(node, grads, results);
     if (node.hook_lists) run_node_hooks(node, node.hook_lists->after, results, grads);
     grads.clear();  // so that a gradient passed on unchanged has one owner

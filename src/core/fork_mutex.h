@@ -6,7 +6,7 @@
 namespace rl {
 
 // The order in which a fork takes them: who holds one may take those after it.
-enum class ForkRank { PlanMaking, Plans, Autograd, HiddenOrder, Allocator, Threads };
+enum class ForkRank { PlanMaking, Plans, Autograd, LateElements, HiddenOrder, Allocator, Threads };
 
 // Lives as long as the process.
 class ForkMutex {

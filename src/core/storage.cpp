@@ -33,21 +33,21 @@ Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   return Ref<Storage>::adopt(s);
 }
 
-Ref<HiddenOrder> HiddenOrder::create(IntSpan sizes, int64_t nbytes) {
-  void* data = allocate(static_cast<size_t>(nbytes));
-  return Ref<HiddenOrder>::adopt(new HiddenOrder{{1}, sizes, nbytes, data});
+uint64_t HiddenOrder::next_serial() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
 }
 
 void HiddenOrder::destroy() {
-  deallocate(data, static_cast<size_t>(nbytes));
+  if (void* memory = data.load(std::memory_order_acquire))
+    deallocate(memory, static_cast<size_t>(nbytes));
   delete this;
 }
 
-Ref<Storage> Storage::create_hidden(IntSpan sizes, int64_t nbytes) {
-  Ref<HiddenOrder> hidden = HiddenOrder::create(sizes, nbytes);
+Ref<Storage> Storage::create_hidden(Ref<HiddenOrder> order) {
   Storage* s = fresh();
-  s->nbytes = nbytes;
-  s->hidden = hidden.release();
+  s->nbytes = order->nbytes;
+  s->hidden = order.release();
   return Ref<Storage>::adopt(s);
 }
 

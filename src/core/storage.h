@@ -11,15 +11,35 @@
 
 namespace rl {
 
+struct HiddenOrder;
+
+// What elements are to be that nobody has written yet: see dispatch/deferred.h.
+struct LateElements {
+  std::atomic<int32_t> refs{1};
+  // Elements that this alone reads, whose memory may take the result; else null.
+  virtual HiddenOrder* spare_memory() = 0;
+  virtual void write(void* to, bool in_spare_memory) const = 0;
+  // After that: lets go of what it holds. True if it still tells how the elements came about.
+  virtual bool let_go() = 0;
+  void destroy() { delete this; }
+
+ protected:
+  virtual ~LateElements() = default;
+};
+
 // The elements of a contiguous tensor (N, C, *) in channels_last order, which its strides do not
 // tell: see tensor/hidden_order.h. The memory lives as long as anyone holds it.
 struct HiddenOrder {
   std::atomic<int32_t> refs{1};
-  Dims sizes;
-  int64_t nbytes;
-  void* data;
+  const Dims sizes;
+  const int64_t nbytes;
+  std::atomic<void*> data;  // null as long as the elements are `late`
+  Ref<LateElements> late;   // or how they came about
+  uint64_t serial;          // another one after each change of the elements
 
-  static Ref<HiddenOrder> create(IntSpan sizes, int64_t nbytes);
+  HiddenOrder(IntSpan sizes, int64_t nbytes, void* data, Ref<LateElements> late = nullptr)
+      : sizes(sizes), nbytes(nbytes), data(data), late(std::move(late)), serial(next_serial()) {}
+  static uint64_t next_serial();
   void destroy();
 };
 
@@ -42,7 +62,7 @@ struct Storage {
   void* python = nullptr;             // belongs to bind/
 
   static Ref<Storage> create(int64_t nbytes, Device device = {});
-  static Ref<Storage> create_hidden(IntSpan sizes, int64_t nbytes);
+  static Ref<Storage> create_hidden(Ref<HiddenOrder> order);
   static Ref<Storage> borrow(void* data, int64_t nbytes, void (*release)(void*), void* context);
   static Ref<Storage> alias(const Ref<Storage>& of);
   void resize(int64_t new_nbytes);  // keeps the old bytes

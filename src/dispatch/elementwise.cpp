@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "dispatch/deferred.h"
 #include "kernels/copy.h"
 #include "tensor/hidden_order.h"
 
@@ -121,6 +122,8 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
 Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
                        const Scalar* numbers, const Tensor& given) {
   if (Tensor quick = run_small(loop, type, inputs, count, numbers, given)) return quick;
+  if (!inputs[0]->impl()->data && loop_result(type) == LoopResult::Same)
+    if (Tensor late = defer(loop, inputs, count, numbers, given)) return late;
   DType common = common_dtype(type, inputs, count);
   DType compute = compute_dtype(common);
   LoopResult result = loop_result(type);
@@ -148,6 +151,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
       check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(),
             " can't be changed in place by one on device meta, of shape ", inputs[k]->sizes());
 
+  if (given.defined()) make_own(given);
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
     kept[k] = *inputs[k];

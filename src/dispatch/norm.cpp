@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "autograd/engine.h"
+#include "dispatch/deferred.h"
 #include "dispatch/generated.h"
 #include "kernels/batch_norm.h"
 
@@ -44,27 +46,31 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
                                         const Tensor& running_var, bool training, double momentum,
                                         double eps) {
   check_norm_dtype("batch_norm", input);
-  Tensor out = empty_as_it_lies(input, input.dtype());
   TensorOptions statistics = options(input, compute_dtype(input.dtype()));
   Dims channels{input.sizes()[1]};
   // An output of its own, of which a graph may be made: the buffer stays outside of any.
   Tensor mean = training ? rl::empty(channels, statistics) : alias(running_mean);
   Tensor invstd =
       training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
-  if (out.is_meta()) return {out, mean, invstd};
+  if (input.is_meta()) return {empty_like(input), mean, invstd};
   Maybe w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
-  if (!training) {
-    kernels::batch_norm_eval(AsItLies(input).view(), args, *m.get(), *v.get(),
-                             AsItLies(out).view());
-    return {out, mean, invstd};
+  kernels::ChannelAffine affine;
+  if (training) {
+    for (const Tensor& changed : {running_mean, running_var})
+      if (changed.defined()) check_in_place(changed, "batch_norm");
+    affine = kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum,
+                                       mean.view(), invstd.view());
+    for (const Tensor& changed : {running_mean, running_var})
+      if (changed.defined()) bump_version(changed, "batch_norm");
+  } else {
+    affine = kernels::batch_norm_eval(args, *m.get(), *v.get());
   }
-  for (const Tensor& changed : {running_mean, running_var})
-    if (changed.defined()) check_in_place(changed, "batch_norm");
-  kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum,
-                            AsItLies(out).view(), mean.view(), invstd.view());
-  for (const Tensor& changed : {running_mean, running_var})
-    if (changed.defined()) bump_version(changed, "batch_norm");
+  Tensor out = defer_affine(input, affine.scale, affine.shift);
+  if (!out.defined()) {
+    out = empty_as_it_lies(input, input.dtype());
+    kernels::batch_norm_apply(AsItLies(input).view(), affine, AsItLies(out).view());
+  }
   return {out, mean, invstd};
 }
 
@@ -198,6 +204,42 @@ std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const 
 
 }  // namespace
 
+namespace {
+
+// A gradient that nobody else holds: it need not be written before it is read, and the result may
+// take its memory.
+class OwnGradient {
+ public:
+  OwnGradient(const Tensor& grad, const Tensor& input) : grad_(grad), input_(input) {
+    Ref<HiddenOrder> order = hidden_order(grad);
+    constexpr int32_t own_refs = 2;  // what has it, and a handle here
+    auto nobody_else = [](auto& held) {
+      return held->refs.load(std::memory_order_acquire) == own_refs;
+    };
+    own_ = grad.dtype() == input.dtype() && grad.is_contiguous() && input.is_contiguous() &&
+           static_cast<bool>(order) == in_hidden_order(input) && is_exclusive(grad) &&
+           (!order || nobody_else(order));
+    if (own_) late_ = late_formula(grad);
+    if (!late_) return;
+    if (nobody_else(late_))
+      if (HiddenOrder* spare = late_->spare_memory()) spare_ = Ref<HiddenOrder>::share(spare);
+    if (Ref<LateFormula> shorter = late_->by_way_of(hidden_order(input))) late_ = shorter;
+  }
+  const kernels::StripFormula* formula() const { return late_ ? &late_->formula() : nullptr; }
+  Tensor result() const {
+    if (own_ && !late_) return alias(grad_);
+    return spare_ ? hidden_like(input_, spare_) : empty_as_it_lies(input_, input_.dtype());
+  }
+
+ private:
+  const Tensor &grad_, &input_;
+  bool own_;
+  Ref<LateFormula> late_;
+  Ref<HiddenOrder> spare_;
+};
+
+}  // namespace
+
 std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
                                            const Tensor& weight, const Tensor& mean,
                                            const Tensor& invstd, bool training, double eps,
@@ -219,17 +261,21 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
     if (of_bias) result[2] = sum(grad, reduce, false);
     return result;
   }
-  Tensor g = in_order(unless_same(grad, input.dtype()), in_hidden_order(input));
-  if (of_input) result[0] = empty_as_it_lies(input, input.dtype());
+  OwnGradient own(grad, input);
+  if (of_input) result[0] = own.result();
+  Tensor g =
+      own.formula() ? Tensor() : in_order(unless_same(grad, input.dtype()), in_hidden_order(input));
   if (of_weight) result[1] = rl::empty(channels, options(input));
   if (of_bias) result[2] = rl::empty(channels, options(input));
   if (input.is_meta()) return result;
-  AsItLies gradient(g), x(input);
-  std::optional<AsItLies> written;
+  AsItLies x(input);
+  std::optional<AsItLies> gradient, written;
+  if (g.defined()) gradient.emplace(g);
   if (of_input) written.emplace(result[0]);
-  kernels::batch_norm_backward(gradient.view(), x.view(), Maybe(weight).get(), mean.view(),
-                               invstd.view(), training, written ? &written->view() : nullptr,
-                               Maybe(result[1]).get(), Maybe(result[2]).get());
+  kernels::batch_norm_backward(gradient ? gradient->view() : x.view(), own.formula(), x.view(),
+                               Maybe(weight).get(), mean.view(), invstd.view(), training,
+                               written ? &written->view() : nullptr, Maybe(result[1]).get(),
+                               Maybe(result[2]).get());
   return result;
 }
 

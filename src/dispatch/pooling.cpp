@@ -113,9 +113,11 @@ Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims&
                        int64_t divisor_override) {
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
-  Tensor out = rl::empty(kernels::pool_output_sizes(input.sizes(), g, "avg_pool"), options(input));
+  Tensor out = empty_pooled(kernels::pool_output_sizes(input.sizes(), g, "avg_pool"), input,
+                            in_hidden_order(input), input.dtype());
   if (!out.is_meta())
-    kernels::avg_pool(input.view(), out.view(), g, count_include_pad, divisor_override);
+    kernels::avg_pool(AsItLies(input).view(), AsItLies(out).view(), g, count_include_pad,
+                      divisor_override);
   return out;
 }
 
@@ -124,22 +126,25 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kerne
                          bool count_include_pad, int64_t divisor_override) {
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
-  Tensor out = rl::empty(size, options(grad));
+  Tensor out = empty_pooled(size, grad, in_hidden_order(grad), grad.dtype());
   if (!out.is_meta())
-    kernels::avg_pool_backward(grad.view(), out.view(), g, count_include_pad, divisor_override);
+    kernels::avg_pool_backward(AsItLies(grad).view(), AsItLies(out).view(), g, count_include_pad,
+                               divisor_override);
   return out;
 }
 
 Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_avg_pool", input, output_size);
-  Tensor out = rl::empty(sizes, options(input));
-  if (is_global(sizes, output_size.size()) && in_hidden_order(input)) {
+  bool hidden = in_hidden_order(input);
+  Tensor out = empty_pooled(sizes, input, hidden, input.dtype());
+  if (is_global(sizes, output_size.size()) && hidden) {
     kernels::sum(AsItLies(input).view(), out.view());
     ops::div_(out, wrap_number(Scalar(input.numel() / out.numel())));
     return out;
   }
   if (!out.is_meta())
-    kernels::adaptive_avg_pool(input.view(), out.view(), static_cast<int>(output_size.size()));
+    kernels::adaptive_avg_pool(AsItLies(input).view(), AsItLies(out).view(),
+                               static_cast<int>(output_size.size()));
   return out;
 }
 
@@ -152,9 +157,9 @@ Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Di
     kernels::copy(ops::expand(share, size).view(), AsItLies(out).view());
     return out;
   }
-  Tensor out = rl::empty(size, options(grad));
+  Tensor out = empty_pooled(size, grad, in_hidden_order(grad), grad.dtype());
   if (!out.is_meta())
-    kernels::adaptive_avg_pool_backward(grad.view(), out.view(),
+    kernels::adaptive_avg_pool_backward(AsItLies(grad).view(), AsItLies(out).view(),
                                         static_cast<int>(output_size.size()));
   return out;
 }

@@ -34,8 +34,11 @@ Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleG
   for (int64_t n : size)
     check(n > 0, "interpolate: Input and output sizes should be greater than 0, but got input ",
           input.sizes(), " and output ", sizes);
-  Tensor out = empty_strided(sizes, dense_strides_like(sizes, input.strides()), options(input));
-  if (!out.is_meta()) kernel(input.view(), out.view(), g);
+  Tensor out =
+      in_hidden_order(input)
+          ? empty_channels_last(sizes, options(input))
+          : empty_strided(sizes, dense_strides_like(sizes, input.strides()), options(input));
+  if (!out.is_meta()) kernel(AsItLies(input).view(), AsItLies(out).view(), g);
   return out;
 }
 

@@ -2,9 +2,13 @@
 // Statistics and parameters are (C) vectors of the input's dtype or of float32; sums run in float
 // (double for float64) in two passes, so a large mean costs no precision. Deterministic.
 #pragma once
+#include <vector>
+
 #include "core/view.h"
 
 namespace rl::kernels {
+
+struct StripFormula;
 
 // Mean and biased variance over everything but dim 1.
 void batch_norm_stats(const View& input, const View& mean, const View& var);
@@ -15,19 +19,26 @@ struct BatchNormArgs {
   double eps = 1e-5;
 };
 
+// The result, x * scale[c] + shift[c].
+struct ChannelAffine {
+  std::vector<double> scale, shift;
+};
+void batch_norm_apply(const View& input, const ChannelAffine& affine, const View& out);
+
 // Training: writes save_mean and save_invstd (1 / sqrt(biased var + eps)); unless nullptr, the
 // running statistics move by `momentum` towards the mean and the unbiased variance.
-void batch_norm_train(const View& input, const BatchNormArgs& args, const View* running_mean,
-                      const View* running_var, double momentum, const View& out,
-                      const View& save_mean, const View& save_invstd);
+ChannelAffine batch_norm_train(const View& input, const BatchNormArgs& args,
+                               const View* running_mean, const View* running_var, double momentum,
+                               const View& save_mean, const View& save_invstd);
 // Evaluation, with given statistics.
-void batch_norm_eval(const View& input, const BatchNormArgs& args, const View& mean,
-                     const View& var, const View& out);
+ChannelAffine batch_norm_eval(const BatchNormArgs& args, const View& mean, const View& var);
 
-// Gradients; any output may be nullptr. `train`: mean and invstd were computed from input, so
+// Gradients; any output may be nullptr. grad_out is what `late_grad` gives, unless that is nullptr,
+// and then has the strides of input, which are those of channels_last. grad_input may lie in the
+// memory of grad_out. `train`: mean and invstd were computed from input, so
 // gradients flow through them; otherwise they are constants (invstd = 1 / sqrt(running_var + eps)).
-void batch_norm_backward(const View& grad_out, const View& input, const View* weight,
-                         const View& mean, const View& invstd, bool train, const View* grad_input,
-                         const View* grad_weight, const View* grad_bias);
+void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, const View& input,
+                         const View* weight, const View& mean, const View& invstd, bool train,
+                         const View* grad_input, const View* grad_weight, const View* grad_bias);
 
 }  // namespace rl::kernels

@@ -17,6 +17,7 @@ using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* n
 // once.
 struct Loop {
   const char* name;
+  int numbers;  // how many the strips read
   const StripFunction* floats[3];
   const StripFunction* others;  // by DType; nullptr where the formula makes no sense
 };
@@ -41,17 +42,18 @@ void run_loop(const Loop& loop, DType compute, LoopResult result, const View& ou
 
 // Declares the loop `id_loop` from its compiled parts.
 #ifdef RL_ISA_ONLY
-#define RL_LOOP(id, shown)                                                            \
+#define RL_LOOP(id, shown, numbers)                                                   \
   namespace RL_ISA_ONLY {                                                             \
   extern const StripFunction id##_floats[2];                                          \
   }                                                                                   \
   extern const StripFunction id##_others[dtype_count];                                \
   constexpr Loop id{                                                                  \
       shown,                                                                          \
+      numbers,                                                                        \
       {RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats}, \
       id##_others};
 #else
-#define RL_LOOP(id, shown)                             \
+#define RL_LOOP(id, shown, numbers)                    \
   namespace sse42 {                                    \
   extern const StripFunction id##_floats[2];           \
   }                                                    \
@@ -63,7 +65,7 @@ void run_loop(const Loop& loop, DType compute, LoopResult result, const View& ou
   }                                                    \
   extern const StripFunction id##_others[dtype_count]; \
   constexpr Loop id{                                   \
-      shown, {sse42::id##_floats, avx2::id##_floats, avx512::id##_floats}, id##_others};
+      shown, numbers, {sse42::id##_floats, avx2::id##_floats, avx512::id##_floats}, id##_others};
 #endif
 
 }  // namespace rl::kernels

@@ -1,4 +1,4 @@
-// Visits the elements of views of one shape in the order in which the first lies in memory.
+// The order in which the elements of views lie in memory, and visits in the order of the first.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -28,6 +28,17 @@ inline Dims memory_order_strides(const View& view) {
     step *= view.sizes[order[i]];
   }
   return strides;
+}
+
+// Pixels of channels side by side: channels_last images, without gaps but between images.
+inline bool by_pixels(const View& v, int dims) {
+  if (v.ndim != dims + 2 || v.sizes[1] < 2 || v.strides[1] != 1) return false;
+  int64_t step = v.sizes[1];
+  for (int64_t d = v.ndim - 1; d >= 2; --d) {
+    if (v.sizes[d] != 1 && v.strides[d] != step) return false;
+    step *= v.sizes[d];
+  }
+  return true;
 }
 
 // f(pointers, steps, n) for runs of n elements, steps in elements.

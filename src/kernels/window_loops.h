@@ -31,6 +31,9 @@ RL_ISA_KERNEL(max_of_windows_f32,
 // from; a NaN beats every number.
 RL_ISA_KERNEL(max_of_pixels_f32, (const float* const* rows, const int32_t* places, int64_t count,
                                   int64_t channels, float* best, int64_t* at))
+// out = scale * the sum of `count` rows of channels, each times its weight.
+RL_ISA_KERNEL(weigh_pixels_f32, (const float* const* rows, const float* weights, int64_t count,
+                                 int64_t channels, float scale, float* out))
 // sums (row-major, one per output) are added to.
 RL_ISA_KERNEL(sum_of_windows_f32, (const WindowLoop& loop, const float* plane, float* sums))
 // The transpose: each output's value (row-major) is added to the elements of its window.

@@ -130,13 +130,9 @@ RL_INLINE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 // ---- order ----
 // maximum and minimum hand a NaN on; fmax and fmin prefer the number.
 template <class T> RL_INLINE T maximum(T a, T b) {
-  T larger = a > b ? a : b;
-  return isnan(a) ? a : larger;
+  return !(a <= b) && !isnan(b) ? a : b;  // so written, two instructions and no branch
 }
-template <class T> RL_INLINE T minimum(T a, T b) {
-  T smaller = a < b ? a : b;
-  return isnan(a) ? a : smaller;
-}
+template <class T> RL_INLINE T minimum(T a, T b) { return !(a >= b) && !isnan(b) ? a : b; }
 template <class T> RL_INLINE T fmax(T a, T b) {
   T larger = a > b ? a : b;
   return isnan(b) ? a : larger;

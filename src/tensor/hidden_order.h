@@ -14,12 +14,30 @@ namespace rl {
 // or on another device than the CPU.
 Tensor empty_channels_last(IntSpan sizes, TensorOptions options);
 bool in_hidden_order(const Tensor& t);
+// The elements of a tensor that lies in hidden order, held; null for any other.
+Ref<HiddenOrder> hidden_order(const Tensor& t);
+
+// Elements in hidden order may be late: known by what they are to be, and written when they are
+// first asked for. An op that works them out as it reads them spares a pass over memory.
+//
+// A new tensor like `like`, which lies in hidden order, with these elements; and new ones for `t`.
+Tensor hidden_like(const Tensor& like, Ref<HiddenOrder> order);
+void replace_elements(const Tensor& t, Ref<LateElements> elements);
+// Written now if they are late.
+void* elements(HiddenOrder& order);
+// Null where they are there.
+Ref<LateElements> late_elements(HiddenOrder& order);
+// What is known of how elements that are there came about, or null.
+Ref<LateElements> origin_of(HiddenOrder& order);
+// Before the elements change: those that late elements are made of stay as they are.
+void make_own(const Tensor& t);
+
 // Plain order for the bytes of a storage. Kernels that read the former order in other threads do so
 // undisturbed: they hold it.
 void settle(Storage& storage);
 
-// What a kernel sees of a tensor, in the order in which the elements lie. Not for elements that
-// move: while this lives, nobody may change what the tensor's sizes are.
+// What a kernel sees of a tensor, in the order in which the elements lie; late ones it writes. Not
+// for elements that move: while this lives, nobody may change what the tensor's sizes are.
 class AsItLies {
  public:
   explicit AsItLies(const Tensor& t);

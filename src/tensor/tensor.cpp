@@ -134,7 +134,20 @@ Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
   impl->numel = bytes / itemsize(options.dtype);
   impl->inference = mode() & Inference;
   Tensor t(Ref<TensorImpl>::adopt(impl));
-  impl->storage = Storage::create_hidden(sizes, bytes);
+  auto* order = new HiddenOrder(sizes, bytes, allocate(static_cast<size_t>(bytes)));
+  impl->storage = Storage::create_hidden(Ref<HiddenOrder>::adopt(order));
+  return t;
+}
+
+Tensor hidden_like(const Tensor& like, Ref<HiddenOrder> order) {
+  TensorImpl* impl = fresh();
+  impl->dtype = like.dtype();
+  impl->sizes = like.sizes();
+  impl->strides = like.strides();
+  impl->numel = like.numel();
+  impl->inference = mode() & Inference;
+  Tensor t(Ref<TensorImpl>::adopt(impl));
+  impl->storage = Storage::create_hidden(std::move(order));
   return t;
 }
 

@@ -117,6 +117,55 @@ void spread_mean_f32(const View& grad_out, const View& grad_input, int dims,
                });
 }
 
+// The means, or their gradient, where both views are by_pixels. Each pixel of `out` is made of
+// those of `in` in its span; scales are of the pixels of `out`, or of those of `in` if `by_input`.
+void weigh_windows_f32(const View& input, const View& out, int dims, const SpanTable& spans,
+                       const Buffer<float>& scales, bool by_input) {
+  Planes in(input, dims), to(out, dims);
+  int64_t channels = input.sizes[1], lines = to.size[0] * to.size[1];
+  int64_t line_work = std::max(to.numel(), in.numel()) / lines * channels;
+  parallel_for(0, input.sizes[0] * lines, default_grain / (line_work + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 std::vector<const float*> rows;
+                 std::vector<float> weights;
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t image = i / lines, line = i % lines;
+                   const float* from = input.ptr<const float>() + image * input.strides[0];
+                   Span depth = spans[0][line / to.size[1]], high = spans[1][line % to.size[1]];
+                   for (int64_t x = 0; x < to.size[2]; ++x) {
+                     rows.clear();
+                     weights.clear();
+                     for (int64_t z = depth.begin; z < depth.end; ++z)
+                       for (int64_t y = high.begin; y < high.end; ++y)
+                         for (int64_t k = spans[2][x].begin; k < spans[2][x].end; ++k) {
+                           int64_t place = in.index(z, y, k);
+                           rows.push_back(from + place * channels);
+                           weights.push_back(by_input ? scales[place] : 1.0f);
+                         }
+                     int64_t at = line * to.size[2] + x;
+                     weigh_pixels_f32(rows.data(), weights.data(),
+                                      static_cast<int64_t>(rows.size()), channels,
+                                      by_input ? 1.0f : scales[at],
+                                      out.ptr<float>() + image * out.strides[0] + at * channels);
+                   }
+                 }
+               });
+}
+
+bool both_by_pixels(const View& a, const View& b, int dims) {
+  return a.dtype == DType::Float32 && by_pixels(a, dims) && by_pixels(b, dims);
+}
+
+// For each input position, the outputs whose spans take it in.
+SpanTable turned(const SpanTable& spans, const Planes& outputs, const Planes& inputs) {
+  return SpanTable(inputs, [&](int dim, int64_t i) {
+    const Span *first = spans[dim], *last = first + outputs.size[dim];
+    return Span{
+        std::partition_point(first, last, [=](const Span& s) { return s.end <= i; }) - first,
+        std::partition_point(first, last, [=](const Span& s) { return s.begin <= i; }) - first};
+  });
+}
+
 // One window per plane, the whole of it: what stands at the end of most image classifiers.
 void global_mean_f32(const View& input, const View& out, int dims) {
   Planes in(input, dims), to(out, dims);
@@ -158,6 +207,10 @@ void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,
   if (out.numel == 0) return;
   AvgSpans spans(input, out, geometry, count_include_pad);
   Pool3 g(geometry);
+  if (both_by_pixels(input, out, geometry.dims))
+    return weigh_windows_f32(
+        input, out, geometry.dims, spans.summed,
+        scales_of<float>(Planes(out, geometry.dims), spans.counted, divisor_override), false);
   if (input.dtype == DType::Float32)
     return pool_mean_f32(input, out, geometry.dims, spans.counted, divisor_override, g);
   visit<float, double, half, bfloat16, int64_t>("avg_pool", input.dtype, [&](auto tag) {
@@ -171,6 +224,11 @@ void avg_pool_backward(const View& grad_out, const View& grad_input, const PoolG
   if (grad_input.numel == 0) return;
   AvgSpans spans(grad_input, grad_out, geometry, count_include_pad);
   Pool3 g(geometry);
+  if (both_by_pixels(grad_out, grad_input, geometry.dims)) {
+    Planes from(grad_out, geometry.dims), to(grad_input, geometry.dims);
+    return weigh_windows_f32(grad_out, grad_input, geometry.dims, turned(spans.summed, from, to),
+                             scales_of<float>(from, spans.counted, divisor_override), true);
+  }
   if (grad_input.dtype == DType::Float32)
     return spread_mean_f32(grad_out, grad_input, geometry.dims, spans.counted, divisor_override, g);
   visit_floating("avg_pool_backward", grad_input.dtype, [&](auto tag) {
@@ -187,6 +245,8 @@ void adaptive_avg_pool(const View& input, const View& out, int dims) {
                   [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
   if (input.dtype == DType::Float32 && to.numel() == 1 && in.row_major())
     return global_mean_f32(input, out, dims);
+  if (both_by_pixels(input, out, dims))
+    return weigh_windows_f32(input, out, dims, spans, scales_of<float>(to, spans, 0), false);
   visit_floating("adaptive_avg_pool", input.dtype, [&](auto tag) {
     mean_of_windows<typename decltype(tag)::type>(input, out, dims, spans, spans, 0,
                                                   in.numel() / to.numel() + 1);
@@ -198,6 +258,9 @@ void adaptive_avg_pool_backward(const View& grad_out, const View& grad_input, in
   Planes from(grad_out, dims), to(grad_input, dims);
   SpanTable spans(
       from, [&](int dim, int64_t i) { return adaptive_span(i, to.size[dim], from.size[dim]); });
+  if (both_by_pixels(grad_out, grad_input, dims))
+    return weigh_windows_f32(grad_out, grad_input, dims, turned(spans, from, to),
+                             scales_of<float>(from, spans, 0), true);
   visit_floating("adaptive_avg_pool_backward", grad_input.dtype, [&](auto tag) {
     spread_over_windows<typename decltype(tag)::type>(grad_out, grad_input, dims, spans, spans, 0,
                                                       4);

@@ -114,15 +114,14 @@ Moments moments(const Operands& in) {
   return m;
 }
 
-void normalize(Operands& in, const BatchNormArgs& args, const Values& mean, const Values& invstd) {
-  Values scale = read(args.weight, in.layout.channels, 1);
-  Values shift = read(args.bias, in.layout.channels, 0);
-  for (size_t c = 0; c < scale.size(); ++c) {
-    scale[c] *= invstd[c];
-    shift[c] -= mean[c] * scale[c];
+ChannelAffine affine(const BatchNormArgs& args, const Values& mean, const Values& invstd) {
+  int64_t channels = static_cast<int64_t>(mean.size());
+  ChannelAffine a{read(args.weight, channels, 1), read(args.bias, channels, 0)};
+  for (size_t c = 0; c < mean.size(); ++c) {
+    a.scale[c] *= invstd[c];
+    a.shift[c] -= mean[c] * a.scale[c];
   }
-  channel_affine(in.layout, in.data[0], scale.data(), shift.data(), in.data[1]);
-  in.write_back();
+  return a;
 }
 
 void move_towards(const View* running, const Values& target, double momentum) {
@@ -149,52 +148,50 @@ void batch_norm_stats(const View& input, const View& mean, const View& var) {
   write(var, m.var);
 }
 
-void batch_norm_train(const View& input, const BatchNormArgs& args, const View* running_mean,
-                      const View* running_var, double momentum, const View& out,
-                      const View& save_mean, const View& save_invstd) {
+void batch_norm_apply(const View& input, const ChannelAffine& affine, const View& out) {
   if (input.numel == 0) return;
   Operands in({&input, &out}, true);
+  channel_affine(in.layout, in.data[0], affine.scale.data(), affine.shift.data(), in.data[1]);
+  in.write_back();
+}
+
+ChannelAffine batch_norm_train(const View& input, const BatchNormArgs& args,
+                               const View* running_mean, const View* running_var, double momentum,
+                               const View& save_mean, const View& save_invstd) {
+  if (input.numel == 0) return {};
+  Operands in({&input}, false);
   Moments m = moments(in);
   Values invstd = inverse_std(m.var, args.eps);
   write(save_mean, m.mean);
   write(save_invstd, invstd);
-  normalize(in, args, m.mean, invstd);
   move_towards(running_mean, m.mean, momentum);
   double n = in.layout.count();
   for (double& v : m.var) v *= n / (n - 1);
   move_towards(running_var, m.var, momentum);
+  return affine(args, m.mean, invstd);
 }
 
-void batch_norm_eval(const View& input, const BatchNormArgs& args, const View& mean,
-                     const View& var, const View& out) {
-  if (input.numel == 0) return;
-  Operands in({&input, &out}, true);
-  normalize(in, args, read(mean), inverse_std(read(var), args.eps));
+ChannelAffine batch_norm_eval(const BatchNormArgs& args, const View& mean, const View& var) {
+  return affine(args, read(mean), inverse_std(read(var), args.eps));
 }
 
-void batch_norm_backward(const View& grad_out, const View& input, const View* weight,
-                         const View& mean, const View& invstd, bool train, const View* grad_input,
-                         const View* grad_weight, const View* grad_bias) {
+void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, const View& input,
+                         const View* weight, const View& mean, const View& invstd, bool train,
+                         const View* grad_input, const View* grad_weight, const View* grad_bias) {
   int64_t channels = input.sizes[1];
   Values sums(static_cast<size_t>(channels), 0.0), products(sums);
   if (input.numel) {
     Values center = read(mean), inverse = read(invstd), scale = read(weight, channels, 1);
     const View& written = grad_input ? *grad_input : input;
     Operands in({&grad_out, &input, &written}, grad_input != nullptr);
-    const ChannelLayout& l = in.layout;
-    channel_grad_sums(l, in.data[0], in.data[1], center.data(), sums.data(), products.data());
-    Values offset(sums), slope(products);
-    for (size_t c = 0; c < sums.size(); ++c) {
-      scale[c] *= inverse[c];
-      offset[c] = train ? sums[c] / l.count() : 0;
-      slope[c] = train ? products[c] * inverse[c] * inverse[c] / l.count() : 0;
-      products[c] *= inverse[c];
-    }
-    if (grad_input) {
-      channel_grad(l, in.data[0], in.data[1], center.data(), offset.data(), slope.data(),
-                   scale.data(), in.data[2]);
-      in.write_back();
-    }
+    in.data[0].formula = late_grad;
+    for (size_t c = 0; c < scale.size(); ++c) scale[c] *= inverse[c];
+    channel_backward(
+        in.layout, in.data[0], in.data[1],
+        {train, center.data(), inverse.data(), scale.data(), sums.data(), products.data()},
+        grad_input ? &in.data[2] : nullptr);
+    for (size_t c = 0; c < products.size(); ++c) products[c] *= inverse[c];
+    in.write_back();
   }
   if (grad_weight) write(*grad_weight, products);
   if (grad_bias) write(*grad_bias, sums);

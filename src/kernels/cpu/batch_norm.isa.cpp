@@ -123,6 +123,27 @@ template <class T> struct Lanes<T, 0> {
   Lanes operator*(T o) const { return {v * o}; }
 };
 
+// Rows [first, first + count), worked out if they are what a formula gives.
+template <class T>
+class Rows {
+ public:
+  Rows(const ChannelLayout& l, const ChannelData& d, int64_t most)
+      : channels_(l.channels), from_(d), memory_(d.formula ? most * l.channels : 0) {}
+  ChannelData at(int64_t first, int64_t count) {
+    if constexpr (std::is_same_v<T, float>)
+      if (from_.formula) {
+        from_.formula->work_out(first * channels_, count * channels_, memory_.data());
+        return {memory_.data() - first * channels_, channels_, 1};
+      }
+    return from_;
+  }
+
+ private:
+  int64_t channels_;
+  const ChannelData& from_;
+  Buffer<T> memory_;
+};
+
 // Per-channel constants in the type of the data.
 template <class T> Buffer<T> narrowed(const double* values, int64_t n) {
   Buffer<T> copy(n);
@@ -201,14 +222,16 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
   Buffer<T> partial(2 * blocks.count * channels);
   parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
                [&](int64_t begin, int64_t end) {
+                 Rows<T> rows(l, g, blocks.size);
                  for (int64_t b = begin; b < end; ++b) {
                    T *some = partial.data() + 2 * b * channels, *more = some + channels;
                    int64_t first = b * blocks.size, last = first + blocks.length(b);
+                   ChannelData gradient = rows.at(first, last - first);
                    for_strips<T>(channels, [&](int64_t c, auto tag) {
                      constexpr int n = decltype(tag)::vectors;
                      Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
                      for (int64_t row = first; row < last; ++row) {
-                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(g, row, c));
+                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(gradient, row, c));
                        sum += d;
                        product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
                      }
@@ -224,25 +247,6 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
       products[c] += static_cast<double>(partial[(2 * b + 1) * channels + c]);
     }
   }
-}
-
-template <class T>
-void grad_sums_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
-                     const double* center, double* sums, double* products) {
-  if (l.by_rows)
-    return grad_sums_by_rows<T>(l, g, x, narrowed<T>(center, l.channels).data(), sums, products);
-  for_channels(l, [&](int64_t c) {
-    sums[c] = products[c] = 0;
-    for (int64_t n = 0; n < l.batch; ++n) {
-      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
-      T m = static_cast<T>(center[c]);
-      Pair part = sum_run<T>(
-          l.length, [=](auto&& at) { return at(d); },
-          [=](auto&& at) { return at(d) * (at(v) - m); });
-      sums[c] += part.first;
-      products[c] += part.second;
-    }
-  });
 }
 
 // Rows of channels without gaps between them are taken some at a time, as one longer row, so that
@@ -262,66 +266,99 @@ struct WideRows {
   }
 };
 
-// row(n, length) for wide rows of channels, plane(n, c) for runs of one channel, in parallel.
-template <class Row, class Plane>
-void for_runs(const ChannelLayout& l, const WideRows& wide, Row&& row, Plane&& plane) {
-  int64_t runs = l.by_rows ? (l.batch + wide.rows - 1) / wide.rows : l.batch * l.channels;
-  int64_t work = l.by_rows ? l.channels * wide.rows : l.length;
-  parallel_for(0, runs, default_grain / (work + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      if (l.by_rows) row(i * wide.rows, std::min(wide.rows, l.batch - i * wide.rows) * l.channels);
-      else plane(i / l.channels, i % l.channels);
-  });
+// f(n, length) for wide rows of channels, in parallel.
+template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wide, F&& f) {
+  int64_t runs = (l.batch + wide.rows - 1) / wide.rows;
+  parallel_for(
+      0, runs, default_grain / (l.channels * wide.rows + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch); n += wide.rows)
+          f(n, std::min(wide.rows, l.batch - n) * l.channels);
+      });
 }
 
 template <class T>
 void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* scale,
                   const double* shift, const ChannelData& out) {
+  if (!l.by_rows)
+    return for_channels(l, [&](int64_t c) {
+      T s = static_cast<T>(scale[c]), t = static_cast<T>(shift[c]);
+      for (int64_t n = 0; n < l.batch; ++n) {
+        const T* __restrict v = run_of<const T>(x, n, c);
+        T* __restrict to = run_of<T>(out, n, c);
+        for (int64_t i = 0; i < l.length; ++i) to[i] = v[i] * s + t;
+      }
+    });
   WideRows wide(l, {&x, &out});
   Buffer<T> scales = wide.repeated<T>(scale, l.channels);
   Buffer<T> shifts = wide.repeated<T>(shift, l.channels);
-  for_runs(
-      l, wide,
-      [&](int64_t n, int64_t length) {
-        const T* __restrict v = run_of<const T>(x, n, 0);
-        const T* __restrict s = scales.data(), * __restrict t = shifts.data();
-        T* __restrict to = run_of<T>(out, n, 0);
-        for (int64_t c = 0; c < length; ++c) to[c] = v[c] * s[c] + t[c];
-      },
-      [&](int64_t n, int64_t c) {
-        const T* __restrict v = run_of<const T>(x, n, c);
-        T* __restrict to = run_of<T>(out, n, c);
-        T s = scales[c], t = shifts[c];
-        for (int64_t i = 0; i < l.length; ++i) to[i] = v[i] * s + t;
-      });
+  for_wide_rows(l, wide, [&](int64_t n, int64_t length) {
+    const T* __restrict v = run_of<const T>(x, n, 0);
+    const T* __restrict s = scales.data(), * __restrict t = shifts.data();
+    T* __restrict to = run_of<T>(out, n, 0);
+    for (int64_t c = 0; c < length; ++c) to[c] = v[c] * s[c] + t[c];
+  });
 }
 
 template <class T>
-void grad_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
-                const double* center, const double* offset, const double* slope,
-                const double* scale, const ChannelData& out) {
+void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
+                  const ChannelGradient& of, const ChannelData& out) {
   WideRows wide(l, {&g, &x, &out});
-  Buffer<T> centers = wide.repeated<T>(center, l.channels);
-  Buffer<T> offsets = wide.repeated<T>(offset, l.channels);
-  Buffer<T> slopes = wide.repeated<T>(slope, l.channels);
-  Buffer<T> scales = wide.repeated<T>(scale, l.channels);
-  for_runs(
-      l, wide,
-      [&](int64_t n, int64_t length) {
-        const T* __restrict d = run_of<const T>(g, n, 0);
-        const T* __restrict v = run_of<const T>(x, n, 0);
-        const T* __restrict m = centers.data(), * __restrict o = offsets.data();
-        const T* __restrict k = slopes.data(), * __restrict s = scales.data();
-        T* __restrict to = run_of<T>(out, n, 0);
-        for (int64_t c = 0; c < length; ++c) to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
-      },
-      [&](int64_t n, int64_t c) {
-        const T* __restrict d = run_of<const T>(g, n, c);
-        const T* __restrict v = run_of<const T>(x, n, c);
-        T* __restrict to = run_of<T>(out, n, c);
-        T m = centers[c], o = offsets[c], k = slopes[c], s = scales[c];
-        for (int64_t i = 0; i < l.length; ++i) to[i] = (d[i] - o - (v[i] - m) * k) * s;
-      });
+  Buffer<double> offset(l.channels), slope(l.channels);
+  for (int64_t c = 0; c < l.channels; ++c) {
+    offset[c] = of.offset(c, l.count());
+    slope[c] = of.slope(c, l.count());
+  }
+  Buffer<T> centers = wide.repeated<T>(of.center, l.channels);
+  Buffer<T> offsets = wide.repeated<T>(offset.data(), l.channels);
+  Buffer<T> slopes = wide.repeated<T>(slope.data(), l.channels);
+  Buffer<T> scales = wide.repeated<T>(of.scale, l.channels);
+  for_wide_rows(l, wide, [&](int64_t n, int64_t length) {
+    const T *d = run_of<const T>(g, n, 0), *v = run_of<const T>(x, n, 0);
+    const T *m = centers.data(), *o = offsets.data(), *k = slopes.data(), *s = scales.data();
+    T* to = run_of<T>(out, n, 0);
+    if constexpr (std::is_same_v<T, float>)
+      if (g.formula) {
+        g.formula->work_out(n * l.channels, length, to);
+        d = to;
+      }
+#pragma GCC ivdep
+    for (int64_t c = 0; c < length; ++c) to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
+  });
+}
+
+// Channel by channel: the second time they are read, the planes are in the second-level cache.
+template <class T>
+void backward_by_planes(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
+                        const ChannelGradient& of, const ChannelData* out) {
+  for_channels(l, [&](int64_t c) {
+    T m = static_cast<T>(of.center[c]);
+    of.sums[c] = of.products[c] = 0;
+    for (int64_t n = 0; n < l.batch; ++n) {
+      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
+      Pair part = sum_run<T>(
+          l.length, [=](auto&& at) { return at(d); },
+          [=](auto&& at) { return at(d) * (at(v) - m); });
+      of.sums[c] += part.first;
+      of.products[c] += part.second;
+    }
+    if (!out) return;
+    T o = static_cast<T>(of.offset(c, l.count())), k = static_cast<T>(of.slope(c, l.count())),
+      s = static_cast<T>(of.scale[c]);
+    for (int64_t n = 0; n < l.batch; ++n) {
+      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
+      T* to = run_of<T>(*out, n, c);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < l.length; ++i) to[i] = (d[i] - o - (v[i] - m) * k) * s;
+    }
+  });
+}
+
+template <class T>
+void backward_typed(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
+                    const ChannelGradient& of, const ChannelData* out) {
+  if (!l.by_rows) return backward_by_planes<T>(l, g, x, of, out);
+  grad_sums_by_rows<T>(l, g, x, narrowed<T>(of.center, l.channels).data(), of.sums, of.products);
+  if (out) grad_by_rows<T>(l, g, x, of, *out);
 }
 
 }  // namespace
@@ -337,17 +374,10 @@ void channel_affine(const ChannelLayout& l, const ChannelData& x, const double* 
                             : affine_typed<float>(l, x, scale, shift, out);
 }
 
-void channel_grad_sums(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
-                       const double* center, double* sums, double* products) {
-  l.dtype == DType::Float64 ? grad_sums_typed<double>(l, g, x, center, sums, products)
-                            : grad_sums_typed<float>(l, g, x, center, sums, products);
-}
-
-void channel_grad(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
-                  const double* center, const double* offset, const double* slope,
-                  const double* scale, const ChannelData& out) {
-  l.dtype == DType::Float64 ? grad_typed<double>(l, g, x, center, offset, slope, scale, out)
-                            : grad_typed<float>(l, g, x, center, offset, slope, scale, out);
+void channel_backward(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
+                      const ChannelGradient& of, const ChannelData* out) {
+  l.dtype == DType::Float64 ? backward_typed<double>(l, g, x, of, out)
+                            : backward_typed<float>(l, g, x, of, out);
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -1,5 +1,6 @@
 // Resampling one dim after another: each output element is a weighted sum of a few input elements
-// of its line, and the same table of weights, read the other way, gives the gradient.
+// of its line, and the same table of weights, read the other way, gives the gradient. Plane by
+// plane, so that what one dim hands to the next stays in the caches.
 #include "kernels/interpolate.h"
 
 #include <algorithm>
@@ -9,15 +10,17 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/memory_order.h"
+#include "kernels/resample_loops.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
 
-// Output o of a line takes weight[o * width + k] of input place[o * width + k], k < width.
+// The tables of TapTable.
 template <class C> struct Taps {
   int64_t in = 0, out = 0, width = 1;
-  std::vector<int64_t> place;
+  std::vector<int32_t> place;
   std::vector<C> weight;
 
   Taps(int64_t in, int64_t out, int64_t width) : in(in), out(out), width(width) {
@@ -25,9 +28,11 @@ template <class C> struct Taps {
     weight.assign(static_cast<size_t>(out * width), C(0));
   }
   void set(int64_t o, int64_t k, int64_t at, C w) {
-    place[static_cast<size_t>(o * width + k)] = std::min(std::max<int64_t>(at, 0), in - 1);
+    place[static_cast<size_t>(o * width + k)] =
+        static_cast<int32_t>(std::min(std::max<int64_t>(at, 0), in - 1));
     weight[static_cast<size_t>(o * width + k)] = w;
   }
+  TapTable<C> table() const { return {in, out, width, place.data(), weight.data()}; }
 };
 
 // Keys' cubic kernel of sharpness a, at distance x.
@@ -106,89 +111,101 @@ template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeom
   return taps;
 }
 
-// from (outer, in, inner) -> to (outer, out, inner)
-template <class C> void resample(const Taps<C>& taps, const C* from, C* to, int64_t outer,
-                                 int64_t inner) {
-  parallel_for(0, outer, std::max<int64_t>(1, default_grain / (taps.out * inner * taps.width + 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t n = begin; n < end; ++n)
-                   for (int64_t o = 0; o < taps.out; ++o) {
-                     C* row = to + (n * taps.out + o) * inner;
-                     const C* weight = taps.weight.data() + o * taps.width;
-                     const int64_t* place = taps.place.data() + o * taps.width;
-                     const C* line = from + n * taps.in * inner;
-                     if (inner == 1) {
-                       C sum = weight[0] * line[place[0]];
-                       for (int64_t k = 1; k < taps.width; ++k) sum += weight[k] * line[place[k]];
-                       *row = sum;
-                       continue;
-                     }
-                     for (int64_t i = 0; i < inner; ++i)
-                       row[i] = weight[0] * line[place[0] * inner + i];
-                     for (int64_t k = 1; k < taps.width; ++k) {
-                       const C* source = line + place[k] * inner;
-                       for (int64_t i = 0; i < inner; ++i) row[i] += weight[k] * source[i];
-                     }
-                   }
-               });
+// The transpose as taps, where each input element goes to equally many outputs and to each whole,
+// as in widening by a whole factor: reading is quicker than adding up.
+template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
+  if (taps.width != 1 || taps.out % taps.in) return {};
+  Taps<C> back(taps.out, taps.in, taps.out / taps.in);
+  std::vector<int64_t> count(static_cast<size_t>(taps.in));
+  for (int64_t o = 0; o < taps.out; ++o) {
+    int64_t at = taps.place[static_cast<size_t>(o)];
+    int64_t k = count[static_cast<size_t>(at)]++;
+    if (k == back.width) return {};
+    back.set(at, k, o, taps.weight[static_cast<size_t>(o)]);
+  }
+  return back;
 }
 
-// The transpose: from (outer, out, inner) -> to (outer, in, inner)
-template <class C> void resample_transposed(const Taps<C>& taps, const C* from, C* to,
-                                            int64_t outer, int64_t inner) {
-  parallel_for(
-      0, outer, std::max<int64_t>(1, default_grain / (taps.out * inner * taps.width + 1)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          std::fill_n(to + n * taps.in * inner, taps.in * inner, C(0));
-          for (int64_t o = 0; o < taps.out; ++o) {
-            const C* row = from + (n * taps.out + o) * inner;
-            for (int64_t k = 0; k < taps.width; ++k) {
-              const C w = taps.weight[static_cast<size_t>(o * taps.width + k)];
-              if (inner == 1) {
-                to[n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]] += w * *row;
-                continue;
-              }
-              C* target =
-                  to + (n * taps.in + taps.place[static_cast<size_t>(o * taps.width + k)]) * inner;
-              for (int64_t i = 0; i < inner; ++i) target[i] += w * row[i];
-            }
-          }
-        }
-      });
+// One dim: from (outer, before, inner) to (outer, after, inner).
+template <class C> struct Pass {
+  Taps<C> taps;
+  bool transposed;
+  int64_t outer, inner, after;
+
+  void operator()(const C* from, C* to) const {
+    constexpr bool is_float = std::is_same_v<C, float>;
+    if constexpr (is_float)
+      (transposed ? resample_transposed_f32 : resample_f32)(taps.table(), from, to, outer, inner);
+    else
+      (transposed ? resample_transposed_f64 : resample_f64)(taps.table(), from, to, outer, inner);
+  }
+  int64_t written() const { return outer * after * inner; }
+};
+
+// The spatial dims of one plane, or of one image of `inner` channels, the last one first (or,
+// transposed, last).
+template <class C>
+std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
+                               const ResampleGeometry& g, bool transposed) {
+  std::vector<Pass<C>> passes;
+  int dims = static_cast<int>(before.size());
+  for (int i = 0; i < dims; ++i) {
+    int d = transposed ? i : dims - 1 - i;
+    Taps<C> taps =
+        make_taps<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d], g, d);
+    std::optional<Taps<C>> back = transposed ? turned(taps) : std::nullopt;
+    int64_t outer = product({before.data(), d}),
+            rest = product({before.data() + d + 1, dims - d - 1}) * inner;
+    passes.push_back({back ? *back : taps, transposed && !back, outer, rest, after[d]});
+    before[d] = after[d];
+  }
+  return passes;
 }
 
-// Passes over the spatial dims, the last one first (or, transposed, last).
+// Images of channels side by side, without gaps.
+bool is_channels_last(const View& v) {
+  return by_pixels(v, static_cast<int>(v.ndim) - 2) &&
+         (v.sizes[0] == 1 || v.strides[0] == v.numel / v.sizes[0]);
+}
+
+Dims spatial_of(const View& v) { return Dims(IntSpan(v.sizes + 2, v.ndim - 2)); }
+
+// Row-major planes, or images whose channels lie side by side.
+template <class C> void run_planes(const C* from, C* to, int64_t planes,
+                                   const std::vector<Pass<C>>& passes, int64_t before) {
+  int64_t after = passes.back().written(), most = 0;
+  for (const Pass<C>& pass : passes) most = std::max(most, pass.written());
+  parallel_for(0, planes, default_grain / (2 * most + 1) + 1, [&](int64_t begin, int64_t end) {
+    Buffer<C> buffers[2] = {Buffer<C>(most), Buffer<C>(most)};
+    for (int64_t n = begin; n < end; ++n) {
+      const C* now = from + n * before;
+      for (size_t i = 0; i < passes.size(); ++i) {
+        C* next = i + 1 == passes.size() ? to + n * after : buffers[i % 2].data();
+        passes[i](now, next);
+        now = next;
+      }
+    }
+  });
+}
+
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g,
                             bool transposed) {
   if (from.numel == 0 || to.numel == 0) return;
-  Dims sizes(from.shape());
-  std::optional<RowMajor> copied;
-  if (from.dtype != dtype_of<C> || !from.contiguous()) {
+  bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && is_channels_last(from) &&
+              is_channels_last(to);
+  int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
+  std::vector<Pass<C>> passes =
+      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed);
+  std::optional<RowMajor> copied, result;
+  if (!last && (from.dtype != dtype_of<C> || !from.contiguous())) {
     copied.emplace(from.shape(), dtype_of<C>);
     copy(from, copied->view());
   }
-  const C* now = copied ? copied->ptr<C>() : from.ptr<const C>();
-  bool direct = to.dtype == dtype_of<C> && to.contiguous();
-  int dims = static_cast<int>(from.ndim) - 2;
-  std::optional<Buffer<C>> buffers[2];  // where the passes but the last write, by turns
-  for (int pass = 0; pass < dims; ++pass) {
-    int spatial = transposed ? pass : dims - 1 - pass;
-    int64_t d = spatial + 2, in = transposed ? to.sizes[d] : from.sizes[d],
-            out = transposed ? from.sizes[d] : to.sizes[d];
-    Taps<C> taps = make_taps<C>(in, out, g, spatial);
-    int64_t outer = product({sizes.data(), d}),
-            inner = product({sizes.data() + d + 1, from.ndim - d - 1});
-    sizes[d] = to.sizes[d];
-    std::optional<Buffer<C>>& buffer = buffers[pass % 2];
-    C* next =
-        direct && pass == dims - 1 ? to.ptr<C>() : buffer.emplace(outer * inner * sizes[d]).data();
-    (transposed ? resample_transposed<C> : resample<C>)(taps, now, next, outer, inner);
-    now = next;
-  }
-  if (direct) return;
-  Dims strides = contiguous_strides(sizes);
-  copy({const_cast<C*>(now), sizes.data(), strides.data(), to.ndim, to.numel, dtype_of<C>}, to);
+  if (!last && (to.dtype != dtype_of<C> || !to.contiguous()))
+    result.emplace(to.shape(), dtype_of<C>);
+  run_planes(copied ? copied->ptr<const C>() : from.ptr<const C>(),
+             result ? result->ptr<C>() : to.ptr<C>(), planes, passes, from.numel / planes);
+  if (result) copy(result->view(), to);
 }
 
 void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g,

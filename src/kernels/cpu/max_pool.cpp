@@ -80,17 +80,6 @@ void pool_max_f32(const View& input, const View& out, const View* indices, int d
                });
 }
 
-// Pixels of channels side by side: channels_last images, without gaps but between images.
-bool by_pixels(const View& v, int dims) {
-  if (v.ndim != dims + 2 || v.sizes[1] < 2 || v.strides[1] != 1) return false;
-  int64_t step = v.sizes[1];
-  for (int64_t d = v.ndim - 1; d >= 2; --d) {
-    if (v.sizes[d] != 1 && v.strides[d] != step) return false;
-    step *= v.sizes[d];
-  }
-  return true;
-}
-
 // max_of_windows for float32 where all views are by_pixels.
 void pool_pixels_f32(const View& input, const View& out, const View* indices, int dims,
                      const SpanTable& spans, const Pool3& g) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "kernels/memory_order.h"
 #include "kernels/pooling.h"
 #include "kernels/window_loops.h"
 

@@ -94,6 +94,22 @@ void max_of_pixels_f32(const float* const* rows, const int32_t* places, int64_t 
   }
 }
 
+void weigh_pixels_f32(const float* const* rows, const float* weights, int64_t count,
+                      int64_t channels, float scale, float* out) {
+  constexpr int64_t lanes = Vector<float>::lanes;
+  int64_t c = 0;
+  for (; c + lanes <= channels; c += lanes) {
+    vec<float> sum = {};
+    for (int64_t k = 0; k < count; ++k) sum += load(rows[k] + c) * weights[k];
+    store(out + c, sum * scale);
+  }
+  for (; c < channels; ++c) {
+    float sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += rows[k][c] * weights[k];
+    out[c] = sum * scale;
+  }
+}
+
 void sum_of_windows_f32(const WindowLoop& w, const float* plane, float* sums) {
   for_rows(w, [&](int64_t out, int64_t in, int64_t, int64_t n) {
     float* __restrict sum = sums + out;

@@ -1,0 +1,34 @@
+#include "kernels/strip_formula.h"
+
+#include <immintrin.h>
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+
+void affine_floats(int64_t n, void* const* operands, const Scalar*) {
+  float* to = static_cast<float*>(operands[0]);
+  const float *x = static_cast<const float*>(operands[1]),
+              *scale = static_cast<const float*>(operands[2]),
+              *shift = static_cast<const float*>(operands[3]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * scale[i] + shift[i];
+}
+
+void stream_floats(const float* from, float* to, int64_t n) {
+  constexpr int64_t lanes = Vector<float>::lanes;
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
+#elif defined(__AVX2__)
+    _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
+#else
+    _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+#endif
+  }
+  for (; i < n; ++i) to[i] = from[i];
+  _mm_sfence();
+}
+
+}  // namespace rl::kernels::RL_ISA

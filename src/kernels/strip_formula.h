@@ -1,0 +1,38 @@
+// Elementwise formulas over float32 operands that lie in one order, nested in each other and worked
+// out a strip at a time: what one hands to the next stays in the first-level cache.
+#pragma once
+#include <vector>
+
+#include "kernels/elementwise.h"
+
+namespace rl::kernels {
+
+struct StripFormula {
+  struct Operand {
+    const float* data;   // or null: what `formula` gives
+    int64_t period = 0;  // data of that many elements that repeat, see repeated()
+    const StripFormula* formula = nullptr;
+  };
+  StripFunction function;
+  std::vector<Scalar> numbers;
+  std::vector<Operand> operands;
+
+  int size() const;  // of this formula and those nested in it
+  // Elements [begin, begin + n) of the result, which may lie in the memory of an operand.
+  void work_out(int64_t begin, int64_t n, float* to) const;
+  // The first n elements, in parallel.
+  void fill(int64_t n, float* to, bool in_place) const;
+};
+
+inline constexpr int max_strip_formulas = 6;
+
+// One number for each channel as an operand can have it.
+std::vector<float> repeated(const std::vector<double>& values);
+
+// operands: the result, x, scale and shift; result = x * scale + shift.
+StripFunction affine_strip();
+RL_ISA_KERNEL(affine_floats, (int64_t n, void* const* operands, const Scalar* numbers))
+// Past the caches: `to` is aligned to 64 bytes.
+RL_ISA_KERNEL(stream_floats, (const float* from, float* to, int64_t n))
+
+}  // namespace rl::kernels
