@@ -78,3 +78,47 @@ def test_models_in_several_threads(threads_per_op):
             assert losses_here == pytest.approx(losses, rel=1e-4)
             for ours, theirs in zip(weights_here, weights, strict=True):
                 assert rushlight.allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture
+def any_number_of_threads():
+    """Yields a function that gives the results of another on 1, 2, 3 and 7 threads."""
+    before = rushlight.get_num_threads()
+
+    def results(function):
+        found = []
+        for count in (1, 2, 3, 7):
+            rushlight.set_num_threads(count)
+            found.append(function())
+        return found
+
+    yield results
+    rushlight.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layout", [rushlight.contiguous_format, rushlight.channels_last])
+@pytest.mark.parametrize(
+    ("channels", "filters", "size", "options"),
+    [
+        (32, 64, (64, 48), {"padding": 1}),  # by rows
+        (3, 64, (113, 112), {"padding": 3, "stride": 2, "kernel_size": 7}),
+        (16, 64, (64, 64), {"padding": 4, "dilation": 2}),
+        (64, 64, (96, 96), {"padding": 1, "groups": 32}),
+        (256, 300, (9, 8), {"padding": 1}),  # by filters
+        (512, 512, (7, 7), {"padding": 2, "stride": 2}),
+        (1024, 2048, (5, 5), {"kernel_size": 1, "bias": False}),
+        (512, 256, (33,), {"padding": 1}),
+        (16, 40, (20, 18, 17), {"padding": 1}),
+    ],
+)
+def test_convolution_of_one_image(any_number_of_threads, layout, channels, filters, size, options):
+    if layout is rushlight.channels_last and len(size) != 2:
+        pytest.skip("a layout of 4 dims")
+    kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[len(size) - 1]
+    conv = kind(channels, filters, **{"kernel_size": 3, **options})
+    image = rushlight.randn(1, channels, *size).contiguous(memory_format=layout)
+    with rushlight.no_grad():
+        first, *others = any_number_of_threads(lambda: conv(image).contiguous())
+        exact = conv.double()(image.double())
+    assert all(rushlight.equal(first, other) for other in others)
+    assert rushlight.allclose(first.double(), exact, rtol=1e-4, atol=1e-4)

@@ -1,4 +1,8 @@
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include "bind/object.h"
+#include "core/parallel.h"
 #include "core/refcount.h"
 #include "core/thread_state.h"
 
@@ -13,6 +17,30 @@ bool is_only_thread() {
   return !PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get()));
 }
 
+// When the interpreter ends, some of its versions end a thread that comes for the GIL by unwinding
+// its stack, through frames that would go on with Python's objects. Later versions let it wait for
+// the end of the process, and so do we.
+void take_gil(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+// Kernels count no references: `threads_share` stays as it is.
+void* leave_to_others() {
+  if (!PyGILState_Check() || is_only_thread()) return nullptr;
+  return PyEval_SaveThread();
+}
+void come_back(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
+
+void count_without_sharing() {
+#ifndef Py_GIL_DISABLED
+  threads_share = false;
+#endif
+}
+
 }  // namespace
 
 // A nested backward may go on in a thread of its own, for the sake of its stack.
@@ -25,14 +53,13 @@ WithoutGil::WithoutGil() {
 
 WithoutGil::~WithoutGil() {
   if (!state_) return;
-  PyEval_RestoreThread(state_);
+  take_gil(state_);
   if (--threads_without_gil == 0) count_without_sharing();
 }
 
-void count_without_sharing() {
-#ifndef Py_GIL_DISABLED
-  threads_share = false;
-#endif
+void use_the_gil() {
+  count_without_sharing();
+  LongWork::interpreter = {leave_to_others, come_back};
 }
 
 }  // namespace rl::bind

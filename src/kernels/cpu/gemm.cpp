@@ -42,7 +42,7 @@ struct Batch {
 void library_product(const GemmProblem& p) {
   Layout a = layout_of(p.m, p.k, p.a_row, p.a_col), b = layout_of(p.k, p.n, p.b_row, p.b_col);
   if (p.dtype == DType::Float32) {
-    LibraryThreads one(1);
+    OneThread one;
     dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', p.m, p.n, p.k,
                p.alpha.to<float>(), static_cast<const float*>(p.a), a.ld,
                static_cast<const float*>(p.b), b.ld, p.beta.to<float>(), static_cast<float*>(p.c),

@@ -6,22 +6,21 @@
 
 namespace rl::kernels {
 
-// How many threads oneDNN may use in this scope. OpenMP keeps that number per calling thread, so
-// a thread the user started would otherwise have another one than set_num_threads asked for.
-class LibraryThreads {
+// Lets oneDNN use the calling thread alone in this scope: kernels cut the work, by its size, and
+// parallel_for shares it out. (OpenMP keeps the number per calling thread.)
+class OneThread {
  public:
-  explicit LibraryThreads(int n) : saved_(omp_get_max_threads()), changed_(n != saved_) {
-    if (changed_) omp_set_num_threads(n);
+  OneThread() : saved_(omp_get_max_threads()) {
+    if (saved_ != 1) omp_set_num_threads(1);
   }
-  ~LibraryThreads() {
-    if (changed_) omp_set_num_threads(saved_);
+  ~OneThread() {
+    if (saved_ != 1) omp_set_num_threads(saved_);
   }
-  LibraryThreads(const LibraryThreads&) = delete;
-  LibraryThreads& operator=(const LibraryThreads&) = delete;
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int saved_;
-  bool changed_;
 };
 
 // OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the
