@@ -444,7 +444,7 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
             weight.data,
             bias};
   task.layouts.problem.batch /= task.chunks;
-  LongWork work(operation_count(problem) > 2e7);
+  LongWork work(operation_count(problem) > long_operations);
   if (op == ConvOp::Gather && problem.batch == 1) {
     std::vector<Task> parts = parts_of(task);
     if (parts.size() > 1) return run_parts(parts);

@@ -125,6 +125,9 @@ void run(const Batch& batch) {
   if (batch.count == 1 && one.m * one.n * one.k <= 16384) return product(one);
   Tiling tiling(one);
   int64_t tiles = tiling.count();
+  LongWork long_work(2.0 * static_cast<double>(batch.count * one.m * one.n) *
+                         static_cast<double>(one.k) >
+                     long_operations);
   int64_t work = std::max<int64_t>(1, one.m * one.n * one.k / tiles);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / work);
   parallel_for(0, batch.count * tiles, grain, [&](int64_t begin, int64_t end) {

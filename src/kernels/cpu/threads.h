@@ -23,6 +23,9 @@ class OneThread {
   int saved_;
 };
 
+// Of dense products: half a millisecond, from which LongWork pays.
+inline constexpr double long_operations = 6e7;
+
 // OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the
 // work. Call before any use of it.
 void single_threaded_openblas();
