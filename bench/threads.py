@@ -145,8 +145,10 @@ def in_fresh_process(library, row):
 
 
 def show_busy(libraries, rounds, only):
-    print(f"\n{PROCESSORS} threads, alone and beside {PROCESSORS} busy processes (us, median of "
-          f"{rounds})\n")
+    print(
+        f"\n{PROCESSORS} threads, alone and beside {PROCESSORS} busy processes (us, median of "
+        f"{rounds})\n"
+    )
     print(f"{'':38}" + "".join(f"{f'{name} alone':>16}{'busy':>10}{'':>8}" for name in libraries))
     results = {}
     for row in WORK:
@@ -171,8 +173,9 @@ def show_busy(libraries, rounds, only):
 
 
 def show_side_by_side(libraries, rounds, only):
-    print("\nInferences in two Python threads: time at once / one after another (best of "
-          f"{rounds})\n")
+    print(
+        f"\nInferences in two Python threads: time at once / one after another (best of {rounds})\n"
+    )
     print(f"{'':38}" + "".join(f"{name:>12}" for name in libraries))
     results = {}
     for case in NETWORKS:

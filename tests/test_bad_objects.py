@@ -209,7 +209,7 @@ for array in arrays:
 shared = np.zeros(5)
 t = rl.from_numpy(shared)
 attempt(t.resize_, 100); attempt(shared.resize, 100, refcheck=False); attempt(t.untyped_storage().resize_, 1000)
-big = np.frombuffer(bytearray(4 * 6_000_000 + 1), np.float32, 6_000_000, 1)  # large enough for streaming stores
+big = np.frombuffer(bytearray(4 * 6_000_000 + 4), np.float32, 6_000_000, 4)  # large enough for streaming stores, and not aligned for them
 t = rl.from_numpy(big); t.fill_(3); t.add_(1); t.copy_(rl.ones(6_000_000)); rl.add(t, t, out=t); t.mul_(t); t.exp_(); t.zero_(); t.normal_(); t.bernoulli_(0.5)
 assert float(rl.ones(6_000_000).add(t.fill_(1)).sum()) == 12_000_000
 for t in (rl.ones(3).expand(2, 3), rl.ones(1).expand(2**40), rl.ones(1).expand(3, 2**40), rl.zeros(2, 0), rl.empty(2, device="meta"), rl.ones(2).bfloat16()):

@@ -1,7 +1,9 @@
 """Forks while threads compute, and models in several threads at once."""
 
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,56 @@ def test_convolution_of_one_image(any_number_of_threads, layout, channels, filte
         exact = conv.double()(image.double())
     assert all(rushlight.equal(first, other) for other in others)
     assert rushlight.allclose(first.double(), exact, rtol=1e-4, atol=1e-4)
+
+
+ENDLESS = """
+import sys, threading, time
+import rushlight as rl
+
+a = rl.randn(300, 300, dtype=rl.float64, requires_grad=True)
+image, conv = rl.randn(2, 8, 64, 64), rl.nn.Conv2d(8, 8, 3)
+large = rl.randn(1 << 21)
+jobs = [lambda: (a @ a).sum().backward(), lambda: conv(image), lambda: large + large,
+        lambda: rl.linalg.inv(a.detach())]
+
+def repeat(job):
+    while True:
+        job()
+
+for job in jobs:
+    threading.Thread(target=repeat, args=(job,), daemon=True).start()
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def test_the_process_ends_while_threads_compute():
+    for i in range(8):
+        ended = subprocess.run([sys.executable, "-c", ENDLESS, str(0.05 + 0.007 * i)], timeout=60)
+        assert ended.returncode == 0
+
+
+def test_long_kernels_let_other_threads_run():
+    """A thread that waits for the GIL gets on in the middle of one operation."""
+    a = rushlight.randn(2000, 2000)
+    started, ended, times = threading.Event(), threading.Event(), []
+
+    def watch():
+        started.wait()
+        while not ended.is_set():
+            times.append(time.perf_counter())
+            time.sleep(0.001)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100)  # nobody is made to give it up
+    try:
+        started.set()
+        begin = time.perf_counter()
+        a @ a
+        end = time.perf_counter()
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        watcher.join()
+    assert sum(begin < t < end for t in times) >= 3

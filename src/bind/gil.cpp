@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "core/refcount.h"
 #include "core/thread_state.h"
+#include "kernels/libraries.h"
 
 namespace rl::bind {
 
@@ -60,6 +61,7 @@ WithoutGil::~WithoutGil() {
 void use_the_gil() {
   count_without_sharing();
   LongWork::interpreter = {leave_to_others, come_back};
+  Py_AtExit(kernels::end_libraries);  // after which daemon threads go on without the GIL
 }
 
 }  // namespace rl::bind

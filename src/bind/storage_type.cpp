@@ -7,6 +7,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/types.h"
+#include "core/alignment.h"
 #include "core/shared_memory.h"
 #include "ops.h"
 #include "tensor/hidden_order.h"
@@ -267,6 +268,7 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
     return nullptr;
   return guarded([&] {
     Storage* s = storage_of(storage);
+    check_aligned(s->data, to_dtype(dtype));
     Tensor root = empty(Dims{0}, {to_dtype(dtype), s->device});
     root.impl()->storage = Ref<Storage>::share(s);
     Tensor window =

@@ -264,7 +264,7 @@ void run_data(const Task& task) {
   std::optional<Workspace> reordered;
   void* weight = task.weight;
   {
-    OneThread one;
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     if (!plan->weight.direct()) {
       weight = reordered.emplace(plan->weight.bytes()).data();
@@ -273,7 +273,7 @@ void run_data(const Task& task) {
     if (task.chunks == 1) return run_chunk(task.op, *plan, task.chunk(0, weight, task.bias));
   }
   parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
-    OneThread one;
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     for (int64_t i = begin; i < end; ++i)
       run_chunk(task.op, *plan, task.chunk(i, weight, task.bias));
@@ -328,7 +328,7 @@ std::vector<Task> parts_of(const Task& whole) {
 
 bool run_parts(const std::vector<Task>& parts) {
   for (const Task& part : parts) {
-    OneThread one;
+    LibraryCall call;
     if (!lease(part.op, part.layouts)->supported) return false;
   }
   int64_t count = static_cast<int64_t>(parts.size());
@@ -354,7 +354,7 @@ void run_weight(const Task& task) {
   };
   auto bias_of = [&](int64_t i) { return bias_partial.data() + i * biases; };
   parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
-    OneThread one;
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     for (int64_t i = begin; i < end; ++i)
       run_chunk(task.op, *plan, task.chunk(i, weight_of(i), bias_of(i)));
@@ -369,7 +369,7 @@ void run_weight(const Task& task) {
     static_cast<float*>(task.bias)[i] = sum;
   }
   if (!direct) {
-    OneThread one;
+    LibraryCall call;
     lease(task.op, task.layouts)->weight.transfer(task.weight, weight_of(0));
   }
 }
@@ -450,7 +450,7 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
     if (parts.size() > 1) return run_parts(parts);
   }
   {
-    OneThread one;
+    LibraryCall call;
     if (!lease(op, task.layouts)->supported) return false;
   }
   op == ConvOp::Weight ? run_weight(task) : run_data(task);

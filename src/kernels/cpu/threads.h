@@ -1,33 +1,23 @@
-// The thread counts that the bundled libraries see.
+// The bundled libraries, which have threads and an end of their own.
 #pragma once
-#include <omp.h>
-
 #include "core/parallel.h"
 
 namespace rl::kernels {
 
-// Lets oneDNN use the calling thread alone in this scope: kernels cut the work, by its size, and
-// parallel_for shares it out. (OpenMP keeps the number per calling thread.)
-class OneThread {
+// Around each use of oneDNN and OpenBLAS, none inside another. The library runs on the calling
+// thread alone: kernels cut the work, by its size, and parallel_for shares it out.
+class LibraryCall {
  public:
-  OneThread() : saved_(omp_get_max_threads()) {
-    if (saved_ != 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (saved_ != 1) omp_set_num_threads(saved_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  LibraryCall();
+  ~LibraryCall();
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
 
  private:
-  int saved_;
+  int openmp_threads_;  // OpenMP keeps the number per calling thread
 };
 
 // Of dense products: half a millisecond, from which LongWork pays.
 inline constexpr double long_operations = 6e7;
-
-// OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the
-// work. Call before any use of it.
-void single_threaded_openblas();
 
 }  // namespace rl::kernels
