@@ -47,8 +47,7 @@ void count_without_sharing() {
 // A nested backward may go on in a thread of its own, for the sake of its stack.
 WithoutGil::WithoutGil() {
   if (is_only_thread() && thread_state().backward_depth == 0) return;
-  ++threads_without_gil;
-  threads_share = true;
+  if (threads_without_gil++ == 0) threads_share = true;
   state_ = PyEval_SaveThread();
 }
 
