@@ -1,5 +1,6 @@
 """What the allocator keeps: bounded under changing shapes, by thread and in all, and given back."""
 
+import os
 import random
 import re
 import resource
@@ -13,6 +14,9 @@ import pytest
 import rushlight
 from rushlight import nn
 
+pytestmark = pytest.mark.skipif(
+    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers keep memory of their own"
+)
 MIB = 1 << 20
 
 

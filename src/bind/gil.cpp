@@ -1,4 +1,3 @@
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include "bind/object.h"
@@ -24,7 +23,7 @@ bool is_only_thread() {
 void take_gil(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
-  } catch (abi::__forced_unwind&) {
+  } catch (...) {  // nothing but that unwinding
     for (;;) pause();
   }
 }
