@@ -87,3 +87,51 @@ def test_the_matrix_of_weights_never_exists():
     before = rl.memory_stats()["peak"]
     scaled_dot_product_attention(q, q, q, is_causal=True)
     assert rl.memory_stats()["peak"] - before < 4096 * 4096
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_dropout(shape, mask, strided):
+    """Dropout of the matrix of weights, with the numbers that it draws."""
+    arrays, tensors, allowed = operands(shape, mask, strided)
+    given = None if allowed is None else rl.from_numpy(allowed)
+    q, k, v = tensors
+    group = q.shape[1] // k.shape[1]
+
+    def attend():
+        rl.manual_seed(5)
+        return scaled_dot_product_attention(
+            q, k, v, given, dropout_p=0.3, is_causal=mask == "causal", enable_gqa=True
+        )
+
+    def by_definition():
+        scores = q @ k.repeat_interleave(group, 1).transpose(-1, -2) / math.sqrt(q.shape[-1])
+        attends = given if mask == "bool" else rl.ones(scores.shape[-2:]).bool()
+        if mask == "causal":
+            attends = attends.tril()
+        if mask == "float":
+            scores = scores + given
+        scores = scores.masked_fill(~attends, -math.inf)
+        weights = scores.softmax(-1).masked_fill(~attends.any(-1, keepdim=True), 0)
+        rl.manual_seed(5)
+        return rl.dropout(weights, 0.3, True) @ v.repeat_interleave(group, 1)
+
+    out, expected = attend(), by_definition()
+    after = rl.rand(1)
+    attend()
+    assert rl.equal(rl.rand(1), after)
+    rl.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    grad = rl.cos(rl.arange(out.numel(), dtype=rl.float64)).view(out.shape)
+    if mask == "bool":  # whose last queries' softmax has no gradient there
+        grad[:, :, -1] = 0
+        expected = by_definition()[:, :, :-1]
+        reference = rl.autograd.grad(expected, tensors, grad[:, :, :-1]) if expected.numel() else ()
+    else:
+        reference = rl.autograd.grad(expected, tensors, grad)
+    by_blocks = rl.autograd.grad(out, tensors, grad)
+    by_ops = rl.autograd.grad(attend(), tensors, grad, create_graph=True)
+    for blocks, ops in zip(by_blocks, by_ops, strict=True):
+        rl.testing.assert_close(blocks, ops.detach(), rtol=1e-9, atol=1e-11)
+    for blocks, definition in zip(by_blocks, reference):
+        rl.testing.assert_close(blocks, definition.nan_to_num(), rtol=1e-9, atol=1e-11)

@@ -1,6 +1,7 @@
 """Derivatives of functions of tensors, and functions of a module's parameters.
 
-The transforms run the function as it is and ask autograd, so they nest; `vmap` calls the function once per slice.
+The transforms run the function as it is and ask autograd, so they nest; `vmap` computes each
+operation for all examples at once.
 """
 
 from rushlight.func._derivatives import (

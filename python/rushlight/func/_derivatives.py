@@ -3,6 +3,7 @@
 import functools
 
 import rushlight
+from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
@@ -39,6 +40,7 @@ def _differentiable(args, argnums):
     args, inputs = list(args), []
     for n in (argnums,) if isinstance(argnums, int) else argnums:
         leaves, structure = tree_flatten(args[n])
+        leaves = [lift(leaf) for leaf in leaves]
         fresh = [
             leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
             for leaf in leaves
