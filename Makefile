@@ -19,7 +19,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize wheel docs coverage stubs loc clean
+.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make bench-full   kernels, networks and data loading too, beside torch, torch.compile and'
 	@echo '                  JAX: an hour, of which most is compilation; ARGS=--two-threads'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make tsan         the tests that use threads under the thread sanitizer'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
 	@echo 'make docs         build/docs/: a page per public module'
 	@echo 'make coverage     docs/coverage.md: which of torch'\''s names there are'
@@ -90,16 +91,31 @@ format: $(VENV)/ready
 # Python and its allocator are not built with the sanitizers: they are preloaded, and what Python
 # itself never frees is named in tools/lsan.supp.
 sanitize: $(VENV)/ready
-	$(CONFIGURE) -B build/sanitize -DRUSHLIGHT_SANITIZE=ON
-	cmake --build build/sanitize -j $(JOBS)
-	rm -rf build/sanitize/python
-	cmake --install build/sanitize --prefix build/sanitize/python
-	cmake --install build/sanitize --prefix build/sanitize/python --component python
-	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	$(call build_with_sanitizer,address)
+	LD_PRELOAD="$(call gcc_libraries,libasan.so libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=4096 \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/sanitize/python $(PY) -m pytest $(ARGS)
+	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/address/python $(PY) -m pytest $(ARGS)
+
+# Nothing is suppressed: our threads are pthreads, and OpenMP, whose library the sanitizer would not
+# understand, starts none. A race makes its process exit with 66, and so fails the test or the run.
+THREADED := $(addprefix tests/test_,threads.py ops_threads.py autograd.py data.py data_workers.py \
+	hidden_order.py multiprocessing.py)
+tsan: $(VENV)/ready
+	$(call build_with_sanitizer,thread,-DRUSHLIGHT_ISA_ONLY=avx2)
+	LD_PRELOAD="$(call gcc_libraries,libtsan.so libstdc++.so)" \
+	TSAN_OPTIONS=exitcode=66:die_after_fork=0 \
+	PYTHONPATH=$(CURDIR)/build/thread/python $(PY) -m pytest $(THREADED) $(ARGS)
+
+gcc_libraries = $(foreach library,$(1),$(shell g++ -print-file-name=$(library)))
+define build_with_sanitizer
+	$(CONFIGURE) -B build/$(1) -DRUSHLIGHT_SANITIZE=$(1) $(2)
+	cmake --build build/$(1) -j $(JOBS)
+	rm -rf build/$(1)/python
+	cmake --install build/$(1) --prefix build/$(1)/python
+	cmake --install build/$(1) --prefix build/$(1)/python --component python
+endef
 
 wheel: $(VENV)/ready
 	rm -rf dist build/wheel-test

@@ -348,6 +348,48 @@ def test_what_cannot_be_shared():
         rl.from_dlpack(capsule)
 
 
+def unaligned(dtype, count=6):
+    """An array whose memory begins one byte beyond a multiple of anything."""
+    size = np.dtype(dtype).itemsize
+    array = np.frombuffer(bytearray(count * size + 17), dtype, count, 1)
+    array[:] = np.arange(count)
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i8", "c8", "c16", "f2"])
+def test_unaligned_memory_is_not_shared(dtype):
+    """torch reads it as it lies, which the language leaves undefined."""
+    array = unaligned(dtype)
+    expected = rl.tensor(array.tolist()).to(rl.from_numpy(array.copy()).dtype)
+    copies = [rl.tensor(array), rl.as_tensor(array), rl.asarray(array), rl.tensor([array])[0]]
+    target = rl.zeros_like(expected)
+    target[:] = rl.as_tensor(array)
+    for made in [*copies, target]:
+        assert made.dtype == expected.dtype and rl.equal(made, expected)
+    buffer = memoryview(array).cast("B")
+    for share in (
+        lambda: rl.from_numpy(array),
+        lambda: rl.asarray(array, copy=False),
+        lambda: rl.frombuffer(buffer, dtype=expected.dtype),
+        lambda: rl.frombuffer(buffer, dtype=rl.uint8).view(expected.dtype),
+        lambda: rl.zeros(0, dtype=expected.dtype).set_(
+            rl.frombuffer(buffer, dtype=rl.uint8).untyped_storage()
+        ),
+    ):
+        with pytest.raises((ValueError, RuntimeError), match="copy it first"):
+            share()
+    assert rl.equal(rl.frombuffer(buffer, dtype=rl.uint8).clone().view(expected.dtype), expected)
+
+
+def test_bytes_are_shared_wherever_they_lie():
+    array = unaligned("u1")
+    rl.from_numpy(array)[0] = 9
+    rl.from_dlpack(array)[1] = 8
+    assert array[0] == 9 and array[1] == 8
+    with pytest.raises(ValueError, match="no multiple of the 4 bytes of"):
+        rl.from_dlpack(unaligned("f4"))
+
+
 def test_read_only_memory_cannot_be_changed():
     array = np.arange(3.0)
     array.flags.writeable = False

@@ -32,7 +32,7 @@ def compile_all(sources, folder):
 
 
 @pytest.mark.skipif(not CXX, reason="no C++ compiler")
-@pytest.mark.parametrize("name", ["test_autograd", "test_hidden_order"])
+@pytest.mark.parametrize("name", ["test_autograd", "test_hidden_order", "test_parallel"])
 def test_core(name, core_objects, tmp_path):
     objects = core_objects + compile_all([ROOT / "tests" / "cpp" / f"{name}.cpp"], tmp_path)
     program = tmp_path / name

@@ -11,14 +11,9 @@ import importlib
 import os
 from math import e, inf, nan, pi
 
-# Read by the libraries that load with _C, and not for processes that this one starts.
-# libgomp's threads spin while they wait for work, 300,000 turns by default: on a busy machine they
-# keep the processor from those they wait for. A thousand turns are enough on an idle one; with them
-# the quickstart under load takes 8 s instead of 39 s. OpenBLAS starts its threads at once, and we
-# call it from our own.
+# Read by the libraries that load with _C, and not for processes that this one starts. OpenBLAS
+# starts its threads at once, and we call it from our own.
 _load_settings = {} if "OPENBLAS_NUM_THREADS" in os.environ else {"OPENBLAS_NUM_THREADS": "1"}
-if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ):
-    _load_settings["GOMP_SPINCOUNT"] = "1000"
 os.environ.update(_load_settings)
 from rushlight import _C
 

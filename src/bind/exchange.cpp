@@ -9,6 +9,7 @@
 #include "bind/errors.h"
 #include "bind/factory.h"
 #include "bind/types.h"
+#include "core/alignment.h"
 #include "ops.h"
 
 namespace rl::bind {
@@ -48,6 +49,7 @@ Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject*
               bool read_only) {
   int64_t bytes = borrowed_bytes(sizes, strides, dtype);
   check_value(data || bytes == 0, "foreign memory of shape ", sizes, " has no address");
+  check_aligned(data, dtype);
   Py_INCREF(owner);
   Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(data, bytes, release_python_owner, owner);
@@ -101,7 +103,7 @@ bool is_array(PyObject* o) {
   return found && PyDict_Check(found.get());
 }
 
-Tensor share_array(PyObject* o, bool warn) {
+Tensor from_array(PyObject* o, ArrayUse use) {
   Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
   PyObject* shape = PyDict_GetItemString(interface.get(), "shape");
   PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
@@ -129,9 +131,13 @@ Tensor share_array(PyObject* o, bool warn) {
     }
   }
   bool read_only = to_bool(PyTuple_GET_ITEM(data, 1));
-  if (read_only && warn) warn_read_only();
   void* p = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
   if (!p && PyErr_Occurred()) throw PythonError{};
+  if (use != ArrayUse::Share && !is_aligned(p, dtype)) {
+    Object copy = checked(PyObject_CallOneArg(import_attribute("numpy", "array").get(), o));
+    return from_array(copy.get(), ArrayUse::Share);
+  }
+  if (read_only && use != ArrayUse::Read) warn_read_only();
   return borrow(p, sizes, strides, dtype, o, read_only);
 }
 
@@ -415,6 +421,7 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   int64_t bytes = borrowed_bytes(sizes, strides, dtype);
   check_value(array.data || bytes == 0, "from_dlpack: an array of shape ", sizes,
               " has no address");
+  check_aligned(static_cast<char*>(array.data) + array.byte_offset, dtype);
   checked(PyCapsule_SetName(capsule, used_name));
   Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(

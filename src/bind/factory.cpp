@@ -184,7 +184,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   check_implemented(place.type != DeviceType::CUDA,
                     "rushlight was built without CUDA: use device 'cpu' (asked for ", place, ")");
   if (is_array(data)) {
-    Tensor shared = share_array(data, false);
+    Tensor shared = from_array(data, ArrayUse::Read);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);
   }
   check_type(!PyUnicode_Check(data), "new(): invalid data type '", type_name(data), "'");
@@ -199,10 +199,11 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   return to_device_of(std::move(t), place);
 }
 
-Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
+                      ArrayUse use) {
   const bool tensor = is_tensor(data);
   if (!tensor && !is_array(data)) return tensor_from(data, dtype, device);
-  Tensor t = tensor ? tensor_of(data) : share_array(data, true);
+  Tensor t = tensor ? tensor_of(data) : from_array(data, use);
   Device place = device.value_or(t.device());
   if (place != t.device()) return copy_of(t, dtype.value_or(t.dtype()), place);
   return dtype && *dtype != t.dtype() ? ops::to_dtype(t, *dtype) : t;
@@ -308,10 +309,10 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
       check_value(copy.value_or(true), "can't alias arbitrary sequence into a tensor.");
       t = tensor_from(o, dtype, device);
     } else {
-      t = as_tensor_from(o, dtype, device);
-      Tensor source = is_tensor(o) ? tensor_of(o) : t;
-      check_value(copy.value_or(true) || t.storage() == source.storage(),
-                  "can't alias tensor: its dtype or device differs");
+      t = as_tensor_from(o, dtype, device,
+                         copy.value_or(true) ? ArrayUse::ShareOrCopy : ArrayUse::Share);
+      bool shared = is_tensor(o) ? t.storage() == tensor_of(o).storage() : !t.storage()->owned;
+      check_value(copy.value_or(true) || shared, "can't alias tensor: its dtype or device differs");
       if (t.requires_grad() && !flag(a, 4)) t = alias(t);
     }
     if (t.is_leaf()) set_requires_grad(t, flag(a, 4));
@@ -328,7 +329,7 @@ PyObject* make_from_numpy(PyObject*, PyObject* const* args, Py_ssize_t count, Py
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
     check_type(is_array(a.object(0)) && PySequence_Check(a.object(0)), "expected np.ndarray (got ",
                type_name(a.object(0)), ")");
-    return wrap(share_array(a.object(0), true));
+    return wrap(from_array(a.object(0), ArrayUse::Share));
   });
 }
 

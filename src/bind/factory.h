@@ -7,15 +7,23 @@
 
 namespace rl::bind {
 
+// What becomes of an array's memory.
+enum class ArrayUse {
+  Share,        // or refuse
+  ShareOrCopy,  // as its memory allows
+  Read          // for the caller to copy
+};
+
 // A copy of nested sequences, numbers, arrays or tensors; without a dtype it is inferred as torch
 // does.
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
 // The same, but sharing memory where dtype and device allow.
-Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
+                      ArrayUse use = ArrayUse::ShareOrCopy);
 
 // Exchange with other libraries; src/bind/exchange.cpp.
 bool is_array(PyObject* o);  // has __array_interface__: a NumPy array or scalar
-Tensor share_array(PyObject* o, bool warn_read_only);
+Tensor from_array(PyObject* o, ArrayUse use);
 Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
 
 void register_factory(Registry& registry);

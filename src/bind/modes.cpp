@@ -77,11 +77,16 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
     check(count > 0 && count <= 1024,
           "set_num_threads expects a positive integer (up to 1024), got ", count);
     rl::set_num_threads(static_cast<int>(count));
-    if (count > 1 && num_threads() == 1)
-      checked(PyErr_WarnEx(PyExc_UserWarning,
-                           "set_num_threads: this process was forked from one that ran several "
-                           "threads and stays with one; start it by spawn to use more",
-                           1));
+    Py_RETURN_NONE;
+  });
+}
+
+// For tests: loops over threads are split into parts of n even where that does not pay; 0 ends it.
+PyObject* set_largest_grain(PyObject*, PyObject* n) {
+  return guarded([&]() -> PyObject* {
+    int64_t grain = to_int64(n);
+    check(grain >= 0, "_set_largest_grain: ", grain);
+    rl::detail::largest_grain = grain ? grain : INT64_MAX;
     Py_RETURN_NONE;
   });
 }
@@ -149,7 +154,9 @@ PyMethodDef public_functions[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads()\n--\n\nHow many threads an op may use."},
     {"set_num_threads", set_num_threads, METH_O,
-     "set_num_threads(n)\n--\n\nSets how many threads an op may use."},
+     "set_num_threads(n)\n--\n\nSets how many threads an op may use. A child that was forked "
+     "starts "
+     "with one."},
     {"memory_stats", memory_statistics, METH_NOARGS,
      "memory_stats()\n--\n\nBytes held by tensors and by the cache of the CPU allocator."},
     {"empty_cache", empty_memory_cache, METH_NOARGS,
@@ -168,6 +175,7 @@ PyMethodDef functions[] = {
     {"is_anomaly_enabled", has_bit<Anomaly>, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_check_nan_enabled, METH_NOARGS, nullptr},
     {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
+    {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},
     {"_live_storages", count_storages, METH_NOARGS, nullptr},

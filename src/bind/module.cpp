@@ -44,7 +44,7 @@ void init_types(PyObject* module) {
 }
 
 void init_module(PyObject* module) {
-  count_without_sharing();
+  use_the_gil();
   Object functions = checked(PyDict_New()), own = checked(PyDict_New());
   checked(PyDict_SetItemString(functions.get(), "", own.get()));
   checked(PyModule_AddObjectRef(module, "_functions", functions.get()));

@@ -166,7 +166,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   // NumPy leaves == to us, and Python would answer it by identity.
   if ((op == Py_EQ || op == Py_NE) && !is_tensor(b) && !is_number(b) && b != Py_None && is_array(b))
     return guarded([&]() -> PyObject* {
-      Object shared = checked(wrap(share_array(b, false)));
+      Object shared = checked(wrap(from_array(b, ArrayUse::Read)));
       return binary_slow(comparisons[op], a, shared.get());
     });
   return binary_slow(comparisons[op], a, b);

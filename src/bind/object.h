@@ -45,10 +45,11 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-void count_without_sharing();  // from here on the GIL guards the reference counts
+void use_the_gil();  // from here on it guards the reference counts, and long kernels give it up
 
-// Gives the GIL up for a scope, if there is another thread that could use it; the one way to do so,
-// because reference counts must know (`threads_share`).
+// Gives the GIL up for a scope in which this thread goes on with tensors, if there is another
+// thread that could use it. The one way to do so, because reference counts must know
+// (`threads_share`).
 class WithoutGil {
  public:
   WithoutGil();

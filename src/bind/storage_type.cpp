@@ -7,6 +7,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/types.h"
+#include "core/alignment.h"
 #include "core/shared_memory.h"
 #include "ops.h"
 #include "tensor/hidden_order.h"
@@ -142,6 +143,17 @@ bool move_with(TensorImpl* t, Storage* storage, bool in_use) {
   return true;
 }
 
+// What a weak reference refers to, or nothing.
+Object referent(PyObject* reference) {
+  PyObject* found = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  if (PyWeakref_GetRef(reference, &found) < 0) throw PythonError{};
+#else
+  found = Py_NewRef(PyWeakref_GetObject(reference));
+#endif
+  return Object(found);
+}
+
 // UntypedStorage._try_share(in_use): are the bytes in shared memory now?
 PyObject* try_share(PyObject* self, PyObject* in_use) {
   return guarded([&] {
@@ -149,8 +161,9 @@ PyObject* try_share(PyObject* self, PyObject* in_use) {
     check(!s->device.is_meta(), "share_memory_: a storage of the meta device has no bytes");
     if (is_shared(*s)) return wrap(true);
     PyObject* reference = reinterpret_cast<PyStorage*>(self)->tensor;
-    Object tensor = Object::share(reference ? PyWeakref_GetObject(reference) : Py_None);
-    TensorImpl* user = is_tensor(tensor.get()) ? tensor_of(tensor.get()).impl() : nullptr;
+    Object tensor = reference ? referent(reference) : Object();
+    bool known = tensor && is_tensor(tensor.get());
+    TensorImpl* user = known ? tensor_of(tensor.get()).impl() : nullptr;
     return wrap(move_with(user, s, in_use == Py_True));
   });
 }
@@ -267,6 +280,7 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
     return nullptr;
   return guarded([&] {
     Storage* s = storage_of(storage);
+    check_aligned(s->data, to_dtype(dtype));
     Tensor root = empty(Dims{0}, {to_dtype(dtype), s->device});
     root.impl()->storage = Ref<Storage>::share(s);
     Tensor window =

@@ -1,5 +1,6 @@
 #include "core/allocator.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -21,6 +22,25 @@ size_t class_size(size_t bytes) {
   return (bytes + step - 1) & ~(step - 1);
 }
 
+// From 4 MB on, blocks are mappings of their own, on huge pages: malloc would keep what is freed
+// below what is still in use.
+constexpr size_t huge_page = size_t(2) << 20;
+bool is_mapped(size_t size) { return pooled && size >= 2 * huge_page; }
+
+void* from_system_or_null(size_t size) {
+  void* p = nullptr;
+  if (!is_mapped(size)) return posix_memalign(&p, 64, size) == 0 ? p : nullptr;
+  p = mmap(nullptr, size + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  size_t before = -reinterpret_cast<uintptr_t>(p) % huge_page;
+  char* block = static_cast<char*>(p) + before;
+  if (before) munmap(p, before);
+  munmap(block + size, huge_page - before);
+  madvise(block, size, MADV_HUGEPAGE);
+  return block;
+}
+void to_system(void* p, size_t size) { is_mapped(size) ? void(munmap(p, size)) : std::free(p); }
+
 class BlockCache {
  public:
   void* take(size_t bytes) {
@@ -28,10 +48,12 @@ class BlockCache {
     ForkLock lock(mutex_);
     ++stats_.allocations;
     void* p = reuse(size);
-    if (!p) p = from_system(size);
+    const bool fresh = !p;
+    if (fresh) p = from_system(size);
     stats_.allocated += static_cast<int64_t>(size);
     if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
     if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
+    if (fresh) trim(allowance());
     return p;
   }
 
@@ -42,13 +64,16 @@ class BlockCache {
     stats_.cached += static_cast<int64_t>(size);
     order_.push_back({p, size});
     free_[size].push_back(std::prev(order_.end()));
-    trim(pooled ? high_water_ + high_water_ / 10 + (int64_t(64) << 20) - stats_.allocated : 0);
+    trim(allowance());
   }
 
   void flush() {
     ForkLock lock(mutex_);
     trim(0);
     high_water_ = stats_.allocated;
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
   }
 
   MemoryStats stats() {
@@ -68,6 +93,11 @@ class BlockCache {
   };
   using Position = std::list<Block>::iterator;
 
+  // Bytes that may wait for reuse.
+  int64_t allowance() const {
+    return pooled ? high_water_ + high_water_ / 10 + (int64_t(64) << 20) - stats_.allocated : 0;
+  }
+
   void* reuse(size_t size) {
     auto found = free_.find(size);
     if (found == free_.end() || found->second.empty()) return nullptr;
@@ -81,16 +111,14 @@ class BlockCache {
 
   void* from_system(size_t size) {
     ++stats_.system_allocations;
-    constexpr size_t huge_page = size_t(2) << 20;
-    size_t alignment = size >= 2 * huge_page ? huge_page : 64;
-    void* p = nullptr;
-    if (posix_memalign(&p, alignment, size) != 0) {
+    void* p = from_system_or_null(size);
+    if (!p) {
       trim(0);
-      if (posix_memalign(&p, alignment, size) != 0)
-        fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", size, " bytes; ",
-             stats_.allocated, " bytes are in use");
+      p = from_system_or_null(size);
     }
-    if (alignment == huge_page) madvise(p, size, MADV_HUGEPAGE);
+    if (!p)
+      fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", size, " bytes; ",
+           stats_.allocated, " bytes are in use");
     return p;
   }
 
@@ -102,7 +130,7 @@ class BlockCache {
       list.erase(list.begin());  // positions of one class are in the order of their freeing
       order_.pop_front();
       stats_.cached -= static_cast<int64_t>(oldest.size);
-      std::free(oldest.data);
+      to_system(oldest.data, oldest.size);
     }
   }
 

@@ -10,7 +10,7 @@
 namespace rl {
 
 struct MemoryStats {
-  int64_t allocated = 0;           // bytes in live blocks, large and small
+  int64_t allocated = 0;           // bytes in live blocks above small_limit
   int64_t peak = 0;                // its maximum since the last reset
   int64_t cached = 0;              // bytes kept for reuse
   int64_t allocations = 0;         // calls so far, large blocks

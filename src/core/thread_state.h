@@ -46,6 +46,7 @@ struct ThreadState {
   uint64_t next_sequence = 0;   // of graph nodes
   void* dying_nodes = nullptr;  // graph nodes to delete once the current one is gone
   bool deleting_node = false;
+  bool in_parallel = false;                        // runs a part of a parallel_for
   uint32_t backward_depth = 0;                     // backward passes that this thread is inside of
   void* backward_task = nullptr;                   // the innermost of them
   std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone

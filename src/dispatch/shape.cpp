@@ -1,6 +1,7 @@
 // Views, and the copies that take the place of one.
 #include <algorithm>
 
+#include "core/alignment.h"
 #include "dispatch/generated.h"
 #include "dispatch/pieces.h"
 #include "kernels/copy.h"
@@ -242,6 +243,7 @@ Tensor reinterpret(const Tensor& input, DType dtype, const Dims& sizes, const Di
   impl->strides = strides;
   impl->offset = offset;
   impl->refresh();
+  check_aligned(impl->data, dtype);
   return out;
 }
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/onednn.h"
@@ -42,7 +43,7 @@ Dims canonical_strides(const View& v) {
   return strides;
 }
 
-constexpr int key_length = 43;  // 8 + 6 x 3 + 5 + 5 + 6 strides, and one to spare
+constexpr int key_length = 41;  // 7 + 6 x 3 + 5 + 5 + 6 strides
 
 struct ConvKey {
   int64_t values[key_length] = {};
@@ -61,15 +62,13 @@ struct Layouts {
   ConvProblem problem;
   Dims large, small, weight;  // strides
   bool bias;
-  int64_t threads;  // oneDNN plans for that many
 
   ConvKey key(ConvOp op) const {
     ConvKey k;
     const ConvProblem& p = problem;
     int64_t* v = k.values;
-    for (int64_t x :
-         {static_cast<int64_t>(op), static_cast<int64_t>(bias), static_cast<int64_t>(p.dims),
-          threads, p.batch, p.channels, p.filters, p.groups})
+    for (int64_t x : {static_cast<int64_t>(op), static_cast<int64_t>(bias),
+                      static_cast<int64_t>(p.dims), p.batch, p.channels, p.filters, p.groups})
       *v++ = x;
     for (int i = 0; i < p.dims; ++i)
       for (int64_t x :
@@ -254,7 +253,6 @@ struct Task {
   char *large, *small;
   void *weight, *bias;
 
-  int threads() const { return static_cast<int>(layouts.threads); }
   Pointers chunk(int64_t i, void* own_weight, void* own_bias) const {
     int64_t image = i * layouts.problem.batch * 4;
     return {large + image * layouts.large[0], small + image * layouts.small[0], own_weight,
@@ -266,7 +264,7 @@ void run_data(const Task& task) {
   std::optional<Workspace> reordered;
   void* weight = task.weight;
   {
-    LibraryThreads threads(task.threads());
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     if (!plan->weight.direct()) {
       weight = reordered.emplace(plan->weight.bytes()).data();
@@ -275,11 +273,69 @@ void run_data(const Task& task) {
     if (task.chunks == 1) return run_chunk(task.op, *plan, task.chunk(0, weight, task.bias));
   }
   parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
-    LibraryThreads one(1);
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     for (int64_t i = begin; i < end; ++i)
       run_chunk(task.op, *plan, task.chunk(i, weight, task.bias));
   });
+}
+
+// A convolution of one image, cut by the sizes alone: by filters where the weight is larger than
+// the image, so that each of its parts is read once, else by rows of the result.
+std::vector<Task> parts_of(const Task& whole) {
+  const Layouts& l = whole.layouts;
+  const ConvProblem& p = l.problem;
+  int64_t weight = p.filters * p.channels / p.groups, pixels = 1;
+  for (int i = 0; i < p.dims; ++i) weight *= p.kernel[i], pixels *= p.small[i];
+  bool by_filters = p.groups == 1 && weight > pixels * (p.channels + p.filters);
+  int64_t count = std::min({static_cast<int64_t>(operation_count(p) / 1e7), int64_t(16),
+                            by_filters ? p.filters / 32 : p.small[0] / 4});
+  // Each row of parts needs a row of the image, however much padding there is.
+  if (count < 2 || p.padding[0] > (p.kernel[0] - 1) * p.dilation[0]) return {};
+  int64_t total = by_filters ? p.filters : p.small[0];
+  int64_t step = (total + count - 1) / count;
+  if (by_filters) step = (step + 15) / 16 * 16;
+  // The strides of some rows of an image alone: dense ones stay what the primitive expects.
+  auto keep_rows = [](Dims& strides, int64_t all, int64_t some) {
+    if (strides[0] == all * strides[2]) strides[0] = some * strides[2];
+  };
+  std::vector<Task> parts;
+  for (int64_t begin = 0; begin < total; begin += step) {
+    int64_t n = std::min(step, total - begin);
+    Task part = whole;
+    ConvProblem& q = part.layouts.problem;
+    if (by_filters) {
+      q.filters = n;
+      part.weight = static_cast<float*>(whole.weight) + begin * l.weight[0];
+      if (whole.bias) part.bias = static_cast<float*>(whole.bias) + begin;
+      part.small += begin * l.small[1] * 4;
+    } else {
+      int64_t first = begin * p.stride[0] - p.padding[0],
+              end = first + (n - 1) * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1;
+      q.padding[0] = std::max<int64_t>(0, -first);
+      first = std::max<int64_t>(0, first);
+      q.large[0] = std::min(end, p.large[0]) - first;
+      q.small[0] = n;
+      keep_rows(part.layouts.large, p.large[0], q.large[0]);
+      keep_rows(part.layouts.small, p.small[0], n);
+      part.large += first * l.large[2] * 4;
+      part.small += begin * l.small[2] * 4;
+    }
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+bool run_parts(const std::vector<Task>& parts) {
+  for (const Task& part : parts) {
+    LibraryCall call;
+    if (!lease(part.op, part.layouts)->supported) return false;
+  }
+  int64_t count = static_cast<int64_t>(parts.size());
+  parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) run_data(parts[static_cast<size_t>(i)]);
+  });
+  return true;
 }
 
 // A weight gradient: each chunk's in its own memory, then their sum in order.
@@ -298,7 +354,7 @@ void run_weight(const Task& task) {
   };
   auto bias_of = [&](int64_t i) { return bias_partial.data() + i * biases; };
   parallel_for(0, task.chunks, 1, [&](int64_t begin, int64_t end) {
-    LibraryThreads one(1);
+    LibraryCall call;
     auto plan = lease(task.op, task.layouts);
     for (int64_t i = begin; i < end; ++i)
       run_chunk(task.op, *plan, task.chunk(i, weight_of(i), bias_of(i)));
@@ -313,7 +369,7 @@ void run_weight(const Task& task) {
     static_cast<float*>(task.bias)[i] = sum;
   }
   if (!direct) {
-    LibraryThreads one(1);
+    LibraryCall call;
     lease(task.op, task.layouts)->weight.transfer(task.weight, weight_of(0));
   }
 }
@@ -381,20 +437,20 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   }
   Task task{op,
             {problem, canonical_strides(large), canonical_strides(small),
-             grouped_strides(weight, problem), bias != nullptr, 1},
+             grouped_strides(weight, problem), bias != nullptr},
             chunk_count(op, problem),
             large.ptr<char>(),
             small.ptr<char>(),
             weight.data,
             bias};
   task.layouts.problem.batch /= task.chunks;
-  // One large image leaves the threads to oneDNN, where each output is one thread's work. Not so in
-  // the other operations and in 3-D: their sums would depend on the number of threads.
-  if (op == ConvOp::Gather && task.chunks == 1 && problem.dims < 3 &&
-      operation_count(problem) > 2e7 && !in_parallel_region())
-    task.layouts.threads = num_threads();
+  LongWork work(operation_count(problem) > long_operations);
+  if (op == ConvOp::Gather && problem.batch == 1) {
+    std::vector<Task> parts = parts_of(task);
+    if (parts.size() > 1) return run_parts(parts);
+  }
   {
-    LibraryThreads threads(task.threads());
+    LibraryCall call;
     if (!lease(op, task.layouts)->supported) return false;
   }
   op == ConvOp::Weight ? run_weight(task) : run_data(task);

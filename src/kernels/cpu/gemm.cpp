@@ -11,11 +11,6 @@
 
 namespace rl::kernels {
 
-void single_threaded_openblas() {
-  static const bool done = (scipy_openblas_set_num_threads(1), true);
-  static_cast<void>(done);
-}
-
 namespace {
 
 // How a matrix lies in memory, as BLAS sees it: rows `ld` apart, or columns if transposed.
@@ -41,8 +36,8 @@ struct Batch {
 // float32, float64 and complex products by a library, on the calling thread.
 void library_product(const GemmProblem& p) {
   Layout a = layout_of(p.m, p.k, p.a_row, p.a_col), b = layout_of(p.k, p.n, p.b_row, p.b_col);
+  LibraryCall call;
   if (p.dtype == DType::Float32) {
-    LibraryThreads one(1);
     dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', p.m, p.n, p.k,
                p.alpha.to<float>(), static_cast<const float*>(p.a), a.ld,
                static_cast<const float*>(p.b), b.ld, p.beta.to<float>(), static_cast<float*>(p.c),
@@ -51,7 +46,6 @@ void library_product(const GemmProblem& p) {
   }
   check(std::max({p.m, p.n, p.k, a.ld, b.ld, p.c_row}) <= INT32_MAX, "matmul: a matrix of ",
         p.dtype, " with ", std::max({p.m, p.n, p.k}), " rows or columns is too large");
-  single_threaded_openblas();
   auto op = [](const Layout& l) { return l.transposed ? CblasTrans : CblasNoTrans; };
   auto i32 = [](int64_t n) { return static_cast<int>(n); };
   if (p.dtype == DType::Float64) {
@@ -125,6 +119,9 @@ void run(const Batch& batch) {
   if (batch.count == 1 && one.m * one.n * one.k <= 16384) return product(one);
   Tiling tiling(one);
   int64_t tiles = tiling.count();
+  LongWork long_work(2.0 * static_cast<double>(batch.count * one.m * one.n) *
+                         static_cast<double>(one.k) >
+                     long_operations);
   int64_t work = std::max<int64_t>(1, one.m * one.n * one.k / tiles);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / work);
   parallel_for(0, batch.count * tiles, grain, [&](int64_t begin, int64_t end) {

@@ -161,15 +161,18 @@ template <class F> void for_each_matrix(const char* op, const View& a, F&& f) {
   int64_t rows = a.sizes[a.ndim - 2], columns = a.sizes[a.ndim - 1];
   check(std::max(rows, columns) <= INT32_MAX / 4, op, ": a matrix of ", rows, " by ", columns,
         " is too large");
-  single_threaded_openblas();
   static const bool nans_pass =
       (scipy_LAPACKE_set_nancheck(0), true);  // they give NaNs, not errors
   static_cast<void>(nans_pass);
   int64_t work = std::max<int64_t>(rows * columns * std::min(rows, columns), 1);
+  LongWork long_work(4.0 * static_cast<double>(work * batch_count(a, 2)) > long_operations);
   visit<float, double, complex64, complex128>(op, a.dtype, [&](auto tag) {
     parallel_for(0, batch_count(a, 2), std::max<int64_t>(default_grain / work, 1),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) f(tag, i);
+                   for (int64_t i = begin; i < end; ++i) {
+                     LibraryCall call;
+                     f(tag, i);
+                   }
                  });
   });
 }

@@ -1,31 +1,23 @@
-// The thread counts that the bundled libraries see.
+// The bundled libraries, which have threads and an end of their own.
 #pragma once
-#include <omp.h>
-
 #include "core/parallel.h"
 
 namespace rl::kernels {
 
-// How many threads oneDNN may use in this scope. OpenMP keeps that number per calling thread, so
-// a thread the user started would otherwise have another one than set_num_threads asked for.
-class LibraryThreads {
+// Around each use of oneDNN and OpenBLAS, none inside another. The library runs on the calling
+// thread alone: kernels cut the work, by its size, and parallel_for shares it out.
+class LibraryCall {
  public:
-  explicit LibraryThreads(int n) : saved_(omp_get_max_threads()), changed_(n != saved_) {
-    if (changed_) omp_set_num_threads(n);
-  }
-  ~LibraryThreads() {
-    if (changed_) omp_set_num_threads(saved_);
-  }
-  LibraryThreads(const LibraryThreads&) = delete;
-  LibraryThreads& operator=(const LibraryThreads&) = delete;
+  LibraryCall();
+  ~LibraryCall();
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
 
  private:
-  int saved_;
-  bool changed_;
+  int openmp_threads_;  // OpenMP keeps the number per calling thread
 };
 
-// OpenBLAS has its own threads, which know nothing of ours: it runs on one, and kernels split the
-// work. Call before any use of it.
-void single_threaded_openblas();
+// Of dense products: half a millisecond, from which LongWork pays.
+inline constexpr double long_operations = 6e7;
 
 }  // namespace rl::kernels

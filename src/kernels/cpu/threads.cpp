@@ -1,0 +1,41 @@
+#include "kernels/cpu/threads.h"
+
+#include <cblas.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "kernels/libraries.h"
+
+namespace rl::kernels {
+namespace {
+
+std::atomic<int> inside{0};
+std::atomic<bool> ended{false};
+
+}  // namespace
+
+LibraryCall::LibraryCall() : openmp_threads_(omp_get_max_threads()) {
+  inside.fetch_add(1);
+  if (ended.load()) {
+    inside.fetch_sub(1);
+    for (;;) pause();
+  }
+  if (openmp_threads_ != 1) omp_set_num_threads(1);
+  static const bool done = (scipy_openblas_set_num_threads(1), true);
+  static_cast<void>(done);
+}
+
+LibraryCall::~LibraryCall() {
+  if (openmp_threads_ != 1) omp_set_num_threads(openmp_threads_);
+  inside.fetch_sub(1);
+}
+
+void end_libraries() {
+  set_num_threads(1);
+  ended.store(true);
+  while (inside.load() > 0) usleep(100);
+}
+
+}  // namespace rl::kernels
