@@ -24,7 +24,7 @@ template <class T> RL_INLINE T round_decimals(T x, T decimals) {
   }
 }
 template <class T> RL_INLINE T bitwise_not(T x) {
-  if constexpr (std::is_same_v<T, bool>) return !x;
+  if constexpr (std::is_same_v<T, bool>) return x != true;  // unlike !x, vectorised
   else return static_cast<T>(~x);
 }
 

@@ -35,10 +35,24 @@ int64_t widen_element(Walk<2>& w, int64_t size) {
   return bytes;
 }
 
+// Innermost runs of few elements: all first elements of the runs along dim 1, then all second ones.
+void copy_short_runs(Walk<2> w, int64_t size) {
+  constexpr int64_t strip = 512;  // runs that stay in the first-level cache
+  int64_t inner = w.sizes[0], to = w.strides[0][0], from = w.strides[1][0];
+  w.drop_innermost();
+  w.parallel_runs(grain / inner, [&](char* const* p, int64_t n) {
+    for (int64_t i = 0; i < n; i += strip)
+      for (int64_t k = 0; k < inner; ++k)
+        copy_strided(size, p[1] + i * w.strides[1][0] + k * from, w.strides[1][0],
+                     p[0] + i * w.strides[0][0] + k * to, w.strides[0][0], std::min(strip, n - i));
+  });
+}
+
 void copy_same_dtype(Walk<2> w, int64_t size) {
   bool streamed = worth_streaming(w.numel * size) && w.base[0] != w.base[1];
   size = widen_element(w, size);
   if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
+  if (w.ndim > 1 && w.sizes[0] <= 8 && w.sizes[1] > w.sizes[0]) return copy_short_runs(w, size);
   int64_t from = w.strides[1][0], to = w.strides[0][0];
   streamed = streamed && from == size && to == size;
   parallel_for(0, w.numel, grain, [&](int64_t begin, int64_t end) {
