@@ -40,14 +40,14 @@ def test_float_functions_over_the_whole_range(name):
 def test_double_functions_of_near_and_far_arguments(name):
     random = np.random.default_rng(3)
     x = np.concatenate([random.normal(size=5000) * 10.0**e for e in range(-12, 24, 3)])
-    x = np.concatenate([x, np.pi / 2 * np.arange(-2000, 2000), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    x = np.concatenate(
+        [x, np.pi / 2 * np.arange(-2000, 2000), [0.0, -0.0, np.inf, -np.inf, np.nan]]
+    )
     with np.errstate(all="ignore"):
         expected = FUNCTIONS[name][0](x)
     got = getattr(rl, name)(rl.tensor(x)).numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-15, atol=1e-300)
-    zeros = getattr(rl, name)(rl.tensor([0.0, -0.0], dtype=rl.float64)).numpy()
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(np.signbit(zeros), np.signbit(FUNCTIONS[name][0](np.array([0.0, -0.0]))))
+    np.testing.assert_array_equal(np.signbit(got[x == 0]), np.signbit(expected[x == 0]))
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "log", "log2", "sigmoid"])
@@ -76,7 +76,7 @@ def test_float_remainders_are_exact(name):
         keep = b != 0
         a, b = a[keep], b[keep]
         with np.errstate(all="ignore"):
-            expected = {"fmod": np.fmod, "remainder": np.remainder, "floor_divide": np.floor_divide}[name](a, b)
+            expected = getattr(np, name)(a, b)
             together = getattr(rl, name)(rl.tensor(a), rl.tensor(b)).numpy()
         apart = [getattr(rl, name)(rl.tensor(a[i : i + 7]), rl.tensor(b[i : i + 7])).numpy()
                  for i in range(0, 700, 7)]  # fmt: skip
@@ -90,6 +90,10 @@ def test_float_remainders_are_exact(name):
 DTYPES = [rl.bool, rl.uint8, rl.int16, rl.float16, rl.int32, rl.float32, rl.int64, rl.complex128]
 
 
+def values(t):
+    return (t if t.dtype.is_complex else t.double()).numpy()
+
+
 def counted(shape, dtype):
     return (rl.arange(int(np.prod(shape))) % 251).reshape(shape).to(dtype)
 
@@ -100,13 +104,19 @@ def test_copies_of_turned_matrices(dtype, shape):
     x = counted(shape, dtype)
     array = x.numpy()
     turned = array.swapaxes(-1, -2)
+    dims = (-2, -1)
     for got, expected in (
-        (x.mT, turned), (x.flip(-1).mT, turned[..., ::-1, :]), (x.flip(-2).mT, turned[..., ::-1]),
-        (x[..., ::2].mT, turned[..., ::2, :]), (x[..., ::2, :].mT, turned[..., ::2]),
-        (x.flip(-1), array[..., ::-1]), (x.flip(-2), array[..., ::-1, :]), (x[..., ::2], array[..., ::2]),
-        (x[..., 1::3], array[..., 1::3]), (x.rot90(1, (-2, -1)), np.rot90(array, 1, (-2, -1))),
-        (x.rot90(-1, (-2, -1)), np.rot90(array, -1, (-2, -1))),
-    ):  # fmt: skip
+        (x.mT, turned),
+        (x.flip(-1).mT, turned[..., ::-1, :]),
+        (x.flip(-2).mT, turned[..., ::-1]),
+        (x[..., ::2].mT, turned[..., ::2, :]),
+        (x[..., ::2, :].mT, turned[..., ::2]),
+        (x.flip(-1), array[..., ::-1]),
+        (x.flip(-2), array[..., ::-1, :]),
+        *((x[..., 1::step], array[..., 1::step]) for step in (2, 3, 4, 5)),
+        (x.rot90(1, dims), np.rot90(array, 1, dims)),
+        (x.rot90(-1, dims), np.rot90(array, -1, dims)),
+    ):
         np.testing.assert_array_equal(got.contiguous().numpy(), expected)
     written = rl.zeros_like(x)
     written.mT.copy_(x.mT.contiguous())
@@ -134,16 +144,16 @@ def test_operands_that_lie_across(left, right):
     for rows, columns in ((9, 8), (33, 70), (300, 257)):
         x, y = counted((rows, columns), left), counted((columns, rows), right)
         expected = x + y.t().contiguous()
-        np.testing.assert_array_equal((x + y.t()).to(rl.complex128).numpy(), expected.to(rl.complex128).numpy())
-        np.testing.assert_array_equal((x + y.flip(0).t()).to(rl.complex128).numpy(),
-                                      (x + y.t().contiguous().flip(1)).to(rl.complex128).numpy())  # fmt: skip
+        np.testing.assert_array_equal(values(x + y.t()), values(expected))
+        flipped = x + y.t().contiguous().flip(1)
+        np.testing.assert_array_equal(values(x + y.flip(0).t()), values(flipped))
         cube = rl.stack([x, x, x])
-        np.testing.assert_array_equal((cube + y.t()[None]).to(rl.complex128).numpy(),
-                                      rl.stack([expected] * 3).to(rl.complex128).numpy())  # fmt: skip
+        stacked = rl.stack([expected] * 3)
+        np.testing.assert_array_equal(values(cube + y.t()[None]), values(stacked))
     square = counted((65, 65), left)
     expected = square + square.t().contiguous()
     square += square.t()
-    np.testing.assert_array_equal(square.to(rl.complex128).numpy(), expected.to(rl.complex128).numpy())
+    np.testing.assert_array_equal(values(square), values(expected))
 
 
 def test_results_larger_than_the_caches():
@@ -179,8 +189,7 @@ def test_fill(dtype):
               rl.zeros(0, 3, dtype=dtype)):  # fmt: skip
         expected = np.full(x.shape, 1 if dtype == rl.bool else 7)
         assert x.fill_(7) is x
-        np.testing.assert_array_equal(x.double().numpy() if not dtype.is_complex else x.numpy(), expected)
-        assert x.fill(3).dtype == dtype if hasattr(x, "fill") else True
+        np.testing.assert_array_equal(values(x), expected)
     whole = rl.zeros(4, 6, dtype=dtype)
     whole[1:3, ::2].fill_(1)
     assert int((whole != 0).sum()) == 6

@@ -336,7 +336,11 @@ Tensor one_hot(const Tensor& input, int64_t num_classes) {
   }
   Dims sizes = input.sizes();
   sizes.push_back(classes);
-  return scatter_(zeros(sizes, DType::Int64), -1, unsqueeze(input, -1), Scalar(1));
+  Tensor out = zeros(sizes, DType::Int64), in_order = contiguous(input);
+  const int64_t* at = in_order.data<int64_t>();
+  int64_t* row = out.data<int64_t>();
+  for (int64_t i = 0; i < input.numel(); ++i, row += classes) row[at[i]] = 1;
+  return out;
 }
 
 Tensor conj(const Tensor& input) { return input.is_complex() ? conj_physical(input) : input; }

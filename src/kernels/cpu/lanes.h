@@ -2,29 +2,11 @@
 // accurate, because each lane adds up only a small part. For *.isa.cpp files, in whose namespace
 // everything here is defined.
 #pragma once
+#include "kernels/cpu/simd.h"
 #include "math/arithmetic.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
-
-template <class T> struct VectorOf {
-  typedef T type __attribute__((vector_size(vector_bytes)));
-};
-template <class T> using Vector = typename VectorOf<T>::type;
-
-template <class T> RL_INLINE Vector<T> load_vector(const T* x) {
-  Vector<T> v;
-  __builtin_memcpy(&v, x, sizeof v);
-  return v;
-}
 
 // Each works on scalars and on vectors.
 struct Add {
@@ -53,26 +35,26 @@ struct Same {
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
 RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
-  using V = Vector<T>;
+  using V = vec<T>;
   constexpr int width = vector_bytes / sizeof(T), ways = 256 / vector_bytes;
   int64_t i = period;
   if (n < width) {
     for (int k = 0; k < period; ++k) result[k] = map(x[k]);
   } else {
-    V sum = map(load_vector(x));
+    V sum = map(load(x));
     i = width;
     if (n >= ways * width) {
       V part[ways];
       part[0] = sum;
-      for (int k = 1; k < ways; ++k) part[k] = map(load_vector(x + k * width));
+      for (int k = 1; k < ways; ++k) part[k] = map(load(x + k * width));
       for (i = ways * width; i + ways * width <= n; i += ways * width)
         for (int k = 0; k < ways; ++k)
-          part[k] = Op::apply(part[k], V(map(load_vector(x + i + k * width))));
+          part[k] = Op::apply(part[k], V(map(load(x + i + k * width))));
       for (int half = ways / 2; half > 0; half /= 2)
         for (int k = 0; k < half; ++k) part[k] = Op::apply(part[k], part[k + half]);
       sum = part[0];
     }
-    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load_vector(x + i))));
+    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load(x + i))));
     T lane[width];
     __builtin_memcpy(lane, &sum, sizeof sum);
     for (int half = width / 2; half >= period; half /= 2)

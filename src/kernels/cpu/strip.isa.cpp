@@ -12,14 +12,19 @@ void copy_stepping(const char* from, char* to, int64_t n) {
     std::memcpy(to + i * sizeof(T), from + i * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
 }
 
-// The steps for which gcc has shuffles are written out.
+// The steps for which gcc has shuffles are written out: broadcast, flipped, every second element,
+// and one channel of pictures.
 template <class T>
 void copy_elements(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
   constexpr int64_t size = sizeof(T);
   if (to_stride == size) {
-    if (from_stride == 0) return copy_stepping<T, 0>(from, to, n);
-    if (from_stride == -size) return copy_stepping<T, -1>(from, to, n);
-    if (from_stride == 2 * size) return copy_stepping<T, 2>(from, to, n);
+    switch (from_stride) {
+      case 0: return copy_stepping<T, 0>(from, to, n);
+      case -size: return copy_stepping<T, -1>(from, to, n);
+      case 2 * size: return copy_stepping<T, 2>(from, to, n);
+      case 3 * size: return copy_stepping<T, 3>(from, to, n);
+      case 4 * size: return copy_stepping<T, 4>(from, to, n);
+    }
   }
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, size);
 }
