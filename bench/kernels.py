@@ -31,16 +31,29 @@ def both(name, output, setup, inputs="x", target=None):
 
 
 FLOATS = "n = 1 << 20; a = T.rand(n) + 0.5; b = T.rand(n) + 0.5; m = a > 1.0; "
+SIGNED = "x = T.randn(1 << 20); "
 MATRIX = "x = T.randn(1024, 1024); "
 IMAGES = "x = T.randn(4, 64, 56, 56); "
 
 ELEMENTWISE = [
     *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
-      ("exp", "log", "tanh", "sigmoid", "sin", "sqrt", "rsqrt", "erf", "abs", "floor", "relu")),
+      ("exp", "log", "tanh", "sigmoid", "sin", "cos", "atan", "exp2", "log2", "log1p", "sqrt",
+       "rsqrt", "erf", "abs", "floor", "relu")),
     *(forward(f"{op}, 1 M", op, FLOATS) for op in
       ("a + b", "a * b", "a / b", "a ** b", "a ** 2", "a > b", "T.maximum(a, b)", "a + 1.5",
        "F.gelu(a)", "F.silu(a)", "T.clamp(a, 0.6, 0.9)", "T.lerp(a, b, 0.3)",
-       "T.addcmul(a, a, b)", "a.to(T.float64)", "a.int()", "a.half()")),
+       "T.addcmul(a, a, b)", "a ** 3", "a % b", "a == b", "T.where(m, a, 0.0)", "~m",
+       "a.to(T.float64)", "a.int()", "a.half()")),
+    *(forward(f"{op}, 1 M", op, SIGNED) for op in
+      ("F.softplus(x)", "F.mish(x)", "F.leaky_relu(x)", "F.elu(x)", "F.hardswish(x)",
+       "F.gelu(x, approximate='tanh')")),
+    *(backward(f"{op}, 1 M", op, SIGNED) for op in
+      ("T.tanh(x)", "T.sigmoid(x)", "F.silu(x)", "F.relu(x)")),
+    *(forward(f"{dtype} a + b, 1 M", "a + b",
+              f"a = (T.rand(1 << 20) * 99).to(T.{dtype}); b = a.flip(0)")
+      for dtype in ("bfloat16", "float16", "float64", "int32", "uint8", "complex64")),
+    *(forward(f"float64 {op}, 1 M", f"T.{op}(a)", "a = T.rand(1 << 20, dtype=T.float64) + 0.5")
+      for op in ("exp", "log", "sin")),
     forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),
     forward("a + b, 1 K", "a + b", "a, b = T.randn(1024), T.randn(1024)"),
     forward("a + b, 64 K", "a + b", "a, b = T.randn(65536), T.randn(65536)"),
@@ -54,15 +67,26 @@ ELEMENTWISE = [
 MEMORY = [
     forward("zeros, 16 MB", "T.zeros(1 << 22)", "", 3),
     forward("ones, 1 MB", "T.ones(1 << 18)"),
+    forward("fill_, 4 MB", "x.fill_(1.5)", MATRIX),
+    forward("arange of 1 M floats", "T.arange(0.0, n)", "n = 1 << 20"),
+    forward("linspace, 1 M", "T.linspace(0, 1, 1 << 20)"),
     forward("clone, 4 MB", "a.clone()", FLOATS),
+    forward("clone, 64 MB", "a.clone()", "a = T.randn(1 << 24)"),
     forward("x.t().contiguous()", "x.t().contiguous()", MATRIX, 3),
     forward("x.permute(0, 2, 3, 1).contiguous()", "x.permute(0, 2, 3, 1).contiguous()", IMAGES, 3),
+    forward("int64 x.t().contiguous()", "x.t().contiguous()", MATRIX + "x = x.long()", 3),
+    forward("pictures to channels first", "x.permute(0, 3, 1, 2).contiguous()",
+            "x = T.ones(8, 224, 224, 3, dtype=T.uint8)"),
+    forward("heads before positions", "x.transpose(1, 2).contiguous()",
+            "x = T.randn(8, 128, 8, 64)"),
     forward("cat of 4 along 0", "T.cat([x, x, x, x])", MATRIX),
     forward("cat of 4 along 1", "T.cat([x, x, x, x], 1)", MATRIX),
     forward("stack of 4", "T.stack([x, x, x, x])", MATRIX),
     forward("x[:, ::2].contiguous()", "x[:, ::2].contiguous()", MATRIX),
     forward("x.repeat(2, 2)", "x.repeat(2, 2)", MATRIX),
+    forward("x.repeat_interleave(2, 1)", "x.repeat_interleave(2, 1)", MATRIX),
     forward("x.flip(1)", "x.flip(1)", MATRIX),
+    forward("x.rot90()", "x.rot90()", MATRIX),
     forward("x.roll(3, 1)", "x.roll(3, 1)", MATRIX),
     forward("tril", "x.tril()", MATRIX),
 ]

@@ -19,6 +19,19 @@ _BITWISE = {
     ast.BitOr: ("|", "bitwise_or"),
     ast.BitXor: ("^", "bitwise_xor"),
 }
+# Functions of src/math that are cheaper where f_is_far(...) is 0: near_f(...) (math/arithmetic.h).
+NEAR = {
+    "cos",
+    "exp",
+    "floor_divide",
+    "fmod",
+    "log",
+    "log2",
+    "remainder",
+    "sigmoid",
+    "sin",
+    "tan",
+}
 # Facts about an input that a formula may ask for without keeping its elements.
 META = {
     "sizes": "Dims",
@@ -99,8 +112,22 @@ class Formula:
 
     # ---- scalar C++
 
-    def scalar(self):
+    def scalar(self, near=()):
+        """The C++ text; calls that are in `near`, of those that near_calls() gave, become near_f."""
+        self._near = near
         return self._scalar(self.tree)
+
+    def near_calls(self, operands):
+        """(function, arguments) of the calls on operands alone that have a cheaper form."""
+        return sorted(
+            {
+                (n.func.id, tuple(a.id for a in n.args))
+                for n in ast.walk(self.tree)
+                if isinstance(n, ast.Call)
+                and n.func.id in NEAR
+                and all(isinstance(a, ast.Name) and a.id in operands for a in n.args)
+            }
+        )
 
     def _scalar(self, n):
         s = self._scalar
@@ -134,7 +161,9 @@ class Formula:
             sign = " & " if isinstance(n.op, ast.And) else " | "
             return "(" + sign.join(s(v) for v in n.values) + ")"
         if isinstance(n, ast.Call):
-            return f"{n.func.id}({', '.join(s(a) for a in n.args)})"
+            call = (n.func.id, tuple(getattr(a, "id", None) for a in n.args))
+            near = "near_" if call in self._near else ""
+            return f"{near}{n.func.id}({', '.join(s(a) for a in n.args)})"
         self.fail(
             n, f"a kernel formula cannot hold {type(n).__name__}; use where(c, a, b) for a choice"
         )

@@ -17,6 +17,7 @@ CXX = {
     "complex128": "complex128",
 }
 _FLOATS = ("float32", "float64")
+_STRIP = 1024  # elements that are near together, or not
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
 #include "kernels/elementwise.h"
@@ -29,7 +30,8 @@ class Loop:
         self.name, self.shown, self.formula = name, shown, formula
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
-    def template(self):
+    def template(self, split=False):
+        """The loop; `split`: by strips without and with elements that are far for some function."""
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
         lines = [
             f"template <class T> void {self.name}(int64_t count, void* const* operands, "
@@ -38,13 +40,42 @@ class Loop:
             f"  auto* result = static_cast<{result}*>(operands[0]);",
         ]
         for i, name in enumerate(self.operands):
-            lines.append(f"  const T* at_{name} = static_cast<const T*>(operands[{i + 1}]);")
+            if name in self.formula.used:
+                lines.append(f"  const T* at_{name} = static_cast<const T*>(operands[{i + 1}]);")
         for i, name in enumerate(self.numbers):
             lines.append(f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();")
-        lines += ["#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {"]
-        lines += [f"    const T {cxx_variable(name)} = at_{name}[i];" for name in self.operands]
-        lines += [f"    result[i] = static_cast<{result}>({self.formula.scalar()});", "  }", "}"]
-        return "\n".join(lines)
+
+        def loop(names, body, begin, end):
+            loads = [f"  const T {cxx_variable(name)} = at_{name}[i];" for name in names]
+            head = f"for (int64_t i = {begin}; i < {end}; ++i) {{"
+            return [head, *loads, *(f"  {line}" for line in body), "}"]
+
+        def store(near, begin, end):
+            formula = f"result[i] = static_cast<{result}>({self.formula.scalar(near)});"
+            return ["#pragma GCC ivdep", *loop(used, [formula], begin, end)]
+
+        used = [o for o in self.operands if o in self.formula.used]
+
+        near = self.formula.near_calls(self.operands) if split else []
+        if not near:
+            return "\n".join([*lines, *(f"  {line}" for line in store((), "0", "count")), "}"])
+        flags = [
+            f"far |= {name}_is_far({', '.join(map(cxx_variable, arguments))});"
+            for name, arguments in near
+        ]
+        read = [o for o in self.operands if any(o in arguments for _, arguments in near)]
+        inner = [
+            f"const int64_t end = count - begin < {_STRIP} ? count : begin + {_STRIP};",
+            f"decltype({near[0][0]}_is_far({', '.join('T()' for _ in near[0][1])})) far = 0;",
+            *loop(read, flags, "begin", "end"),
+            "if (far == 0) {",
+            *(f"  {line}" for line in store(near, "begin", "end")),
+            "} else {",
+            *(f"  {line}" for line in store((), "begin", "end")),
+            "}",
+        ]
+        lines.append(f"  for (int64_t begin = 0; begin < count; begin += {_STRIP}) {{")
+        return "\n".join([*lines, *(f"    {line}" for line in inner), "  }", "}"])
 
     def floats(self):
         items = [f"{self.name}<{CXX[d]}>" if d in self.dtypes else "nullptr" for d in _FLOATS]
@@ -102,7 +133,7 @@ def loops_of(ops):
 
 def write_isa(table, ops):
     loops = loops_of(ops)
-    body = "\n\n".join(loop.template() for loop in loops)
+    body = "\n\n".join(loop.template(split=True) for loop in loops)
     tables = "\n".join(loop.floats() for loop in loops)
     return (
         _HEADER.format(table=table)

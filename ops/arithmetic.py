@@ -39,6 +39,8 @@ elementwise("sgn(input: Tensor)", "sgn(input)",
             grad={"input": "sgn_backward(grad, input, out)"}, inplace=True)
 elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, node="PowBackward0", doc="Square of each element.", names=(), inplace=True,
             grad={"input": "grad * conj(2 * input)"})
+elementwise("cube_elements(input: Tensor)", "input * input * input", dtypes=NUMERIC, node="PowBackward0", doc="Cube of each element.", names=(), inplace=True,
+            grad={"input": "grad * conj(3 * input * input)"})
 composite("square(input: Tensor)", "square_elements(counted(input))", inplace=True, out=True, ref="numpy.square",
           doc="Square of each element; truth values count as numbers.")
 

@@ -15,7 +15,7 @@ Tensor pow(const Tensor& input, const Scalar& exponent) {
   if (floats && !exponent.is_complex()) {
     double p = exponent.real();
     if (p == 2) return ops::square_elements(input);
-    if (p == 3) return ops::square_elements(input) * input;
+    if (p == 3) return ops::cube_elements(input);
     if (p == 0.5) return ops::sqrt(input);
     if (p == -0.5) return ops::rsqrt(input);
     if (p == -1) return ops::reciprocal(input);

@@ -3,6 +3,7 @@
 
 #include "dispatch/generated.h"
 #include "kernels/copy.h"
+#include "kernels/range.h"
 #include "tensor/hidden_order.h"
 
 namespace rl {
@@ -152,16 +153,17 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
   }
   check(count >= 0 && count <= 9e15, "arange: invalid size, possible overflow: ", count);
   Tensor t = create(Dims{static_cast<int64_t>(count)}, type, device, {}, "arange");
-  if (!t.is_meta())
-    visit_real("arange", type, [&](auto tag) {
+  if (t.is_meta()) return finish(t, requires_grad, "arange");
+  if (t.is_floating()) {
+    kernels::arange(t.view(), from, by);
+  } else {
+    visit_integral_bool("arange", type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* out = t.data<T>();
-      for (int64_t i = 0; i < t.numel(); ++i) {
-        if constexpr (std::is_integral_v<T>)
-          out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
-        else out[i] = convert<T>(from + by * static_cast<double>(i));
-      }
+      for (int64_t i = 0; i < t.numel(); ++i)
+        out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
     });
+  }
   return finish(t, requires_grad, "arange");
 }
 
@@ -258,15 +260,17 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
                 LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
   check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
   Tensor out = create(Dims{steps}, line_dtype(start, end, dtype), device, {}, "linspace");
-  if (!out.is_meta())
-    visit_all("linspace", out.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      using C = compute_t<T>;
-      if constexpr (!std::is_same_v<T, bool>)
-        for (int64_t i = 0; i < steps; ++i)
-          out.data<T>()[i] = T(on_line<C>(start.to<C>(), end.to<C>(), i, steps));
-      else fail(ErrorKind::NotImplemented, "linspace: not implemented for dtype ", out.dtype());
-    });
+  if (out.is_meta()) return finish(out, requires_grad, "linspace");
+  if (out.is_floating()) {
+    kernels::linspace(out.view(), start, end);
+  } else {
+    visit<uint8_t, int8_t, int16_t, int32_t, int64_t, complex64, complex128>(
+        "linspace", out.dtype(), [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          for (int64_t i = 0; i < steps; ++i)
+            out.data<T>()[i] = on_line<T>(start.to<T>(), end.to<T>(), i, steps);
+        });
+  }
   return finish(out, requires_grad, "linspace");
 }
 
@@ -332,7 +336,11 @@ Tensor one_hot(const Tensor& input, int64_t num_classes) {
   }
   Dims sizes = input.sizes();
   sizes.push_back(classes);
-  return scatter(zeros(sizes, DType::Int64), -1, unsqueeze(input, -1), Scalar(1));
+  Tensor out = zeros(sizes, DType::Int64), in_order = contiguous(input);
+  const int64_t* at = in_order.data<int64_t>();
+  int64_t* row = out.data<int64_t>();
+  for (int64_t i = 0; i < input.numel(); ++i, row += classes) row[at[i]] = 1;
+  return out;
 }
 
 Tensor conj(const Tensor& input) { return input.is_complex() ? conj_physical(input) : input; }
@@ -412,10 +420,6 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
   Tensor copy = rl::empty_like(input, dtype.value_or(input.dtype()));
   if (!copy.is_meta()) kernels::copy(input.view(), copy.view());
   return copy;
-}
-
-Tensor fill(const Tensor& input, const Scalar& value) {
-  return filled(rl::empty_like(input), value);
 }
 
 Tensor fill(const Tensor& input, const Tensor& value) {

@@ -59,6 +59,26 @@ struct Walk {
     ndim = last + 1;
   }
 
+  // For callers that see several innermost elements as one.
+  void drop_innermost() {
+    numel /= sizes[0];
+    --ndim;
+    for (int d = 0; d < ndim; ++d) {
+      sizes[d] = sizes[d + 1];
+      for (int k = 0; k < N; ++k) strides[k][d] = strides[k][d + 1];
+    }
+  }
+
+  // The dim along which view k is densest, if that is not the innermost: a transposition; else 0.
+  int transposed_dim(int k) const {
+    int best = 0;
+    for (int d = 1; d < ndim && sizes[0] >= 8; ++d)
+      if (strides[k][d] != 0 && sizes[d] >= 8 &&
+          magnitude(strides[k][d]) < magnitude(strides[k][best]))
+        best = d;
+    return best;
+  }
+
   // f(pointers, n) for runs of the innermost dim that together are elements [begin, end).
   template <class F>
   void range(int64_t begin, int64_t end, char* const* start, F&& f) const {
@@ -98,6 +118,34 @@ struct Walk {
   template <class F>
   void parallel_runs(int64_t grain, F&& f) const {
     parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { range(b, e, base, f); });
+  }
+
+  // f(pointers, rows) for panels of up to `height` rows of dim d, each row all of dim 0, over all
+  // other dims.
+  template <class F>
+  void parallel_panels(int d, int64_t height, int64_t grain, F&& f) const {
+    int64_t panels = (sizes[d] + height - 1) / height;
+    int64_t step[N];
+    Walk outer;
+    for (int k = 0; k < N; ++k) {
+      outer.base[k] = base[k];
+      step[k] = height * strides[k][d];
+    }
+    outer.add(panels, step);
+    for (int other = 1; other < ndim; ++other) {
+      if (other == d) continue;
+      for (int k = 0; k < N; ++k) step[k] = strides[k][other];
+      outer.add(sizes[other], step);
+    }
+    outer.finish(false);
+    int64_t elements = sizes[0] * (height < sizes[d] ? height : sizes[d]);
+    parallel_for(0, outer.numel, 1 + grain / elements, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        outer.range(i, i + 1, outer.base, [&](char* const* p, int64_t) {
+          int64_t left = sizes[d] - i % panels * height;
+          f(p, left < height ? left : height);
+        });
+    });
   }
 
   // f(pointers) for each element, split among threads: for walks over the lines along a skipped

@@ -12,6 +12,10 @@
 // Overloads of elementary functions are non-templates for float, double, complex64 and complex128:
 // so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
 // an integer (which the caller promotes first) does not compile.
+//
+// Near and far: some functions are dearer for a few arguments than for the rest. near_f(x) is f(x),
+// bit for bit, where f_is_far(x) is 0, and generated loops call it for strips with no far element
+// (gen/formula.py names these functions). The flags are as wide as their T: gcc vectorises that.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -129,9 +133,8 @@ RL_INLINE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 
 // ---- order ----
 // maximum and minimum hand a NaN on; fmax and fmin prefer the number.
-template <class T> RL_INLINE T maximum(T a, T b) {
-  return !(a <= b) && !isnan(b) ? a : b;  // so written, two instructions and no branch
-}
+// Written without branches; one comparison is left where b is a number known to the compiler.
+template <class T> RL_INLINE T maximum(T a, T b) { return !(a <= b) && !isnan(b) ? a : b; }
 template <class T> RL_INLINE T minimum(T a, T b) { return !(a >= b) && !isnan(b) ? a : b; }
 template <class T> RL_INLINE T fmax(T a, T b) {
   T larger = a > b ? a : b;
@@ -176,14 +179,45 @@ template <class T> RL_INLINE T fmod(T a, T b) {
   else if constexpr (std::is_unsigned_v<T>) return b == 0 ? T(0) : static_cast<T>(a % b);
   else return b == -1 || b == 0 ? T(0) : static_cast<T>(a % b);
 }
-// The remainder of floored division: it has the sign of the divisor.
+// In double, exact: the quotient of these floats has 29 bits, and is never rounded up to a whole
+// one.
+RL_INLINE float near_fmod(float a, float b) {
+  double x = a, y = b;
+  return copysign(static_cast<float>(x - trunc(x / y) * y), a);
+}
+RL_INLINE int32_t fmod_is_far(float a, float b) {
+  int32_t far = magnitude(a) < magnitude(b) * 0x1p28f ? 0 : 1;
+  return far | (magnitude(b) < 0x1p99f ? 0 : 1);
+}
+RL_INLINE double near_fmod(double a, double b) { return c_fmod(a, b); }
+RL_INLINE int64_t fmod_is_far(double, double) { return 1; }
+
+template <class T> RL_INLINE bool opposite_signs(T a, T b) { return signbit(a) != signbit(b); }
+
+// The remainder of floored division: it has the sign of the divisor. From r = fmod(a, b).
+template <class T> RL_INLINE T remainder_from(T r, T b) {
+  T moved = opposite_signs(r, b) ? static_cast<T>(r + b) : r;
+  return r == T(0) ? r : moved;
+}
 template <class T> RL_INLINE T remainder(T a, T b) {
   T r = fmod(a, b);
-  if constexpr (!std::is_unsigned_v<T>)
-    if (r != T(0) && (r < T(0)) != (b < T(0))) r = static_cast<T>(r + b);
-  return r;
+  if constexpr (std::is_unsigned_v<T>) return r;
+  else return remainder_from(r, b);
 }
+template <class T> RL_INLINE T near_remainder(T a, T b) {
+  return remainder_from(near_fmod(a, b), b);
+}
+template <class T> RL_INLINE auto remainder_is_far(T a, T b) { return fmod_is_far(a, b); }
+
 // floor(a / b), consistent with remainder: a == b * floor_divide(a, b) + remainder(a, b).
+// From r = fmod(a, b), b not 0.
+template <class T> RL_INLINE T floor_divide_from(T r, T a, T b) {
+  T q = (a - r) / b, less = opposite_signs(r, b) ? q - T(1) : q;
+  q = r == T(0) ? q : less;
+  T whole = floor(q);  // q is an integer but for rounding
+  whole = q - whole > T(0.5) ? whole + T(1) : whole;
+  return q == T(0) ? copysign(T(0), a / b) : whole;
+}
 template <class T> RL_INLINE T floor_divide(T a, T b) {
   if constexpr (std::is_unsigned_v<T>) {
     return trunc_divide(a, b);
@@ -191,14 +225,13 @@ template <class T> RL_INLINE T floor_divide(T a, T b) {
     T q = trunc_divide(a, b), r = fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
   } else {
-    if (b == T(0)) return a / b;
-    T r = c_fmod(a, b), q = (a - r) / b;
-    if (r != T(0) && (r < T(0)) != (b < T(0))) q -= T(1);
-    if (q == T(0)) return copysign(T(0), a / b);
-    T whole = floor(q);  // q is an integer but for rounding
-    return q - whole > T(0.5) ? whole + T(1) : whole;
+    return b == T(0) ? a / b : floor_divide_from(c_fmod(a, b), a, b);
   }
 }
+template <class T> RL_INLINE T near_floor_divide(T a, T b) {
+  return floor_divide_from(near_fmod(a, b), a, b);
+}
+template <class T> RL_INLINE auto floor_divide_is_far(T a, T b) { return fmod_is_far(a, b); }
 
 // ---- integers ----
 template <class T> RL_INLINE T gcd(T a, T b) {

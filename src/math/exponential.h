@@ -100,6 +100,10 @@ RL_INLINE double exp_short(double x) {
 }
 RL_INLINE float exp(float x) { return exp_scaled(clamp_exponent(x), 0); }
 RL_INLINE double exp(double x) { return exp_scaled(clamp_exponent(x), 0); }
+template <class T> RL_INLINE T near_exp(T x) { return exp_normal(x); }
+template <class T> RL_INLINE typename Format<T>::Int exp_is_far(T x) {
+  return magnitude(x) <= (sizeof(T) == 4 ? T(87) : T(708)) ? 0 : 1;
+}
 
 RL_INLINE float exp2(float x) {
   x = x < -151.0f ? -151.0f : x;
@@ -140,22 +144,27 @@ RL_INLINE double expm1(double x) { return expm1_of(x); }
 
 // ---- logarithms ----
 
-// x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); for positive finite x, subnormal ones too.
+// x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
 template <class T> struct LogParts {
   T k, f;
 };
-template <class T> RL_INLINE LogParts<T> log_parts(T x) {
+// For normal x, from which the k that is found is shifted.
+template <class T> RL_INLINE LogParts<T> log_parts(T x, T shift) {
   constexpr int mantissa = Format<T>::mantissa, offset = 2 * Format<T>::bias;  // k + offset > 0
-  constexpr T smallest = std::numeric_limits<T>::min(), up = T(UInt<T>(1) << mantissa);
-  T normal = x < smallest ? x * up : x;
-  T shift = x < smallest ? T(mantissa + offset) : T(offset);
+  constexpr T up = T(UInt<T>(1) << mantissa);
   using U = UInt<T>;
   constexpr U bias = U(offset) << mantissa;
-  U bits = bit_cast<U>(normal);
+  U bits = bit_cast<U>(x);
   U k = (bits - bit_cast<U>(T(0.70710678118654752440)) + bias) >> mantissa;
   T m = bit_cast<T>(bits - (k << mantissa) + bias);
   T exponent = bit_cast<T>(k | bit_cast<U>(up)) - up;  // k as a float
-  return {exponent - shift, m - T(1)};
+  return {exponent - (T(offset) + shift), m - T(1)};
+}
+// For positive finite x, subnormal ones too.
+template <class T> RL_INLINE LogParts<T> log_parts(T x) {
+  constexpr T smallest = std::numeric_limits<T>::min(),
+              scale = T(UInt<T>(1) << Format<T>::mantissa);
+  return log_parts(x < smallest ? x * scale : x, x < smallest ? T(Format<T>::mantissa) : T(0));
 }
 // k ln2 + log(1 + f) + correction
 RL_INLINE float log_of_parts(float k, float f, float correction) {
@@ -181,21 +190,31 @@ template <class T> RL_INLINE T log_result(T x, T computed) {
   return x < T(0) ? quiet_nan<T> : y;
 }
 
-template <class T> RL_INLINE T log_of(T x) {
-  LogParts<T> p = log_parts(x);
-  return log_result(x, log_of_parts(p.k, p.f, T(0)));
+template <class T> RL_INLINE T log_of(LogParts<T> p) { return log_of_parts(p.k, p.f, T(0)); }
+template <class T> RL_INLINE T log2_of(LogParts<T> p) {
+  return p.k + log_of_parts(T(0), p.f, T(0)) * log2_e<T>;
 }
-template <class T> RL_INLINE T log2_of(T x) {
-  LogParts<T> p = log_parts(x);
-  return log_result(x, p.k + log_of_parts(T(0), p.f, T(0)) * log2_e<T>);
-}
-template <class T> RL_INLINE T log10_of(T x) {  // log10(2) in two parts, the first times k exact
+template <class T> RL_INLINE T log10_of(LogParts<T> p) {  // log10(2) in two parts: k high is exact
   constexpr T high = sizeof(T) == 4 ? T(0x1.344p-2) : T(0x1.34413509fp-2);
   constexpr T low = T(0.30102999566398119521L - static_cast<long double>(high));
-  LogParts<T> p = log_parts(x);
-  T fraction = log_of_parts(T(0), p.f, T(0)) * T(0.43429448190325182765);
-  return log_result(x, p.k * high + (fraction + p.k * low));
+  return p.k * high + (log_of_parts(T(0), p.f, T(0)) * T(0.43429448190325182765) + p.k * low);
 }
+// The normal numbers above 0 are near.
+template <class T> RL_INLINE typename Format<T>::Int log_is_far(T x) {
+  typename Format<T>::Int far = x >= std::numeric_limits<T>::min() ? 0 : 1;
+  return far | (x < infinity<T> ? 0 : 1);
+}
+#define RL_LOG(name)                                                               \
+  RL_INLINE float name(float x) { return log_result(x, name##_of(log_parts(x))); } \
+  RL_INLINE double name(double x) { return log_result(x, name##_of(log_parts(x))); }
+RL_LOG(log)
+RL_LOG(log2)
+RL_LOG(log10)
+#undef RL_LOG
+template <class T> RL_INLINE T near_log(T x) { return log_of(log_parts(x, T(0))); }
+template <class T> RL_INLINE T near_log2(T x) { return log2_of(log_parts(x, T(0))); }
+template <class T> RL_INLINE auto log2_is_far(T x) { return log_is_far(x); }
+
 // Takes log(1 + x) and adds what rounding lost of 1 + x.
 template <class T> RL_INLINE T log1p_of(T x) {
   constexpr T tiny = sizeof(T) == 4 ? T(0x1p-25) : T(0x1p-54);
@@ -205,14 +224,8 @@ template <class T> RL_INLINE T log1p_of(T x) {
   T y = log_result(u, log_of_parts(p.k, p.f, lost));
   return magnitude(x) < tiny ? x : y;
 }
-#define RL_BOTH(name)                                    \
-  RL_INLINE float name(float x) { return name##_of(x); } \
-  RL_INLINE double name(double x) { return name##_of(x); }
-RL_BOTH(log)
-RL_BOTH(log2)
-RL_BOTH(log10)
-RL_BOTH(log1p)
-#undef RL_BOTH
+RL_INLINE float log1p(float x) { return log1p_of(x); }
+RL_INLINE double log1p(double x) { return log1p_of(x); }
 
 // ---- powers ----
 
@@ -239,12 +252,18 @@ template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_INLINE T
 
 // ---- the logistic function and its relatives ----
 
-template <class T> RL_INLINE T sigmoid(T x) {
-  T e = exp(-magnitude(x)), d = T(1) + e, lost = e - (d - T(1));  // d + lost is 1 + e exactly
+// From e = exp(-|x|).
+template <class T> RL_INLINE T sigmoid_from(T x, T e) {
+  T d = T(1) + e, lost = e - (d - T(1));  // d + lost is 1 + e exactly
   T s = (x < T(0) ? e : T(1)) / d;
   T one_over_d = x < T(0) ? T(1) - s : s;
   return s - s * (lost * one_over_d);
 }
+template <class T> RL_INLINE T sigmoid(T x) { return sigmoid_from(x, exp(-magnitude(x))); }
+template <class T> RL_INLINE T near_sigmoid(T x) {
+  return sigmoid_from(x, exp_normal(-magnitude(x)));
+}
+template <class T> RL_INLINE auto sigmoid_is_far(T x) { return exp_is_far(x); }
 // log(1 + exp(x)), exact for large |x|.
 template <class T> RL_INLINE T log1pexp(T x) { return fmax(x, T(0)) + log1p(exp(-magnitude(x))); }
 template <class T> RL_INLINE T log_sigmoid(T x) {

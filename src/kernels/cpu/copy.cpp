@@ -1,8 +1,8 @@
 #include "kernels/copy.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "kernels/cpu/stream.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/transpose.h"
 #include "kernels/walk.h"
@@ -12,72 +12,56 @@ namespace {
 
 constexpr int64_t grain = 4 * default_grain;
 
-// A plane of rows x columns; `to` is dense along columns, `from` along rows. Blocks keep the cache
-// lines of both in L1.
-template <class T>
-void transpose_plane(const char* from, int64_t from_row, int64_t from_column, char* to,
-                     int64_t to_row, int64_t to_column, int64_t rows, int64_t columns) {
-  constexpr int64_t block = 32, size = sizeof(T);
-  if (size == 4 && from_row == size && to_column == size) {
-    // Narrow panels, so that the lines of all rows of `to` stay in the first-level cache.
-    for (int64_t c = 0; c < columns; c += block)
-      transpose_32(reinterpret_cast<const float*>(from + c * from_column), from_column / size,
-                   reinterpret_cast<float*>(to) + c, to_row / size, std::min(block, columns - c),
-                   rows);
-    return;
-  }
-  for (int64_t r0 = 0; r0 < rows; r0 += block)
-    for (int64_t c0 = 0; c0 < columns; c0 += block) {
-      int64_t r1 = std::min(rows, r0 + block), c1 = std::min(columns, c0 + block);
-      for (int64_t r = r0; r < r1; ++r) {
-        const char* x = from + r * from_row + c0 * from_column;
-        char* y = to + r * to_row + c0 * to_column;
-        for (int64_t c = c0; c < c1; ++c, x += from_column, y += to_column)
-          *reinterpret_cast<T*>(y) = *reinterpret_cast<const T*>(x);
-      }
-    }
-}
-
-// The dim along which `from` (view 1) is densest, if that is not the innermost: a transposition.
-int transposed_dim(const Walk<2>& w) {
-  int best = 0;
-  for (int d = 1; d < w.ndim && w.sizes[0] >= 8; ++d)
-    if (w.strides[1][d] != 0 && w.sizes[d] >= 8 &&
-        std::abs(w.strides[1][d]) < std::abs(w.strides[1][best]))
-      best = d;
-  return best;
-}
-
-// Panels of some rows of dim d, each a transposition against dim 0, over all other dims.
-void copy_transposed(const Walk<2>& w, int d, DType dtype) {
-  constexpr int64_t height = 64;
-  int64_t panels = (w.sizes[d] + height - 1) / height;
-  Walk<2> outer;
-  outer.base[0] = w.base[0];
-  outer.base[1] = w.base[1];
-  outer.add(panels, {height * w.strides[0][d], height * w.strides[1][d]});
-  for (int k = 1; k < w.ndim; ++k)
-    if (k != d) outer.add(w.sizes[k], {w.strides[0][k], w.strides[1][k]});
-  outer.finish(false);
-  int64_t per_thread = std::max<int64_t>(1, grain / (w.sizes[0] * std::min(height, w.sizes[d])));
-  visit_size(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    parallel_for(0, outer.numel, per_thread, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        outer.range(i, i + 1, outer.base, [&](char* const* p, int64_t) {
-          int64_t rows = std::min(height, w.sizes[d] - i % panels * height);
-          transpose_plane<T>(p[1], w.strides[1][d], w.strides[1][0], p[0], w.strides[0][d],
-                             w.strides[0][0], rows, w.sizes[0]);
-        });
-    });
+// Each panel of rows of dim d is a transposition.
+void copy_transposed(const Walk<2>& w, int d, int64_t size, bool streamed) {
+  constexpr int64_t width = 64;  // rows of `from` that are read side by side
+  const int64_t *to = w.strides[0], *from = w.strides[1];
+  w.parallel_panels(d, 256, grain, [&](char* const* p, int64_t rows) {
+    for (int64_t c = 0; c < w.sizes[0]; c += width)
+      transpose(size, p[1] + c * from[0], from[0], from[d], p[0] + c * to[0], to[d], to[0],
+                std::min(width, w.sizes[0] - c), rows, streamed);
+    if (streamed) end_streaming();
   });
 }
 
-void copy_same_dtype(const Walk<2>& w, DType dtype) {
-  if (int d = transposed_dim(w)) return copy_transposed(w, d, dtype);
-  int64_t size = itemsize(dtype), from = w.strides[1][0], to = w.strides[0][0];
-  w.parallel_runs(grain,
-                  [&](char* const* p, int64_t n) { copy_strided(size, p[1], from, p[0], to, n); });
+// Several elements that lie side by side in both views are copied as one: returns its size.
+int64_t widen_element(Walk<2>& w, int64_t size) {
+  constexpr int64_t widest = 64;
+  int64_t bytes = size * w.sizes[0];
+  if (w.ndim == 1 || w.strides[0][0] != size || w.strides[1][0] != size || bytes > widest ||
+      (bytes & (bytes - 1)))
+    return size;
+  w.drop_innermost();
+  return bytes;
+}
+
+// Innermost runs of few elements: all first elements of the runs along dim 1, then all second ones.
+void copy_short_runs(Walk<2> w, int64_t size) {
+  constexpr int64_t strip = 512;  // runs that stay in the first-level cache
+  int64_t inner = w.sizes[0], to = w.strides[0][0], from = w.strides[1][0];
+  w.drop_innermost();
+  w.parallel_runs(grain / inner, [&](char* const* p, int64_t n) {
+    for (int64_t i = 0; i < n; i += strip)
+      for (int64_t k = 0; k < inner; ++k)
+        copy_strided(size, p[1] + i * w.strides[1][0] + k * from, w.strides[1][0],
+                     p[0] + i * w.strides[0][0] + k * to, w.strides[0][0], std::min(strip, n - i));
+  });
+}
+
+void copy_same_dtype(Walk<2> w, int64_t size) {
+  bool streamed = worth_streaming(w.numel * size) && w.base[0] != w.base[1];
+  size = widen_element(w, size);
+  if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
+  if (w.ndim > 1 && w.sizes[0] <= 8 && w.sizes[1] > w.sizes[0]) return copy_short_runs(w, size);
+  int64_t from = w.strides[1][0], to = w.strides[0][0];
+  streamed = streamed && from == size && to == size;
+  parallel_for(0, w.numel, grain, [&](int64_t begin, int64_t end) {
+    w.range(begin, end, w.base, [&](char* const* p, int64_t n) {
+      if (streamed) copy_streaming(p[1], p[0], n * size);
+      else copy_strided(size, p[1], from, p[0], to, n);
+    });
+    if (streamed) end_streaming();
+  });
 }
 
 void copy_converting(const Walk<2>& w, DType from, DType to) {
@@ -104,7 +88,7 @@ void copy(const View& from, const View& to) {
     return;
   }
   Walk<2> w({&to, &from}, true);
-  if (from.dtype == to.dtype) copy_same_dtype(w, to.dtype);
+  if (from.dtype == to.dtype) copy_same_dtype(w, itemsize(to.dtype));
   else copy_converting(w, from.dtype, to.dtype);
 }
 

@@ -2,29 +2,11 @@
 // accurate, because each lane adds up only a small part. For *.isa.cpp files, in whose namespace
 // everything here is defined.
 #pragma once
+#include "kernels/cpu/simd.h"
 #include "math/exponential.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
-
-template <class T, int bytes> struct VectorOf {
-  typedef T type __attribute__((vector_size(bytes)));
-};
-template <class T, int bytes = vector_bytes> using Vector = typename VectorOf<T, bytes>::type;
-
-template <class T> RL_INLINE Vector<T> load_vector(const T* x) {
-  Vector<T> v;
-  __builtin_memcpy(&v, x, sizeof v);
-  return v;
-}
 
 // Each works on scalars and on vectors.
 struct Add {
@@ -55,11 +37,11 @@ struct Same {
 // The lanes of a vector folded by halves until `period` of them are left: a loop over an array of
 // the lanes would go through memory.
 template <class Op, class T, int period = 1, int bytes = vector_bytes>
-RL_INLINE void fold_lanes(Vector<T, bytes> v, T* result) {
+RL_INLINE void fold_lanes(vec<T, bytes> v, T* result) {
   if constexpr (bytes == period * sizeof(T)) {
     __builtin_memcpy(result, &v, bytes);
   } else {
-    Vector<T, bytes / 2> halves[2];
+    vec<T, bytes / 2> halves[2];
     __builtin_memcpy(halves, &v, bytes);
     fold_lanes<Op, T, period, bytes / 2>(Op::apply(halves[0], halves[1]), result);
   }
@@ -69,26 +51,26 @@ RL_INLINE void fold_lanes(Vector<T, bytes> v, T* result) {
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
 RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
-  using V = Vector<T>;
+  using V = vec<T>;
   constexpr int width = vector_bytes / sizeof(T), ways = 256 / vector_bytes;
   int64_t i = period;
   if (n < width) {
     for (int k = 0; k < period; ++k) result[k] = map(x[k]);
   } else {
-    V sum = map(load_vector(x));
+    V sum = map(load(x));
     i = width;
     if (n >= ways * width) {
       V part[ways];
       part[0] = sum;
-      for (int k = 1; k < ways; ++k) part[k] = map(load_vector(x + k * width));
+      for (int k = 1; k < ways; ++k) part[k] = map(load(x + k * width));
       for (i = ways * width; i + ways * width <= n; i += ways * width)
         for (int k = 0; k < ways; ++k)
-          part[k] = Op::apply(part[k], V(map(load_vector(x + i + k * width))));
+          part[k] = Op::apply(part[k], V(map(load(x + i + k * width))));
       for (int half = ways / 2; half > 0; half /= 2)
         for (int k = 0; k < half; ++k) part[k] = Op::apply(part[k], part[k + half]);
       sum = part[0];
     }
-    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load_vector(x + i))));
+    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load(x + i))));
     fold_lanes<Op, T, period>(sum, result);
   }
   for (; i < n; i += period)
@@ -107,8 +89,8 @@ RL_INLINE T fold(const T* x, int64_t n, Map map = Map()) {
 template <class T, int number> struct VectorPlace {
   static constexpr int way = number;
   int64_t i;
-  RL_INLINE Vector<T> operator()(const T* p) const { return load_vector(p + i); }
-  RL_INLINE void put(T* p, Vector<T> v) const { __builtin_memcpy(p + i, &v, sizeof v); }
+  RL_INLINE vec<T> operator()(const T* p) const { return load(p + i); }
+  RL_INLINE void put(T* p, vec<T> v) const { __builtin_memcpy(p + i, &v, sizeof v); }
   RL_INLINE void prefetch(const T* p) const { __builtin_prefetch(p + i); }
 };
 template <class T> struct ElementPlace {
@@ -135,7 +117,7 @@ template <class T, class F> RL_INLINE void for_places(int64_t n, F f) {
 
 template <class T> class Sum {
  public:
-  template <int way> RL_INLINE void add(VectorPlace<T, way>, Vector<T> v) { ways_[way] += v; }
+  template <int way> RL_INLINE void add(VectorPlace<T, way>, vec<T> v) { ways_[way] += v; }
   RL_INLINE void add(ElementPlace<T>, T v) { rest_ += v; }
   RL_INLINE T total() const {
     T sum;
@@ -144,7 +126,7 @@ template <class T> class Sum {
   }
 
  private:
-  Vector<T> ways_[2] = {};
+  vec<T> ways_[2] = {};
   T rest_ = 0;
 };
 
@@ -158,15 +140,15 @@ template <class T, class F> RL_INLINE T sum_places(int64_t n, F f) {
 // math::exp_below of a number or of each lane: gcc makes vector instructions of the loop.
 RL_INLINE float exp_below(float x) { return math::exp_below(x); }
 RL_INLINE double exp_below(double x) { return math::exp_below(x); }
-template <class T> RL_INLINE Vector<T> exp_of_lanes(Vector<T> v) {
+template <class T> RL_INLINE vec<T> exp_of_lanes(vec<T> v) {
   T lanes[vector_bytes / sizeof(T)];
   __builtin_memcpy(lanes, &v, sizeof v);
   for (T& lane : lanes) lane = math::exp_below(lane);
   __builtin_memcpy(&v, lanes, sizeof v);
   return v;
 }
-RL_INLINE Vector<float> exp_below(Vector<float> v) { return exp_of_lanes<float>(v); }
-RL_INLINE Vector<double> exp_below(Vector<double> v) { return exp_of_lanes<double>(v); }
+RL_INLINE vec<float> exp_below(vec<float> v) { return exp_of_lanes<float>(v); }
+RL_INLINE vec<double> exp_below(vec<double> v) { return exp_of_lanes<double>(v); }
 
 }  // namespace
 }  // namespace rl::kernels::RL_ISA

@@ -1,6 +1,8 @@
 // GNU vectors of the instruction set that an *.isa.cpp file is compiled for; include from those
 // alone. gcc keeps arrays of partial sums in memory, but vectors in registers.
 #pragma once
+#include <immintrin.h>
+
 #include <cstdint>
 #include <cstring>
 
@@ -26,5 +28,16 @@ template <class T, int bytes = vector_bytes> vec<T, bytes> load(const T* p) {
   return v;
 }
 template <class T, class V> void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
+
+// Stores past the caches, to an address that is a multiple of the vector's size.
+template <class V> void stream(void* p, V v) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) return _mm512_stream_si512(static_cast<__m512i*>(p), (__m512i)v);
+#endif
+#ifdef __AVX__
+  if constexpr (sizeof(V) == 32) return _mm256_stream_si256(static_cast<__m256i*>(p), (__m256i)v);
+#endif
+  if constexpr (sizeof(V) == 16) return _mm_stream_si128(static_cast<__m128i*>(p), (__m128i)v);
+}
 
 }  // namespace rl::kernels::RL_ISA

@@ -8,20 +8,6 @@ namespace {
 constexpr int64_t piece = 1024;
 constexpr int64_t widest = 16;  // bytes of a complex128
 
-template <class T>
-void copy_typed(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  if (from_stride == 0 && to_stride == sizeof(T)) {
-    std::fill_n(reinterpret_cast<T*>(to), n, value);
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(&value, from + i * from_stride, sizeof(T));
-    std::memcpy(to + i * to_stride, &value, sizeof(T));
-  }
-}
-
 // The dtype to pass through on the way, or `to` where one step suffices.
 DType stepping_stone(DType from, DType to) {
   if (is_reduced(from) && to != DType::Float32) return DType::Float32;
@@ -46,22 +32,6 @@ void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t
     int64_t m = std::min(piece, n - i);
     convert_contiguous(from, stone, static_cast<const char*>(in) + i * itemsize(from), between, m);
     convert_contiguous(stone, to, between, static_cast<char*>(out) + i * itemsize(to), m);
-  }
-}
-
-void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
-                  int64_t n) {
-  if (n == 0) return;  // the pointers may then be null
-  if (from_stride == size && to_stride == size) {
-    std::memcpy(to, from, static_cast<size_t>(n * size));
-    return;
-  }
-  switch (size) {
-    case 1: return copy_typed<uint8_t>(from, from_stride, to, to_stride, n);
-    case 2: return copy_typed<uint16_t>(from, from_stride, to, to_stride, n);
-    case 4: return copy_typed<uint32_t>(from, from_stride, to, to_stride, n);
-    case 8: return copy_typed<uint64_t>(from, from_stride, to, to_stride, n);
-    default: return copy_typed<complex128>(from, from_stride, to, to_stride, n);
   }
 }
 

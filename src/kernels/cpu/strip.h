@@ -11,9 +11,11 @@ RL_ISA_KERNEL(convert_direct, (DType from, DType to, const void* in, void* out, 
 
 void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n);
 
-// n elements of `size` bytes, stepping by byte strides.
-void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
-                  int64_t n);
+// n elements of `size` bytes (a power of two up to 64), stepping by byte strides.
+RL_ISA_KERNEL(copy_strided, (int64_t size, const char* from, int64_t from_stride, char* to,
+                             int64_t to_stride, int64_t n))
+// Past the caches; end_streaming() of kernels/cpu/stream.h follows the last.
+RL_ISA_KERNEL(copy_streaming, (const char* from, char* to, int64_t bytes))
 
 // Element i of `strip`, contiguous and of dtype `to`, from in + i * stride.
 void load_strip(DType from, const char* in, int64_t stride, DType to, void* strip, int64_t n);

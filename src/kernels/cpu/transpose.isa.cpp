@@ -7,53 +7,99 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t lanes = Vector<float>::lanes;
-
 // Exchanges, between rows `apart` from each other, the elements whose column differs in that bit.
-template <int apart, int... column>
-void exchange(vec<float>* rows, std::integer_sequence<int, column...>) {
-  constexpr int n = static_cast<int>(lanes);
+template <int apart, class V, int... column>
+void exchange(V* rows, std::integer_sequence<int, column...>) {
+  constexpr int n = sizeof...(column);
 #pragma GCC unroll 16
   for (int r = 0; r < n; ++r) {
     if (r & apart) continue;
-    vec<float> a = rows[r], b = rows[r + apart];
+    V a = rows[r], b = rows[r + apart];
     rows[r] = __builtin_shufflevector(a, b, (column & apart ? n + column - apart : column)...);
     rows[r + apart] =
         __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
   }
 }
 
-void square(const float* from, int64_t from_step, float* to, int64_t to_step) {
-  constexpr auto columns = std::make_integer_sequence<int, static_cast<int>(lanes)>();
-  vec<float> rows[lanes];
+// The side of the squares: as many elements as a vector holds, and of small ones 16.
+template <class T> constexpr int64_t side =
+    vector_bytes / sizeof(T) < 16 ? vector_bytes / sizeof(T) : 16;
+
+template <class T, bool streamed>
+void square(const char* from, int64_t from_row, char* to, int64_t to_row) {
+  constexpr int n = side<T>;
+  constexpr auto columns = std::make_integer_sequence<int, n>();
+  using V = vec<T, n * sizeof(T)>;
+  V rows[n];
 #pragma GCC unroll 16
-  for (int r = 0; r < lanes; ++r) rows[r] = load(from + r * from_step);
+  for (int r = 0; r < n; ++r) std::memcpy(&rows[r], from + r * from_row, sizeof(V));
   exchange<1>(rows, columns);
-  exchange<2>(rows, columns);
-  if constexpr (lanes > 4) exchange<4>(rows, columns);
-  if constexpr (lanes > 8) exchange<8>(rows, columns);
+  if constexpr (n > 2) exchange<2>(rows, columns);
+  if constexpr (n > 4) exchange<4>(rows, columns);
+  if constexpr (n > 8) exchange<8>(rows, columns);
 #pragma GCC unroll 16
-  for (int r = 0; r < lanes; ++r) store(to + r * to_step, rows[r]);
+  for (int r = 0; r < n; ++r) {
+    if constexpr (streamed) stream(to + r * to_row, rows[r]);
+    else std::memcpy(to + r * to_row, &rows[r], sizeof(V));
+  }
 }
 
-void rest(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
-          int64_t columns) {
-  for (int64_t c = 0; c < columns; ++c)
-    for (int64_t r = 0; r < rows; ++r) to[c * to_step + r] = from[r * from_step + c];
-}
+// One piece of the arguments of transpose().
+template <class T> struct Piece {
+  static constexpr int64_t size = sizeof(T), n = side<T>;
+  const char* from;
+  int64_t from_row, from_column;
+  char* to;
+  int64_t to_row, to_column;
+
+  void one_by_one(int64_t first_row, int64_t rows, int64_t first_column, int64_t columns) const {
+    for (int64_t c = first_column; c < columns; ++c)
+      for (int64_t r = first_row; r < rows; ++r)
+        std::memcpy(to + c * to_row + r * to_column, from + r * from_row + c * from_column, size);
+  }
+  template <bool streamed> void squares(int64_t rows, int64_t columns) const {
+    int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
+    for (int64_t c = 0; c < whole_columns; c += n)
+      for (int64_t r = 0; r < whole_rows; r += n)
+        square<T, streamed>(from + r * from_row + c * size, from_row, to + c * to_row + r * size,
+                            to_row);
+    one_by_one(0, whole_rows, whole_columns, columns);
+    one_by_one(whole_rows, rows, 0, columns);
+  }
+  void run(int64_t rows, int64_t columns, bool streamed) {
+    if constexpr (size <= 8) {
+      if (from_column == -size) {  // from the last column to the first
+        from += (columns - 1) * from_column;
+        from_column = size;
+        to += (columns - 1) * to_row;
+        to_row = -to_row;
+      }
+      if (from_column == size && to_column == size) {
+        bool aligned = (reinterpret_cast<intptr_t>(to) | to_row) % (n * size) == 0;
+        return streamed && aligned ? squares<true>(rows, columns) : squares<false>(rows, columns);
+      }
+    }
+    one_by_one(0, rows, 0, columns);
+  }
+};
 
 }  // namespace
 
-void transpose_32(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
-                  int64_t columns) {
-  int64_t r = 0;
-  for (; r + lanes <= rows; r += lanes) {
-    int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes)
-      square(from + r * from_step + c, from_step, to + c * to_step + r, to_step);
-    rest(from + r * from_step + c, from_step, to + c * to_step + r, to_step, lanes, columns - c);
+void transpose(int64_t size, const char* from, int64_t from_row, int64_t from_column, char* to,
+               int64_t to_row, int64_t to_column, int64_t rows, int64_t columns, bool streamed) {
+  auto run = [&](auto element) {
+    Piece<decltype(element)> piece{from, from_row, from_column, to, to_row, to_column};
+    piece.run(rows, columns, streamed);
+  };
+  switch (size) {
+    case 1: return run(uint8_t());
+    case 2: return run(uint16_t());
+    case 4: return run(uint32_t());
+    case 8: return run(uint64_t());
+    case 16: return run(vec<uint64_t, 16>());
+    case 32: return run(vec<uint64_t, 32>());
+    default: return run(vec<uint64_t, 64>());
   }
-  rest(from + r * from_step, from_step, to + r, to_step, rows - r, columns);
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -1,0 +1,65 @@
+#include "kernels/cpu/strip.h"
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+template <class T, int64_t step>
+void copy_stepping(const char* from, char* to, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(to + i * sizeof(T), from + i * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
+}
+
+// The steps for which gcc has shuffles are written out: broadcast, flipped, every second element,
+// and one channel of pictures.
+template <class T>
+void copy_elements(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
+  constexpr int64_t size = sizeof(T);
+  if (to_stride == size) {
+    switch (from_stride) {
+      case 0: return copy_stepping<T, 0>(from, to, n);
+      case -size: return copy_stepping<T, -1>(from, to, n);
+      case 2 * size: return copy_stepping<T, 2>(from, to, n);
+      case 3 * size: return copy_stepping<T, 3>(from, to, n);
+      case 4 * size: return copy_stepping<T, 4>(from, to, n);
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, size);
+}
+
+}  // namespace
+
+void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                  int64_t n) {
+  if (n == 0) return;  // the pointers may then be null
+  if (from_stride == size && to_stride == size) {
+    std::memcpy(to, from, static_cast<size_t>(n * size));
+    return;
+  }
+  switch (size) {
+    case 1: return copy_elements<uint8_t>(from, from_stride, to, to_stride, n);
+    case 2: return copy_elements<uint16_t>(from, from_stride, to, to_stride, n);
+    case 4: return copy_elements<uint32_t>(from, from_stride, to, to_stride, n);
+    case 8: return copy_elements<uint64_t>(from, from_stride, to, to_stride, n);
+    case 16: return copy_elements<vec<uint64_t, 16>>(from, from_stride, to, to_stride, n);
+    case 32: return copy_elements<vec<uint64_t, 32>>(from, from_stride, to, to_stride, n);
+    default: return copy_elements<vec<uint64_t, 64>>(from, from_stride, to, to_stride, n);
+  }
+}
+
+void copy_streaming(const char* from, char* to, int64_t bytes) {
+  int64_t head = -reinterpret_cast<intptr_t>(to) & (vector_bytes - 1);
+  if (head > bytes) head = bytes;
+  std::memcpy(to, from, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + vector_bytes <= bytes; i += vector_bytes) {
+    vec<uint64_t> v;
+    std::memcpy(&v, from + i, sizeof v);
+    stream(to + i, v);
+  }
+  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+}
+
+}  // namespace rl::kernels::RL_ISA

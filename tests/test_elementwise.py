@@ -1,0 +1,218 @@
+"""Elementwise loops and copies: accuracy over the whole range, and every way through memory."""
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+pytestmark = [pytest.mark.kernels, pytest.mark.filterwarnings("ignore")]
+
+# How many units in the last place a float32 result may be off, for any argument.
+FUNCTIONS = {
+    "sin": (np.sin, 2), "cos": (np.cos, 2), "tan": (np.tan, 1), "atan": (np.arctan, 2),
+    "exp": (np.exp, 1), "log": (np.log, 1), "log2": (np.log2, 2), "log10": (np.log10, 2),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 2), "tanh": (np.tanh, 2),
+}  # fmt: skip
+
+
+def every_kind_of_float():
+    """One in 32,771 of the bit patterns, so that all exponents and signs are among them."""
+    bits = np.arange(0, 1 << 32, 32_771, dtype=np.uint64).astype(np.uint32)
+    return bits.view(np.float32)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float_functions_over_the_whole_range(name):
+    reference, ulps = FUNCTIONS[name]
+    x = every_kind_of_float()
+    with np.errstate(all="ignore"):
+        expected = reference(x.astype(np.float64))
+        rounded = expected.astype(np.float32)
+    got = getattr(rl, name)(rl.tensor(x)).numpy()
+    ordinary = np.isfinite(rounded)
+    np.testing.assert_array_equal(got[~ordinary], rounded[~ordinary])
+    unit = np.spacing(np.abs(rounded[ordinary])).astype(np.float64)
+    error = np.abs(got[ordinary] - expected[ordinary]) / unit
+    assert error.max() <= ulps, (error.max(), x[ordinary][error.argmax()])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "exp", "log", "log2", "sigmoid"])
+def test_double_functions_of_near_and_far_arguments(name):
+    random = np.random.default_rng(3)
+    x = np.concatenate([random.normal(size=5000) * 10.0**e for e in range(-12, 24, 3)])
+    x = np.concatenate(
+        [x, np.pi / 2 * np.arange(-2000, 2000), [0.0, -0.0, np.inf, -np.inf, np.nan]]
+    )
+    with np.errstate(all="ignore"):
+        expected = FUNCTIONS[name][0](x)
+    got = getattr(rl, name)(rl.tensor(x)).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-15, atol=1e-300)
+    np.testing.assert_array_equal(np.signbit(got[x == 0]), np.signbit(expected[x == 0]))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "log", "log2", "sigmoid"])
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+def test_a_far_element_changes_no_other(name, dtype):
+    """Strips without far elements take a shorter way, which must end at the same bits."""
+    function = getattr(rl, name)
+    x = rl.linspace(0.01, 60.0, 3000, dtype=dtype)
+    alone = function(x)
+    for far in (1e30, float("nan"), float("inf"), -1e30):
+        mixed = x.clone()
+        mixed[::700] = far
+        keep = rl.ones(3000, dtype=rl.bool)
+        keep[::700] = False
+        np.testing.assert_array_equal(function(mixed)[keep].numpy(), alone[keep].numpy())
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+def test_float_remainders_are_exact(name):
+    random = np.random.default_rng(4)
+    bits = random.integers(0, 1 << 32, size=(2, 40_000), dtype=np.uint64).astype(np.uint32)
+    wild = bits.view(np.float32)
+    mild = (random.normal(size=(2, 40_000)) * [[1000], [3]]).astype(np.float32)
+    whole = random.integers(-50, 50, size=(2, 5_000)).astype(np.float32)
+    for a, b in (wild, mild, whole):
+        keep = b != 0
+        a, b = a[keep], b[keep]
+        with np.errstate(all="ignore"):
+            expected = getattr(np, name)(a, b)
+            together = getattr(rl, name)(rl.tensor(a), rl.tensor(b)).numpy()
+        apart = [getattr(rl, name)(rl.tensor(a[i : i + 7]), rl.tensor(b[i : i + 7])).numpy()
+                 for i in range(0, 700, 7)]  # fmt: skip
+        np.testing.assert_array_equal(together[: len(apart) * 7], np.concatenate(apart))
+        ordinary = np.isfinite(a) & np.isfinite(b)
+        np.testing.assert_array_equal(together[ordinary], expected[ordinary])
+
+
+# ---- ways through memory
+
+DTYPES = [rl.bool, rl.uint8, rl.int16, rl.float16, rl.int32, rl.float32, rl.int64, rl.complex128]
+
+
+def values(t):
+    return (t if t.dtype.is_complex else t.double()).numpy()
+
+
+def counted(shape, dtype):
+    return (rl.arange(int(np.prod(shape))) % 251).reshape(shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(3, 5), (16, 16), (70, 33), (301, 259), (2, 67, 41)])
+def test_copies_of_turned_matrices(dtype, shape):
+    x = counted(shape, dtype)
+    array = x.numpy()
+    turned = array.swapaxes(-1, -2)
+    dims = (-2, -1)
+    for got, expected in (
+        (x.mT, turned),
+        (x.flip(-1).mT, turned[..., ::-1, :]),
+        (x.flip(-2).mT, turned[..., ::-1]),
+        (x[..., ::2].mT, turned[..., ::2, :]),
+        (x[..., ::2, :].mT, turned[..., ::2]),
+        (x.flip(-1), array[..., ::-1]),
+        (x.flip(-2), array[..., ::-1, :]),
+        *((x[..., 1::step], array[..., 1::step]) for step in (2, 3, 4, 5)),
+        (x.rot90(1, dims), np.rot90(array, 1, dims)),
+        (x.rot90(-1, dims), np.rot90(array, -1, dims)),
+    ):
+        np.testing.assert_array_equal(got.contiguous().numpy(), expected)
+    written = rl.zeros_like(x)
+    written.mT.copy_(x.mT.contiguous())
+    np.testing.assert_array_equal(written.numpy(), array)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("inner", [1, 2, 3, 4, 7, 8, 16, 24])
+def test_copies_of_short_runs(dtype, inner):
+    x = counted((130, 9, inner), dtype)
+    array = x.numpy()
+    np.testing.assert_array_equal(x.transpose(0, 1).contiguous().numpy(), array.swapaxes(0, 1))
+    np.testing.assert_array_equal(x[:, ::2].contiguous().numpy(), array[:, ::2])
+    np.testing.assert_array_equal(rl.cat([x, x], 1).numpy(), np.concatenate([array, array], 1))
+    np.testing.assert_array_equal(rl.stack([x, x], -1).numpy(), np.stack([array, array], -1))
+    np.testing.assert_array_equal(x.repeat_interleave(inner, 1).numpy(), array.repeat(inner, 1))
+
+
+@pytest.mark.parametrize(("left", "right"), [
+    ("float32", "float32"), ("float32", "int64"), ("float16", "float16"), ("float64", "bool"),
+    ("complex128", "float32"), ("bfloat16", "float32"),
+])  # fmt: skip
+def test_operands_that_lie_across(left, right):
+    left, right = getattr(rl, left), getattr(rl, right)
+    for rows, columns in ((9, 8), (33, 70), (300, 257)):
+        x, y = counted((rows, columns), left), counted((columns, rows), right)
+        expected = x + y.t().contiguous()
+        np.testing.assert_array_equal(values(x + y.t()), values(expected))
+        flipped = x + y.t().contiguous().flip(1)
+        np.testing.assert_array_equal(values(x + y.flip(0).t()), values(flipped))
+        cube = rl.stack([x, x, x])
+        stacked = rl.stack([expected] * 3)
+        np.testing.assert_array_equal(values(cube + y.t()[None]), values(stacked))
+    square = counted((65, 65), left)
+    expected = square + square.t().contiguous()
+    square += square.t()
+    np.testing.assert_array_equal(values(square), values(expected))
+
+
+def test_results_larger_than_the_caches():
+    """They are streamed; from addresses of any alignment, by one thread and by two."""
+    threads = rl.get_num_threads()
+    x = rl.arange(9_000_003, dtype=rl.float32)
+    try:
+        for count in (1, 2):
+            rl.set_num_threads(count)
+            for start in (0, 1, 7):
+                a = x[start:]
+                assert (a * 2 == a + a).all()
+                assert (a.clone() == a).all()
+                target = rl.full_like(x, -1)
+                target[start:].copy_(a)
+                assert (target[start:] == a).all() and (target[:start] == -1).all()
+            square = x[:9_000_000].view(3000, 3000)
+            turned = square.t().contiguous()
+            assert (turned[1234] == square[:, 1234]).all() and (turned.t() == square).all()
+            both = square + square.t()
+            assert (both == both.t()).all() and (both[17] == square[17] + square[:, 17]).all()
+            kept = x.clone()
+            kept += x
+            assert (kept == x * 2).all()
+    finally:
+        rl.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, rl.bfloat16, rl.float64], ids=str)
+def test_fill(dtype):
+    for x in (rl.zeros(70, 40, dtype=dtype), rl.zeros(70, 40, dtype=dtype)[:, ::3],
+              rl.zeros(3, 4, 5, dtype=dtype).permute(2, 0, 1), rl.zeros((), dtype=dtype),
+              rl.zeros(0, 3, dtype=dtype)):  # fmt: skip
+        expected = np.full(x.shape, 1 if dtype == rl.bool else 7)
+        assert x.fill_(7) is x
+        np.testing.assert_array_equal(values(x), expected)
+    whole = rl.zeros(4, 6, dtype=dtype)
+    whole[1:3, ::2].fill_(1)
+    assert int((whole != 0).sum()) == 6
+    leaf = rl.ones(3, requires_grad=True)
+    (leaf * 2).fill_(5.0).sum().backward()
+    assert leaf.grad.tolist() == [0, 0, 0]
+
+
+def test_not_of_truth_values():
+    m = rl.arange(1000) % 3 == 0
+    np.testing.assert_array_equal((~m).numpy(), ~m.numpy())
+
+
+def test_maximum_and_minimum_hand_nan_on():
+    nan = float("nan")
+    a, b = rl.tensor([nan, 1.0, nan, 2.0, -0.0]), rl.tensor([1.0, nan, nan, 3.0, 1.0])
+    for function, reference in ((rl.maximum, np.maximum), (rl.minimum, np.minimum)):
+        np.testing.assert_array_equal(function(a, b).numpy(), reference(a.numpy(), b.numpy()))
+    assert rl.nn.functional.relu(rl.tensor([nan, -1.0, 2.0])).tolist()[1:] == [0.0, 2.0]
+    assert rl.nn.functional.relu(rl.tensor([nan])).isnan().all()
+
+
+def test_the_third_power_and_its_gradient():
+    x = rl.tensor([-2.0, 0.5, 3.0], dtype=rl.float64, requires_grad=True)
+    (x**3).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * x.detach().numpy() ** 2)
