@@ -31,11 +31,9 @@ void multiply(int64_t m, int64_t n, int64_t k, double alpha, Matrix<T> a, Matrix
 
 template <class T> void pack_transposed(const AttentionMatrix& from, int64_t rows, int64_t columns,
                                         T* to) {
-  Matrix<T> m(from);
-  if constexpr (sizeof(T) == 4)
-    if (m.column == 1) return transpose_32(m.data, m.row, to, rows, rows, columns);
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t r = 0; r < rows; ++r) to[j * rows + r] = m.data[r * m.row + j * m.column];
+  constexpr int64_t size = sizeof(T);
+  transpose(size, static_cast<const char*>(from.data), from.row * size, from.column * size,
+            reinterpret_cast<char*>(to), rows * size, size, rows, columns, false);
 }
 
 template <class T> void clear(Matrix<T> m, int64_t rows, int64_t columns) {
