@@ -1,0 +1,161 @@
+// 3x3 convolutions of stride 1 by Winograd's filtering, in blocks of tiles.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+
+#include "core/parallel.h"
+#include "kernels/cpu/conv_problem.h"
+#include "kernels/winograd.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+namespace {
+
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// A float32 view of images, or a copy of it or for it, that lies channels_last.
+class ChannelsLast {
+ public:
+  ChannelsLast(const View& v, bool read) : given_(v) {
+    int64_t n = v.sizes[0], c = v.sizes[1], h = v.sizes[2], w = v.sizes[3];
+    strides_ = {h * w * c, 1, w * c, c};
+    bool same = true;
+    for (int64_t i = 0; i < 4; ++i)
+      same = same && (v.sizes[i] == 1 || v.strides[i] == strides_[i]);
+    if (!same) copy_.emplace(n * c * h * w);
+    if (!same && read) copy_strided(given_, view());
+  }
+  float* data() const { return copy_ ? copy_->data() : given_.ptr<float>(); }
+  void write_back() const {
+    if (copy_) copy_strided(view(), given_);
+  }
+
+ private:
+  View view() const {
+    return {data(), given_.sizes, strides_.data(), 4, given_.numel, DType::Float32};
+  }
+  const View& given_;
+  Dims strides_;
+  std::optional<Buffer<float>> copy_;
+};
+
+WinogradImages images_of(const View& v, float* data, const int64_t* tiled, int64_t padding_y,
+                         int64_t padding_x) {
+  return {data, v.sizes[2], v.sizes[3], v.sizes[1], (tiled[0] + 1) / 2, (tiled[1] + 1) / 2,
+          {padding_y, padding_x}};
+}
+
+// Tiles in a block, whose planes then stay in the second-level cache.
+int64_t block_tiles(int64_t channels, int64_t tiles) {
+  int64_t cached = std::max<int64_t>(64, (int64_t(1) << 20) / (16 * 4 * channels));
+  int64_t shared = round_up((tiles + num_threads() - 1) / num_threads(), winograd_strip);
+  return std::min(cached, shared);
+}
+
+// Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
+bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
+              const View& weight, const float* bias) {
+  ChannelsLast input(from, true), output(to, false);
+  int64_t inputs = from.sizes[1], outputs = to.sizes[1], batch = p.batch;
+  int64_t padding[2];
+  for (int i = 0; i < 2; ++i) padding[i] = scatter ? 2 - p.padding[i] : p.padding[i];
+  WinogradImages in = images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]);
+  WinogradImages out = images_of(to, output.data(), to.sizes + 2, 0, 0);
+  RowMajor plain = weight.contiguous() ? RowMajor(IntSpan(weight.sizes, 0), DType::Float32)
+                                       : RowMajor::copy_of(weight, DType::Float32);
+  const float* taps = weight.contiguous() ? weight.ptr<float>() : plain.ptr<float>();
+  int64_t steps[2] = {9 * p.channels, 9};
+
+  Buffer<float> filter(16 * inputs * outputs);
+  parallel_for(0, outputs / winograd_panel, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t f = begin * winograd_panel; f < end * winograd_panel; f += winograd_panel)
+      winograd_filter(taps + f * steps[scatter], steps[scatter], steps[!scatter], scatter, inputs,
+                      filter.data() + f * 16 * inputs);
+  });
+  Buffer<float> nothing(inputs);
+  std::fill_n(nothing.data(), inputs, 0.0f);
+  int64_t tiles = batch * in.rows * in.columns, block = block_tiles(inputs, tiles);
+  std::atomic<bool> finite{true};
+  parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    Buffer<float> planes(16 * block * inputs), nowhere(outputs);
+    bool all = true;
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t first = b * block, last = std::min(tiles, first + block);
+      winograd_input(in, first, last, nothing.data(), planes.data());
+      winograd_output(out, first, last, planes.data(), inputs, filter.data(), bias, nowhere.data(),
+                      &all);
+    }
+    if (!all) finite = false;
+  });
+  if (finite) output.write_back();
+  return finite;
+}
+
+// Tiles whose products one sum of the weight gradient takes up at a time.
+constexpr int64_t sum_tiles = 512;
+
+bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  ChannelsLast input(large, true), gradient(small, true);
+  WinogradImages in = images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]);
+  WinogradImages grad = images_of(small, gradient.data(), small.sizes + 2, 0, 0);
+  int64_t c = p.channels, f = p.filters, tiles = p.batch * in.rows * in.columns;
+  int64_t block = std::min(sum_tiles, round_up(tiles, winograd_strip));
+  Buffer<float> nothing(std::max(c, f)), sums(16 * c * f);
+  Buffer<float> in_planes(16 * c * block), grad_planes(16 * f * block);
+  std::fill_n(nothing.data(), std::max(c, f), 0.0f);
+  int64_t strips = block / winograd_strip, panels = f / winograd_panel;
+  parallel_for(0, 16 * c * f, default_grain, [&](int64_t begin, int64_t end) {
+    std::fill(sums.data() + begin, sums.data() + end, 0.0f);
+  });
+  for (int64_t first = 0; first < tiles; first += block) {
+    int64_t last = std::min(tiles, first + block);
+    int64_t whole = round_up(last - first, winograd_strip);
+    winograd_input(in, first, last, nothing.data(), in_planes.data());
+    winograd_gradient(grad, first, last, nothing.data(), grad_planes.data());
+    parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t plane = i / panels, part = i % panels * winograd_panel;
+        winograd_accumulate(in_planes.data() + plane * c * whole,
+                            grad_planes.data() + (plane * f + part) * whole, whole, c,
+                            sums.data() + (part * 16 + plane * winograd_panel) * c);
+      }
+    });
+  }
+  (void)strips;
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) plain.emplace(weight.shape(), DType::Float32);
+  float* out = plain ? plain->ptr<float>() : weight.ptr<float>();
+  std::atomic<bool> finite{true};
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    bool all = true;
+    for (int64_t i = begin * winograd_panel; i < end * winograd_panel; i += winograd_panel)
+      winograd_filter_gradient(sums.data() + i * 16 * c, c, out + i * 9 * c, 9 * c, 9, &all);
+    if (!all) finite = false;
+  });
+  if (finite && plain) copy_strided(plain->view(), weight);
+  return finite;
+}
+
+bool suits(ConvOp op, const ConvProblem& p) {
+  if (p.dims != 2 || p.groups != 1 || p.channels % winograd_panel || p.filters % winograd_panel)
+    return false;
+  for (int i = 0; i < 2; ++i)
+    if (p.kernel[i] != 3 || p.stride[i] != 1 || p.dilation[i] != 1 || p.padding[i] > 2)
+      return false;
+  (void)op;
+  return true;
+}
+
+}  // namespace
+
+bool winograd_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
+                   const View& weight, const float* bias) {
+  if (getenv("NOWINO")) return false;
+  if (!suits(op, p)) return false;
+  if (op == ConvOp::Weight) return !bias && run_weight(p, large, small, weight);
+  return op == ConvOp::Gather ? run_data(false, p, large, small, weight, bias)
+                              : run_data(true, p, small, large, weight, nullptr);
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,264 @@
+#include "kernels/winograd.h"
+
+#include "kernels/cpu/simd.h"
+#include "kernels/transpose.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+using V = vec<float>;
+constexpr int64_t lanes = Vector<float>::lanes, panel = winograd_panel, strip = winograd_strip;
+constexpr int width = panel / lanes;  // vectors in a panel
+
+#if defined(__AVX512F__)
+constexpr int rows = 8;  // with 32 registers
+#elif defined(__AVX2__)
+constexpr int rows = 2;
+#else
+constexpr int rows = 1;
+#endif
+
+// sums[r] += a[r * a_row + k * a_column] * b[k], b a panel wide.
+template <int64_t a_row, int64_t a_column>
+void multiply(const float* a, const float* b, int64_t n, V (&sums)[rows][width]) {
+  for (int64_t k = 0; k < n; ++k) {
+    V right[width];
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w) right[w] = load(b + k * panel + w * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      float left = a[r * a_row + k * a_column];
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
+    }
+  }
+}
+
+// 1-D transforms. Each works on 4 vectors `step` apart, or on the 3 or 2 that it is for.
+struct Input {  // B^T
+  static constexpr int from = 4, to = 4;
+  static void apply(const V* x, V* y, int step) {
+    V a = x[step], b = x[2 * step];
+    y[0] = x[0] - b;
+    y[step] = a + b;
+    y[2 * step] = b - a;
+    y[3 * step] = a - x[3 * step];
+  }
+};
+struct Filter {  // G
+  static constexpr int from = 3, to = 4;
+  static void apply(const V* x, V* y, int step) {
+    V ends = (x[0] + x[2 * step]) * 0.5f, middle = x[step] * 0.5f, last = x[2 * step];
+    y[0] = x[0];
+    y[step] = ends + middle;
+    y[2 * step] = ends - middle;
+    y[3 * step] = last;
+  }
+};
+struct Output {  // A^T
+  static constexpr int from = 4, to = 2;
+  static void apply(const V* x, V* y, int step) {
+    V sum = x[step] + x[2 * step], difference = x[step] - x[2 * step];
+    y[0] = x[0] + sum;
+    y[step] = difference - x[3 * step];
+  }
+};
+struct Gradient {  // A
+  static constexpr int from = 2, to = 4;
+  static void apply(const V* x, V* y, int step) {
+    V a = x[0], b = x[step];
+    y[0] = a;
+    y[step] = a + b;
+    y[2 * step] = a - b;
+    y[3 * step] = -b;
+  }
+};
+struct FilterGradient {  // G^T
+  static constexpr int from = 4, to = 3;
+  static void apply(const V* x, V* y, int step) {
+    V sum = (x[step] + x[2 * step]) * 0.5f, difference = (x[step] - x[2 * step]) * 0.5f;
+    y[0] = x[0] + sum;
+    y[step] = difference;
+    y[2 * step] = sum + x[3 * step];
+  }
+};
+
+// The transform of a square of from x from vectors, both ways, in place: rows are 4 vectors apart.
+template <class Transform> void transform(V (&square)[16]) {
+#pragma GCC unroll 4
+  for (int row = 0; row < Transform::from; ++row)
+    Transform::apply(square + 4 * row, square + 4 * row, 1);
+#pragma GCC unroll 4
+  for (int column = 0; column < Transform::to; ++column)
+    Transform::apply(square + column, square + column, 4);
+}
+
+// The pixels of tile `index`, n by n; what lies outside is `outside`.
+template <int n>
+void find_pixels(const WinogradImages& t, int64_t index, float* outside, float* (&pixels)[16]) {
+  int64_t image = index / (t.rows * t.columns), tile = index % (t.rows * t.columns);
+  int64_t top = tile / t.columns * 2 - t.padding[0], left = tile % t.columns * 2 - t.padding[1];
+  float* data = t.data + image * t.height * t.width * t.channels;
+  for (int64_t y = 0; y < n; ++y)
+    for (int64_t x = 0; x < n; ++x) {
+      bool inside =
+          top + y >= 0 && top + y < t.height && left + x >= 0 && left + x < t.width;
+      pixels[4 * y + x] =
+          inside ? data + ((top + y) * t.width + left + x) * t.channels : outside;
+    }
+}
+
+template <class Transform>
+void to_planes(const WinogradImages& t, int64_t begin, int64_t end, const float* nothing,
+               float* planes) {
+  constexpr int n = Transform::from;
+  int64_t tiles = (end - begin + strip - 1) / strip * strip, plane = tiles * t.channels;
+  float* pixels[16];
+  for (int64_t i = 0; i < tiles; ++i) {
+    if (begin + i < end) find_pixels<n>(t, begin + i, const_cast<float*>(nothing), pixels);
+    else
+      for (float*& p : pixels) p = const_cast<float*>(nothing);
+    for (int64_t c = 0; c < t.channels; c += panel)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) {
+        V square[16];
+#pragma GCC unroll 16
+        for (int k = 0; k < 16; ++k)
+          if (k / 4 < n && k % 4 < n) square[k] = load(pixels[k] + c + w * lanes);
+        transform<Transform>(square);
+        float* out = planes + c * tiles + i * panel + w * lanes;
+#pragma GCC unroll 16
+        for (int k = 0; k < 16; ++k) store(out + k * plane, square[k]);
+      }
+  }
+}
+
+bool all_zero(V v) {
+  bool zero = true;
+  for (int i = 0; i < lanes; ++i) zero = zero && v[i] == 0;
+  return zero;
+}
+
+}  // namespace
+
+void winograd_input(const WinogradImages& images, int64_t begin, int64_t end, const float* nothing,
+                    float* planes) {
+  to_planes<Input>(images, begin, end, nothing, planes);
+}
+
+void winograd_gradient(const WinogradImages& images, int64_t begin, int64_t end,
+                       const float* nothing, float* planes) {
+  to_planes<Gradient>(images, begin, end, nothing, planes);
+}
+
+void winograd_filter(const float* filter, int64_t output_step, int64_t input_step, bool flipped,
+                     int64_t inputs, float* planes) {
+  // Filters of neighbouring inputs are transposed together where they lie so.
+  constexpr int64_t most = 16;
+  bool together = input_step == 9;
+  float taps[most * 9 * panel];
+  for (int64_t i = 0; i < inputs; i += most) {
+    int64_t count = inputs - i < most ? inputs - i : most;
+    if (together) transpose_32(filter + i * 9, output_step, taps, panel, panel, count * 9);
+    else
+      for (int64_t k = 0; k < count; ++k)
+        transpose_32(filter + (i + k) * input_step, output_step, taps + k * 9 * panel, panel,
+                     panel, 9);
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t w = 0; w < width; ++w) {
+        V square[16];
+#pragma GCC unroll 9
+        for (int tap = 0; tap < 9; ++tap)
+          square[4 * (tap / 3) + tap % 3] =
+              load(taps + (k * 9 + (flipped ? 8 - tap : tap)) * panel + w * lanes);
+        transform<Filter>(square);
+        float* out = planes + (i + k) * panel + w * lanes;
+#pragma GCC unroll 16
+        for (int p = 0; p < 16; ++p) store(out + p * inputs * panel, square[p]);
+      }
+  }
+}
+
+void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, const float* input,
+                     int64_t inputs, const float* filter, const float* bias, float* nowhere,
+                     bool* finite) {
+  int64_t tiles = (end - begin + strip - 1) / strip * strip;
+  alignas(64) float products[16][strip][panel];
+  V zero = {};
+  for (int64_t f = 0; f < images.channels; f += panel) {
+    const float* filter_panel = filter + f * 16 * inputs;
+    for (int64_t i = 0; i < tiles; i += strip) {
+      for (int64_t p = 0; p < 16; ++p)
+        for (int64_t r = 0; r < strip; r += rows) {
+          V sums[rows][width] = {};
+          for (int64_t c = 0; c < inputs; c += panel)
+            multiply<panel, 1>(input + (p * inputs + c) * tiles + (i + r) * panel,
+                               filter_panel + (p * inputs + c) * panel, panel, sums);
+#pragma GCC unroll 8
+          for (int k = 0; k < rows; ++k)
+#pragma GCC unroll 8
+            for (int w = 0; w < width; ++w) store(&products[p][r + k][w * lanes], sums[k][w]);
+        }
+      for (int64_t r = 0; r < strip && begin + i + r < end; ++r) {
+        float* pixels[16];
+        find_pixels<2>(images, begin + i + r, nowhere, pixels);
+        for (int64_t w = 0; w < width; ++w) {
+          V square[16];
+#pragma GCC unroll 16
+          for (int p = 0; p < 16; ++p) square[p] = load(&products[p][r][w * lanes]);
+          transform<Output>(square);
+          V base = bias ? load(bias + f + w * lanes) : V{};
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; ++k) {
+            V y = square[4 * (k / 2) + k % 2] + base;
+            zero += y * 0.0f;
+            store(pixels[4 * (k / 2) + k % 2] + f + w * lanes, y);
+          }
+        }
+      }
+    }
+  }
+  if (!all_zero(zero)) *finite = false;
+}
+
+void winograd_accumulate(const float* input, const float* gradient, int64_t tiles, int64_t inputs,
+                         float* filter) {
+  for (int64_t c = 0; c < inputs; c += panel)
+    for (int64_t r = 0; r < panel; r += rows) {
+      V sums[rows][width];
+      float* out = filter + (c + r) * panel;
+#pragma GCC unroll 8
+      for (int k = 0; k < rows; ++k)
+#pragma GCC unroll 8
+        for (int w = 0; w < width; ++w) sums[k][w] = load(out + k * panel + w * lanes);
+      multiply<1, panel>(input + c * tiles + r, gradient, tiles, sums);
+#pragma GCC unroll 8
+      for (int k = 0; k < rows; ++k)
+#pragma GCC unroll 8
+        for (int w = 0; w < width; ++w) store(out + k * panel + w * lanes, sums[k][w]);
+    }
+}
+
+void winograd_filter_gradient(const float* planes, int64_t inputs, float* filter,
+                              int64_t output_step, int64_t input_step, bool* finite) {
+  alignas(64) float taps[9 * panel];
+  V zero = {};
+  for (int64_t c = 0; c < inputs; ++c) {
+    for (int64_t w = 0; w < width; ++w) {
+      V square[16];
+#pragma GCC unroll 16
+      for (int p = 0; p < 16; ++p) square[p] = load(planes + (p * inputs + c) * panel + w * lanes);
+      transform<FilterGradient>(square);
+#pragma GCC unroll 9
+      for (int tap = 0; tap < 9; ++tap) {
+        V y = square[4 * (tap / 3) + tap % 3];
+        zero += y * 0.0f;
+        store(taps + tap * panel + w * lanes, y);
+      }
+    }
+    transpose_32(taps, panel, filter + c * input_step, output_step, 9, panel);
+  }
+  if (!all_zero(zero)) *finite = false;
+}
+
+}  // namespace rl::kernels::RL_ISA
