@@ -34,13 +34,14 @@ RL_ISA_KERNEL(winograd_gradient, (const WinogradImages& images, int64_t begin, i
 // other; in reverse if `flipped`.
 RL_ISA_KERNEL(winograd_filter, (const float* filter, int64_t output_step, int64_t input_step,
                                 bool flipped, int64_t inputs, float* planes))
-// Writes tiles [begin, end) of 2x2 pixels: the products of input and filter planes, transformed
-// back, and a bias for each channel (may be null). `nowhere`: room for `channels` values. Clears
-// `finite` if a value is not.
+// For one plane: tiles of a panel of outputs = input tiles @ filters (inputs, panel of outputs).
+RL_ISA_KERNEL(winograd_product, (const float* input, int64_t tiles, int64_t inputs,
+                                 const float* filter, float* output))
+// Writes tiles [begin, end) of 2x2 pixels from their planes, and adds a bias for each channel (may
+// be null). `nowhere`: room for `channels` values. Clears `finite` if a value is not.
 RL_ISA_KERNEL(winograd_output,
-              (const WinogradImages& images, int64_t begin, int64_t end, const float* input,
-               int64_t inputs, const float* filter, const float* bias, float* nowhere,
-               bool* finite))
+              (const WinogradImages& images, int64_t begin, int64_t end, const float* planes,
+               const float* bias, float* nowhere, bool* finite))
 // For one plane: filter gradients (inputs, panel of outputs) += input tiles' transpose @ gradient
 // tiles of that panel.
 RL_ISA_KERNEL(winograd_accumulate, (const float* input, const float* gradient, int64_t tiles,

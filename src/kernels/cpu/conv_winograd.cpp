@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/copy.h"
 #include "kernels/winograd.h"
 #include "kernels/workspace.h"
 
@@ -24,11 +25,11 @@ class ChannelsLast {
     for (int64_t i = 0; i < 4; ++i)
       same = same && (v.sizes[i] == 1 || v.strides[i] == strides_[i]);
     if (!same) copy_.emplace(n * c * h * w);
-    if (!same && read) copy_strided(given_, view());
+    if (!same && read) copy(given_, view());
   }
   float* data() const { return copy_ ? copy_->data() : given_.ptr<float>(); }
   void write_back() const {
-    if (copy_) copy_strided(view(), given_);
+    if (copy_) copy(view(), given_);
   }
 
  private:
@@ -46,11 +47,13 @@ WinogradImages images_of(const View& v, float* data, const int64_t* tiled, int64
           {padding_y, padding_x}};
 }
 
-// Tiles in a block, whose planes then stay in the second-level cache.
-int64_t block_tiles(int64_t channels, int64_t tiles) {
-  int64_t cached = std::max<int64_t>(64, (int64_t(1) << 20) / (16 * 4 * channels));
+// Tiles in a block, whose planes stay in the second-level cache; more where filters are large, which
+// each block reads once.
+int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles) {
+  int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512);
+  if (getenv("WB")) wanted = atoi(getenv("WB"));
   int64_t shared = round_up((tiles + num_threads() - 1) / num_threads(), winograd_strip);
-  return std::min(cached, shared);
+  return std::min(wanted, shared);
 }
 
 // Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
@@ -75,16 +78,21 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   });
   Buffer<float> nothing(inputs);
   std::fill_n(nothing.data(), inputs, 0.0f);
-  int64_t tiles = batch * in.rows * in.columns, block = block_tiles(inputs, tiles);
+  int64_t tiles = batch * in.rows * in.columns, block = block_tiles(inputs, outputs, tiles);
   std::atomic<bool> finite{true};
   parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
-    Buffer<float> planes(16 * block * inputs), nowhere(outputs);
+    Buffer<float> planes(16 * block * inputs), products(16 * block * outputs), nowhere(outputs);
     bool all = true;
     for (int64_t b = begin; b < end; ++b) {
       int64_t first = b * block, last = std::min(tiles, first + block);
+      int64_t whole = round_up(last - first, winograd_strip);
       winograd_input(in, first, last, nothing.data(), planes.data());
-      winograd_output(out, first, last, planes.data(), inputs, filter.data(), bias, nowhere.data(),
-                      &all);
+      for (int64_t plane = 0; plane < 16; ++plane)
+        for (int64_t f = 0; f < outputs; f += winograd_panel)
+          winograd_product(planes.data() + plane * inputs * whole, whole, inputs,
+                           filter.data() + (16 * f + plane * winograd_panel) * inputs,
+                           products.data() + (plane * outputs + f) * whole);
+      winograd_output(out, first, last, products.data(), bias, nowhere.data(), &all);
     }
     if (!all) finite = false;
   });

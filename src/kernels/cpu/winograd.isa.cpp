@@ -179,44 +179,41 @@ void winograd_filter(const float* filter, int64_t output_step, int64_t input_ste
   }
 }
 
-void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, const float* input,
-                     int64_t inputs, const float* filter, const float* bias, float* nowhere,
-                     bool* finite) {
-  int64_t tiles = (end - begin + strip - 1) / strip * strip;
-  alignas(64) float products[16][strip][panel];
+void winograd_product(const float* input, int64_t tiles, int64_t inputs, const float* filter,
+                      float* output) {
+  for (int64_t i = 0; i < tiles; i += rows) {
+    V sums[rows][width] = {};
+    for (int64_t c = 0; c < inputs; c += panel)
+      multiply<panel, 1>(input + c * tiles + i * panel, filter + c * panel, panel, sums);
+#pragma GCC unroll 8
+    for (int k = 0; k < rows; ++k)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) store(output + (i + k) * panel + w * lanes, sums[k][w]);
+  }
+}
+
+void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, const float* planes,
+                     const float* bias, float* nowhere, bool* finite) {
+  int64_t tiles = (end - begin + strip - 1) / strip * strip, plane = tiles * images.channels;
   V zero = {};
-  for (int64_t f = 0; f < images.channels; f += panel) {
-    const float* filter_panel = filter + f * 16 * inputs;
-    for (int64_t i = 0; i < tiles; i += strip) {
-      for (int64_t p = 0; p < 16; ++p)
-        for (int64_t r = 0; r < strip; r += rows) {
-          V sums[rows][width] = {};
-          for (int64_t c = 0; c < inputs; c += panel)
-            multiply<panel, 1>(input + (p * inputs + c) * tiles + (i + r) * panel,
-                               filter_panel + (p * inputs + c) * panel, panel, sums);
-#pragma GCC unroll 8
-          for (int k = 0; k < rows; ++k)
-#pragma GCC unroll 8
-            for (int w = 0; w < width; ++w) store(&products[p][r + k][w * lanes], sums[k][w]);
-        }
-      for (int64_t r = 0; r < strip && begin + i + r < end; ++r) {
-        float* pixels[16];
-        find_pixels<2>(images, begin + i + r, nowhere, pixels);
-        for (int64_t w = 0; w < width; ++w) {
-          V square[16];
+  for (int64_t i = 0; begin + i < end; ++i) {
+    float* pixels[16];
+    find_pixels<2>(images, begin + i, nowhere, pixels);
+    for (int64_t f = 0; f < images.channels; f += panel)
+      for (int64_t w = 0; w < panel; w += lanes) {
+        V square[16];
 #pragma GCC unroll 16
-          for (int p = 0; p < 16; ++p) square[p] = load(&products[p][r][w * lanes]);
-          transform<Output>(square);
-          V base = bias ? load(bias + f + w * lanes) : V{};
+        for (int p = 0; p < 16; ++p)
+          square[p] = load(planes + p * plane + f * tiles + i * panel + w);
+        transform<Output>(square);
+        V base = bias ? load(bias + f + w) : V{};
 #pragma GCC unroll 4
-          for (int k = 0; k < 4; ++k) {
-            V y = square[4 * (k / 2) + k % 2] + base;
-            zero += y * 0.0f;
-            store(pixels[4 * (k / 2) + k % 2] + f + w * lanes, y);
-          }
+        for (int k = 0; k < 4; ++k) {
+          V y = square[4 * (k / 2) + k % 2] + base;
+          zero += y * 0.0f;
+          store(pixels[4 * (k / 2) + k % 2] + f + w, y);
         }
       }
-    }
   }
   if (!all_zero(zero)) *finite = false;
 }
