@@ -9,6 +9,7 @@ namespace {
 using V = vec<float>;
 constexpr int64_t lanes = Vector<float>::lanes, panel = winograd_panel, strip = winograd_strip;
 constexpr int width = panel / lanes;  // vectors in a panel
+constexpr int64_t most_inputs = 16;   // whose taps are transposed together; divides a panel
 
 #if defined(__AVX512F__)
 constexpr int rows = 8;  // with 32 registers
@@ -101,10 +102,8 @@ void find_pixels(const WinogradImages& t, int64_t index, float* outside, float* 
   float* data = t.data + image * t.height * t.width * t.channels;
   for (int64_t y = 0; y < n; ++y)
     for (int64_t x = 0; x < n; ++x) {
-      bool inside =
-          top + y >= 0 && top + y < t.height && left + x >= 0 && left + x < t.width;
-      pixels[4 * y + x] =
-          inside ? data + ((top + y) * t.width + left + x) * t.channels : outside;
+      bool inside = top + y >= 0 && top + y < t.height && left + x >= 0 && left + x < t.width;
+      pixels[4 * y + x] = inside ? data + ((top + y) * t.width + left + x) * t.channels : outside;
     }
 }
 
@@ -112,7 +111,8 @@ template <class Transform>
 void to_planes(const WinogradImages& t, int64_t begin, int64_t end, const float* nothing,
                float* planes) {
   constexpr int n = Transform::from;
-  int64_t tiles = (end - begin + strip - 1) / strip * strip, plane = tiles * t.channels;
+  int64_t tiles = (end - begin + strip - 1) / strip * strip;
+  int64_t plane = winograd_plane(tiles * t.channels);
   float* pixels[16];
   for (int64_t i = 0; i < tiles; ++i) {
     if (begin + i < end) find_pixels<n>(t, begin + i, const_cast<float*>(nothing), pixels);
@@ -153,28 +153,28 @@ void winograd_gradient(const WinogradImages& images, int64_t begin, int64_t end,
 
 void winograd_filter(const float* filter, int64_t output_step, int64_t input_step, bool flipped,
                      int64_t inputs, float* planes) {
-  // Filters of neighbouring inputs are transposed together where they lie so.
-  constexpr int64_t most = 16;
-  bool together = input_step == 9;
-  float taps[most * 9 * panel];
-  for (int64_t i = 0; i < inputs; i += most) {
-    int64_t count = inputs - i < most ? inputs - i : most;
-    if (together) transpose_32(filter + i * 9, output_step, taps, panel, panel, count * 9);
+  constexpr int64_t spare = 7;  // 9 taps are transposed as 16
+  alignas(64) float taps[(most_inputs * 9 + spare) * panel];
+  for (int64_t i = 0; i < inputs; i += most_inputs) {
+    if (input_step == 9)
+      transpose_32(filter + i * 9, output_step, taps, panel, panel, most_inputs * 9);
     else
-      for (int64_t k = 0; k < count; ++k)
-        transpose_32(filter + (i + k) * input_step, output_step, taps + k * 9 * panel, panel,
-                     panel, 9);
-    for (int64_t k = 0; k < count; ++k)
-      for (int64_t w = 0; w < width; ++w) {
+      for (int64_t k = 0; k < most_inputs; ++k) {
+        float outputs[panel * 9 + spare];
+        std::memcpy(outputs, filter + (i + k) * input_step, panel * 9 * sizeof(float));
+        transpose_32(outputs, 9, taps + k * 9 * panel, panel, panel, 9 + spare);
+      }
+    for (int64_t k = 0; k < most_inputs; ++k)
+      for (int64_t w = 0; w < panel; w += lanes) {
         V square[16];
 #pragma GCC unroll 9
         for (int tap = 0; tap < 9; ++tap)
           square[4 * (tap / 3) + tap % 3] =
-              load(taps + (k * 9 + (flipped ? 8 - tap : tap)) * panel + w * lanes);
+              load(taps + (k * 9 + (flipped ? 8 - tap : tap)) * panel + w);
         transform<Filter>(square);
-        float* out = planes + (i + k) * panel + w * lanes;
+        float* out = planes + (i + k) * panel + w;
 #pragma GCC unroll 16
-        for (int p = 0; p < 16; ++p) store(out + p * inputs * panel, square[p]);
+        for (int p = 0; p < 16; ++p) store(out + p * winograd_plane(inputs * panel), square[p]);
       }
   }
 }
@@ -194,7 +194,8 @@ void winograd_product(const float* input, int64_t tiles, int64_t inputs, const f
 
 void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, const float* planes,
                      const float* bias, float* nowhere, bool* finite) {
-  int64_t tiles = (end - begin + strip - 1) / strip * strip, plane = tiles * images.channels;
+  int64_t tiles = (end - begin + strip - 1) / strip * strip;
+  int64_t plane = winograd_plane(tiles * images.channels);
   V zero = {};
   for (int64_t i = 0; begin + i < end; ++i) {
     float* pixels[16];
@@ -219,15 +220,16 @@ void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, c
 }
 
 void winograd_accumulate(const float* input, const float* gradient, int64_t tiles, int64_t inputs,
-                         float* filter) {
+                         bool add, float* filter) {
   for (int64_t c = 0; c < inputs; c += panel)
     for (int64_t r = 0; r < panel; r += rows) {
-      V sums[rows][width];
+      V sums[rows][width] = {};
       float* out = filter + (c + r) * panel;
+      if (add)
 #pragma GCC unroll 8
-      for (int k = 0; k < rows; ++k)
+        for (int k = 0; k < rows; ++k)
 #pragma GCC unroll 8
-        for (int w = 0; w < width; ++w) sums[k][w] = load(out + k * panel + w * lanes);
+          for (int w = 0; w < width; ++w) sums[k][w] = load(out + k * panel + w * lanes);
       multiply<1, panel>(input + c * tiles + r, gradient, tiles, sums);
 #pragma GCC unroll 8
       for (int k = 0; k < rows; ++k)
@@ -237,23 +239,25 @@ void winograd_accumulate(const float* input, const float* gradient, int64_t tile
 }
 
 void winograd_filter_gradient(const float* planes, int64_t inputs, float* filter,
-                              int64_t output_step, int64_t input_step, bool* finite) {
-  alignas(64) float taps[9 * panel];
+                              int64_t output_step, bool* finite) {
+  alignas(64) float taps[most_inputs * 9 * panel];
   V zero = {};
-  for (int64_t c = 0; c < inputs; ++c) {
-    for (int64_t w = 0; w < width; ++w) {
-      V square[16];
+  for (int64_t i = 0; i < inputs; i += most_inputs) {
+    for (int64_t k = 0; k < most_inputs; ++k)
+      for (int64_t w = 0; w < panel; w += lanes) {
+        V square[16];
 #pragma GCC unroll 16
-      for (int p = 0; p < 16; ++p) square[p] = load(planes + (p * inputs + c) * panel + w * lanes);
-      transform<FilterGradient>(square);
+        for (int p = 0; p < 16; ++p)
+          square[p] = load(planes + p * winograd_plane(inputs * panel) + (i + k) * panel + w);
+        transform<FilterGradient>(square);
 #pragma GCC unroll 9
-      for (int tap = 0; tap < 9; ++tap) {
-        V y = square[4 * (tap / 3) + tap % 3];
-        zero += y * 0.0f;
-        store(taps + tap * panel + w * lanes, y);
+        for (int tap = 0; tap < 9; ++tap) {
+          V y = square[4 * (tap / 3) + tap % 3];
+          zero += y * 0.0f;
+          store(taps + (k * 9 + tap) * panel + w, y);
+        }
       }
-    }
-    transpose_32(taps, panel, filter + c * input_step, output_step, 9, panel);
+    transpose_32(taps, panel, filter + i * 9, output_step, most_inputs * 9, panel);
   }
   if (!all_zero(zero)) *finite = false;
 }
