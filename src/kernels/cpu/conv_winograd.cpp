@@ -105,7 +105,7 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
 }
 
 // Tiles whose products one sum of the weight gradient takes up at a time.
-constexpr int64_t sum_tiles = 512;
+constexpr int64_t sum_tiles = 64;
 
 bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
   ChannelsLast input(large, true), gradient(small, true);
