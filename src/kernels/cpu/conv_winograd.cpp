@@ -6,13 +6,12 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/panel_product.h"
 #include "kernels/winograd.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
-
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // A float32 view of images, or a copy of it or for it, that lies channels_last.
 class ChannelsLast {
@@ -50,53 +49,72 @@ WinogradImages images_of(const View& v, float* data, const int64_t* tiled, int64
           {padding_y, padding_x}};
 }
 
+// Groups of 16 planes of rows.
+class Planes {
+ public:
+  Planes(int64_t groups, int64_t rows, int64_t row)
+      : row_(row), plane_(rows * row + 16), memory_(groups * 16 * plane_) {}
+  WinogradPlanes from(int64_t group, int64_t row) const {
+    return {at(group, 0) + row * row_, plane_, row_};
+  }
+  float* at(int64_t group, int64_t plane) const {
+    return memory_.data() + (group * 16 + plane) * plane_;
+  }
+  int64_t row() const { return row_; }
+
+ private:
+  int64_t row_, plane_;
+  Buffer<float> memory_;
+};
+
+Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
+Planes planes_of_filters(int64_t inputs, int64_t outputs) {
+  return {outputs / panel_width, inputs, panel_width};
+}
+
 // Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
 // which each block reads once.
 int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles) {
   int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512);
-  int64_t shared = round_up((tiles + num_threads() - 1) / num_threads(), winograd_strip);
-  return std::min(wanted, shared);
+  return std::min(wanted, (tiles + num_threads() - 1) / num_threads());
 }
 
 // Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
 bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
               const View& weight, const float* bias) {
   ChannelsLast input(from, true), output(to, false);
-  int64_t inputs = from.sizes[1], outputs = to.sizes[1], batch = p.batch;
-  int64_t padding[2];
+  int64_t inputs = from.sizes[1], outputs = to.sizes[1], padding[2];
   for (int i = 0; i < 2; ++i) padding[i] = scatter ? 2 - p.padding[i] : p.padding[i];
   WinogradImages in = images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]);
   WinogradImages out = images_of(to, output.data(), to.sizes + 2, 0, 0);
   std::optional<RowMajor> plain;
   if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, DType::Float32));
   const float* taps = plain ? plain->ptr<float>() : weight.ptr<float>();
-  int64_t steps[2] = {9 * p.channels, 9};
-
-  int64_t filter_plane = winograd_plane(inputs * winograd_panel);
-  Buffer<float> filter(16 * outputs / winograd_panel * filter_plane);
-  parallel_for(0, outputs / winograd_panel, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin * winograd_panel; f < end * winograd_panel; f += winograd_panel)
-      winograd_filter(taps + f * steps[scatter], steps[scatter], steps[!scatter], scatter, inputs,
-                      filter.data() + f / winograd_panel * 16 * filter_plane);
+  int64_t filter_step = 9 * p.channels, input_step = scatter ? filter_step : 9,
+          output_step = scatter ? 9 : filter_step, panels = outputs / panel_width;
+  Planes filters = planes_of_filters(inputs, outputs);
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
+                      inputs, filters.from(i, 0));
   });
   Buffer<float> nothing(inputs);
   std::fill_n(nothing.data(), inputs, 0.0f);
-  int64_t tiles = batch * in.rows * in.columns, block = block_tiles(inputs, outputs, tiles);
+  int64_t tiles = p.batch * in.rows * in.columns, block = block_tiles(inputs, outputs, tiles);
   std::atomic<bool> finite{true};
   parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
-    Buffer<float> planes(16 * winograd_plane(block * inputs));
-    Buffer<float> products(16 * winograd_plane(block * outputs)), nowhere(outputs);
+    Planes factors = planes_of_tiles(block, inputs), products = planes_of_tiles(block, outputs);
+    Buffer<float> nowhere(outputs);
     bool all = true;
-    for (int64_t b = begin; b < end; ++b) {
-      int64_t first = b * block, last = std::min(tiles, first + block);
-      int64_t whole = round_up(last - first, winograd_strip);
-      winograd_input(in, first, last, nothing.data(), planes.data());
+    for (int64_t first = begin * block; first < std::min(tiles, end * block); first += block) {
+      int64_t last = std::min(tiles, first + block);
+      winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
       for (int64_t plane = 0; plane < 16; ++plane)
-        for (int64_t f = 0; f < outputs; f += winograd_panel)
-          winograd_product(planes.data() + plane * winograd_plane(inputs * whole), whole, inputs,
-                           filter.data() + (f / winograd_panel * 16 + plane) * filter_plane,
-                           products.data() + plane * winograd_plane(outputs * whole) + f * whole);
-      winograd_output(out, first, last, products.data(), bias, nowhere.data(), &all);
+        for (int64_t i = 0; i < panels; ++i)
+          panel_product({factors.at(0, plane), factors.row(), 1, last - first, inputs,
+                         filters.at(i, plane), panel_width,
+                         products.at(0, plane) + i * panel_width, products.row()});
+      winograd_output(out, first, last, products.from(0, 0), bias, nowhere.data(), &all);
     }
     if (!all) finite = false;
   });
@@ -104,32 +122,29 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   return finite;
 }
 
-// Tiles whose products one sum of the weight gradient takes up at a time.
-constexpr int64_t sum_tiles = 64;
-
 bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  constexpr int64_t block = 64;  // tiles, whose products stay in the first-level cache
   ChannelsLast input(large, true), gradient(small, true);
   WinogradImages in = images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]);
   WinogradImages grad = images_of(small, gradient.data(), small.sizes + 2, 0, 0);
-  int64_t c = p.channels, f = p.filters, tiles = p.batch * in.rows * in.columns;
-  int64_t block = std::min(sum_tiles, round_up(tiles, winograd_strip));
-  int64_t panels = f / winograd_panel, plane_step = winograd_plane(c * winograd_panel);
-  Buffer<float> nothing(std::max(c, f)), sums(16 * panels * plane_step);
-  Buffer<float> in_planes(16 * winograd_plane(c * block));
-  Buffer<float> grad_planes(16 * winograd_plane(f * block));
+  int64_t c = p.channels, f = p.filters, panels = f / panel_width;
+  Buffer<float> nothing(std::max(c, f));
   std::fill_n(nothing.data(), std::max(c, f), 0.0f);
+  Planes in_planes = planes_of_tiles(block, c), grad_planes = planes_of_tiles(block, f);
+  Planes sums = planes_of_filters(c, f);
+  int64_t tiles = p.batch * in.rows * in.columns;
   for (int64_t first = 0; first < tiles; first += block) {
     int64_t last = std::min(tiles, first + block);
-    int64_t whole = round_up(last - first, winograd_strip);
-    winograd_input(in, first, last, nothing.data(), in_planes.data());
-    winograd_gradient(grad, first, last, nothing.data(), grad_planes.data());
+    parallel_for(first, last, 16, [&](int64_t begin, int64_t end) {
+      winograd_input(in, begin, end, nothing.data(), in_planes.from(0, begin - first));
+      winograd_gradient(grad, begin, end, nothing.data(), grad_planes.from(0, begin - first));
+    });
     parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t plane = i / panels, part = i % panels;
-        winograd_accumulate(
-            in_planes.data() + plane * winograd_plane(c * whole),
-            grad_planes.data() + plane * winograd_plane(f * whole) + part * winograd_panel * whole,
-            whole, c, first > 0, sums.data() + (part * 16 + plane) * plane_step);
+        panel_product({in_planes.at(0, plane), 1, in_planes.row(), c, last - first,
+                       grad_planes.at(0, plane) + part * panel_width, grad_planes.row(),
+                       sums.at(part, plane), panel_width, nullptr, first > 0});
       }
     });
   }
@@ -140,8 +155,7 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     bool all = true;
     for (int64_t i = begin; i < end; ++i)
-      winograd_filter_gradient(sums.data() + i * 16 * plane_step, c,
-                               out + i * winograd_panel * 9 * c, 9 * c, &all);
+      winograd_filter_gradient(sums.from(i, 0), c, out + i * panel_width * 9 * c, 9 * c, &all);
     if (!all) finite = false;
   });
   if (finite && plain) copy_strided(plain->view(), weight);
@@ -149,7 +163,7 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
 }
 
 bool suits(ConvOp op, const ConvProblem& p) {
-  if (p.dims != 2 || p.groups != 1 || p.channels % winograd_panel || p.filters % winograd_panel)
+  if (p.dims != 2 || p.groups != 1 || p.channels % panel_width || p.filters % panel_width)
     return false;
   for (int i = 0; i < 2; ++i)
     if (p.kernel[i] != 3 || p.stride[i] != 1 || p.dilation[i] != 1 || p.padding[i] > 2)

@@ -1,39 +1,15 @@
 #include "kernels/winograd.h"
 
 #include "kernels/cpu/simd.h"
+#include "kernels/panel_product.h"
 #include "kernels/transpose.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
 using V = vec<float>;
-constexpr int64_t lanes = Vector<float>::lanes, panel = winograd_panel, strip = winograd_strip;
-constexpr int width = panel / lanes;  // vectors in a panel
+constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
 constexpr int64_t most_inputs = 16;   // whose taps are transposed together; divides a panel
-
-#if defined(__AVX512F__)
-constexpr int rows = 8;  // with 32 registers
-#elif defined(__AVX2__)
-constexpr int rows = 2;
-#else
-constexpr int rows = 1;
-#endif
-
-// sums[r] += a[r * a_row + k * a_column] * b[k], b a panel wide.
-template <int64_t a_row, int64_t a_column>
-void multiply(const float* a, const float* b, int64_t n, V (&sums)[rows][width]) {
-  for (int64_t k = 0; k < n; ++k) {
-    V right[width];
-#pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) right[w] = load(b + k * panel + w * lanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      float left = a[r * a_row + k * a_column];
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
-    }
-  }
-}
 
 // 1-D transforms. Each works on 4 vectors `step` apart, or on the 3 or 2 that it is for.
 struct Input {  // B^T
@@ -109,27 +85,21 @@ void find_pixels(const WinogradImages& t, int64_t index, float* outside, float* 
 
 template <class Transform>
 void to_planes(const WinogradImages& t, int64_t begin, int64_t end, const float* nothing,
-               float* planes) {
+               const WinogradPlanes& planes) {
   constexpr int n = Transform::from;
-  int64_t tiles = (end - begin + strip - 1) / strip * strip;
-  int64_t plane = winograd_plane(tiles * t.channels);
   float* pixels[16];
-  for (int64_t i = 0; i < tiles; ++i) {
-    if (begin + i < end) find_pixels<n>(t, begin + i, const_cast<float*>(nothing), pixels);
-    else
-      for (float*& p : pixels) p = const_cast<float*>(nothing);
-    for (int64_t c = 0; c < t.channels; c += panel)
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) {
-        V square[16];
+  for (int64_t i = begin; i < end; ++i) {
+    find_pixels<n>(t, i, const_cast<float*>(nothing), pixels);
+    for (int64_t c = 0; c < t.channels; c += lanes) {
+      V square[16];
 #pragma GCC unroll 16
-        for (int k = 0; k < 16; ++k)
-          if (k / 4 < n && k % 4 < n) square[k] = load(pixels[k] + c + w * lanes);
-        transform<Transform>(square);
-        float* out = planes + c * tiles + i * panel + w * lanes;
+      for (int k = 0; k < 16; ++k)
+        if (k / 4 < n && k % 4 < n) square[k] = load(pixels[k] + c);
+      transform<Transform>(square);
+      float* out = planes.data + (i - begin) * planes.row + c;
 #pragma GCC unroll 16
-        for (int k = 0; k < 16; ++k) store(out + k * plane, square[k]);
-      }
+      for (int k = 0; k < 16; ++k) store(out + k * planes.plane, square[k]);
+    }
   }
 }
 
@@ -142,17 +112,17 @@ bool all_zero(V v) {
 }  // namespace
 
 void winograd_input(const WinogradImages& images, int64_t begin, int64_t end, const float* nothing,
-                    float* planes) {
+                    const WinogradPlanes& planes) {
   to_planes<Input>(images, begin, end, nothing, planes);
 }
 
 void winograd_gradient(const WinogradImages& images, int64_t begin, int64_t end,
-                       const float* nothing, float* planes) {
+                       const float* nothing, const WinogradPlanes& planes) {
   to_planes<Gradient>(images, begin, end, nothing, planes);
 }
 
 void winograd_filter(const float* filter, int64_t output_step, int64_t input_step, bool flipped,
-                     int64_t inputs, float* planes) {
+                     int64_t inputs, const WinogradPlanes& planes) {
   constexpr int64_t spare = 7;  // 9 taps are transposed as 16
   alignas(64) float taps[(most_inputs * 9 + spare) * panel];
   for (int64_t i = 0; i < inputs; i += most_inputs) {
@@ -172,73 +142,39 @@ void winograd_filter(const float* filter, int64_t output_step, int64_t input_ste
           square[4 * (tap / 3) + tap % 3] =
               load(taps + (k * 9 + (flipped ? 8 - tap : tap)) * panel + w);
         transform<Filter>(square);
-        float* out = planes + (i + k) * panel + w;
+        float* out = planes.data + (i + k) * panel + w;
 #pragma GCC unroll 16
-        for (int p = 0; p < 16; ++p) store(out + p * winograd_plane(inputs * panel), square[p]);
+        for (int p = 0; p < 16; ++p) store(out + p * planes.plane, square[p]);
       }
   }
 }
 
-void winograd_product(const float* input, int64_t tiles, int64_t inputs, const float* filter,
-                      float* output) {
-  for (int64_t i = 0; i < tiles; i += rows) {
-    V sums[rows][width] = {};
-    for (int64_t c = 0; c < inputs; c += panel)
-      multiply<panel, 1>(input + c * tiles + i * panel, filter + c * panel, panel, sums);
-#pragma GCC unroll 8
-    for (int k = 0; k < rows; ++k)
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) store(output + (i + k) * panel + w * lanes, sums[k][w]);
-  }
-}
-
-void winograd_output(const WinogradImages& images, int64_t begin, int64_t end, const float* planes,
-                     const float* bias, float* nowhere, bool* finite) {
-  int64_t tiles = (end - begin + strip - 1) / strip * strip;
-  int64_t plane = winograd_plane(tiles * images.channels);
+void winograd_output(const WinogradImages& images, int64_t begin, int64_t end,
+                     const WinogradPlanes& planes, const float* bias, float* nowhere,
+                     bool* finite) {
   V zero = {};
-  for (int64_t i = 0; begin + i < end; ++i) {
+  for (int64_t i = begin; i < end; ++i) {
     float* pixels[16];
-    find_pixels<2>(images, begin + i, nowhere, pixels);
-    for (int64_t f = 0; f < images.channels; f += panel)
-      for (int64_t w = 0; w < panel; w += lanes) {
-        V square[16];
+    find_pixels<2>(images, i, nowhere, pixels);
+    for (int64_t c = 0; c < images.channels; c += lanes) {
+      const float* in = planes.data + (i - begin) * planes.row + c;
+      V square[16];
 #pragma GCC unroll 16
-        for (int p = 0; p < 16; ++p)
-          square[p] = load(planes + p * plane + f * tiles + i * panel + w);
-        transform<Output>(square);
-        V base = bias ? load(bias + f + w) : V{};
+      for (int k = 0; k < 16; ++k) square[k] = load(in + k * planes.plane);
+      transform<Output>(square);
+      V base = bias ? load(bias + c) : V{};
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) {
-          V y = square[4 * (k / 2) + k % 2] + base;
-          zero += y * 0.0f;
-          store(pixels[4 * (k / 2) + k % 2] + f + w, y);
-        }
+      for (int k = 0; k < 4; ++k) {
+        V y = square[4 * (k / 2) + k % 2] + base;
+        zero += y * 0.0f;
+        store(pixels[4 * (k / 2) + k % 2] + c, y);
       }
+    }
   }
   if (!all_zero(zero)) *finite = false;
 }
 
-void winograd_accumulate(const float* input, const float* gradient, int64_t tiles, int64_t inputs,
-                         bool add, float* filter) {
-  for (int64_t c = 0; c < inputs; c += panel)
-    for (int64_t r = 0; r < panel; r += rows) {
-      V sums[rows][width] = {};
-      float* out = filter + (c + r) * panel;
-      if (add)
-#pragma GCC unroll 8
-        for (int k = 0; k < rows; ++k)
-#pragma GCC unroll 8
-          for (int w = 0; w < width; ++w) sums[k][w] = load(out + k * panel + w * lanes);
-      multiply<1, panel>(input + c * tiles + r, gradient, tiles, sums);
-#pragma GCC unroll 8
-      for (int k = 0; k < rows; ++k)
-#pragma GCC unroll 8
-        for (int w = 0; w < width; ++w) store(out + k * panel + w * lanes, sums[k][w]);
-    }
-}
-
-void winograd_filter_gradient(const float* planes, int64_t inputs, float* filter,
+void winograd_filter_gradient(const WinogradPlanes& planes, int64_t inputs, float* filter,
                               int64_t output_step, bool* finite) {
   alignas(64) float taps[most_inputs * 9 * panel];
   V zero = {};
@@ -248,7 +184,7 @@ void winograd_filter_gradient(const float* planes, int64_t inputs, float* filter
         V square[16];
 #pragma GCC unroll 16
         for (int p = 0; p < 16; ++p)
-          square[p] = load(planes + p * winograd_plane(inputs * panel) + (i + k) * panel + w);
+          square[p] = load(planes.data + p * planes.plane + (i + k) * panel + w);
         transform<FilterGradient>(square);
 #pragma GCC unroll 9
         for (int tap = 0; tap < 9; ++tap) {

@@ -1,0 +1,63 @@
+#include "kernels/panel_product.h"
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
+constexpr int width = panel / lanes;  // vectors in a row of a panel
+
+#if defined(__AVX512F__)
+constexpr int block_rows = 8;  // with 32 registers
+#elif defined(__AVX2__)
+constexpr int block_rows = 2;
+#else
+constexpr int block_rows = 1;
+#endif
+
+// Rows [row, row + rows). The stride that is 1 is a constant.
+template <int rows, bool row_major> void block(const PanelProduct& p, int64_t row) {
+  int64_t a_row = row_major ? p.a_row : 1, a_term = row_major ? 1 : p.a_term;
+  const float *a = p.a + row * a_row, *b = p.b;
+  float* out = p.out + row * p.out_row;
+  vec<float> sums[rows][width] = {};
+  const float* start = p.add ? out : p.bias;
+  int64_t start_row = p.add ? p.out_row : 0;
+  if (start)
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
+  for (int64_t k = 0; k < p.terms; ++k) {
+    vec<float> right[width];
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w) right[w] = load(b + k * p.b_row + w * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      float left = a[r * a_row + k * a_term];
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w) store(out + r * p.out_row + w * lanes, sums[r][w]);
+}
+
+template <bool row_major, int rows = block_rows>
+void blocks(const PanelProduct& p, int64_t row = 0) {
+  for (; row + rows <= p.rows; row += rows) block<rows, row_major>(p, row);
+  if constexpr (rows > 1)
+    if (row < p.rows) blocks<row_major, rows / 2>(p, row);
+}
+
+}  // namespace
+
+void panel_product(const PanelProduct& product) {
+  if (product.a_term == 1) blocks<true>(product);
+  else blocks<false>(product);
+}
+
+}  // namespace rl::kernels::RL_ISA
