@@ -19,6 +19,9 @@ struct PanelProduct {
   int64_t out_row;
   const float* bias = nullptr;
   bool add = false;
+  // What to bring near meanwhile, for a later product: so many elements for each 8 rows and term.
+  const float* next = nullptr;
+  int64_t next_step = 0;
 };
 
 // Runs on the calling thread.

@@ -137,6 +137,7 @@ void run(ConvOp op, const View& large, const View& small, const View& weight, co
   bool scatter_bias = op == ConvOp::Scatter && bias;
   float* used_bias = bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr;
   if (!library || !(winograd_conv(op, problem, lv, sv, wv, used_bias) ||
+                    panel_conv(op, problem, lv, sv, wv, used_bias) ||
                     onednn_conv(op, problem, lv, sv, wv, used_bias))) {
     generic_conv(op, problem, lv, sv, wv);
     if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());

@@ -3,31 +3,13 @@
 #include <cstring>
 #include <optional>
 
+#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/gemm.h"
 
 namespace rl::kernels {
 namespace {
-
-Dims channels_last_strides(IntSpan sizes) {
-  Dims strides(sizes.size());
-  strides[1] = 1;
-  int64_t step = sizes[1];
-  for (int64_t i = sizes.size() - 1; i >= 2; --i) {
-    strides[i] = step;
-    step *= sizes[i];
-  }
-  strides[0] = step;
-  return strides;
-}
-
-bool same_layout(IntSpan sizes, IntSpan a, IntSpan b) {
-  for (int64_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] != 1 && a[i] != b[i]) return false;
-  return true;
-}
 
 // The strides that stand for a view's layout in keys and descriptors: those of dims of size 1 are
 // arbitrary in a view, and would hide that a layout is channels_last.
@@ -325,31 +307,6 @@ Dims grouped_strides(const View& weight, const ConvProblem& p) {
   return strides;
 }
 
-// A 1x1 weight gradient over channels_last tensors is one matrix product, straight into the weight.
-// Where the weight is large, the reorder that oneDNN's own way ends in costs a third of its time.
-bool is_product(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                const View& weight) {
-  int64_t pixels = p.batch;
-  for (int i = 0; i < p.dims; ++i) {
-    pixels *= p.small[i];
-    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
-  }
-  return op == ConvOp::Weight && p.groups == 1 && p.channels * p.filters >= 16 * pixels &&
-         weight.contiguous() &&
-         same_layout(large.shape(), large.stride(), channels_last_strides(large.shape())) &&
-         same_layout(small.shape(), small.stride(), channels_last_strides(small.shape()));
-}
-
-void run_product(const ConvProblem& p, const View& large, const View& small, const View& weight) {
-  int64_t pixels = small.numel / p.filters;
-  int64_t grad_sizes[2] = {p.filters, pixels}, grad_strides[2] = {1, p.filters};
-  int64_t input_sizes[2] = {pixels, p.channels}, input_strides[2] = {p.channels, 1};
-  int64_t weight_sizes[2] = {p.filters, p.channels};
-  gemm({small.data, grad_sizes, grad_strides, 2, small.numel, DType::Float32},
-       {large.data, input_sizes, input_strides, 2, large.numel, DType::Float32},
-       {weight.data, weight_sizes, input_strides, 2, weight.numel, DType::Float32});
-}
-
 }  // namespace
 
 bool onednn_describable(const View& v) {
@@ -375,10 +332,6 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
       problem.padding[0] > problem.stride[0])
     return false;
-  if (!bias && is_product(op, problem, large, small, weight)) {
-    run_product(problem, large, small, weight);
-    return true;
-  }
   Task task{op,
             {problem, canonical_strides(large), canonical_strides(small),
              grouped_strides(weight, problem), bias != nullptr, 1},

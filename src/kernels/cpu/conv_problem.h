@@ -34,6 +34,11 @@ bool onednn_describable(const View& v);
 bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                    const View& weight, const float* bias);
 
+// The same, as matrix products without a change of layout; false where that does not apply or is no
+// quicker.
+bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                const View& weight, const float* bias);
+
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                   const View& weight);

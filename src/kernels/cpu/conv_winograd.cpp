@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/panel_product.h"
 #include "kernels/winograd.h"
@@ -17,12 +18,10 @@ namespace {
 class ChannelsLast {
  public:
   ChannelsLast(const View& v, bool read) : given_(v) {
-    int64_t n = v.sizes[0], c = v.sizes[1], h = v.sizes[2], w = v.sizes[3];
-    strides_ = {h * w * c, 1, w * c, c};
-    bool same = true;
-    for (int64_t i = 0; i < 4; ++i) same = same && (v.sizes[i] == 1 || v.strides[i] == strides_[i]);
-    if (!same) copy_.emplace(n * c * h * w);
-    if (!same && read) copy(given_, view());
+    if (lies_channels_last(v)) return;
+    strides_ = channels_last_strides(v.shape());
+    copy_.emplace(v.numel);
+    if (read) copy(given_, view());
   }
   float* data() const { return copy_ ? copy_->data() : given_.ptr<float>(); }
   void write_back() const {
