@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/gemm.h"
 #include "kernels/panel_product.h"
 #include "kernels/transpose.h"
 #include "kernels/workspace.h"
@@ -98,10 +99,11 @@ void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, i
       transpose_32(from + i * panel_width * p.channel, p.channel, packed + i * panel, panel_width,
                    panel_width, count);
   else
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t k = 0; k < panels; ++k)
-        std::memcpy(packed + k * panel + i * panel_width, from + i * p.pixel + k * panel_width,
-                    panel_width * 4);
+    for (int64_t group = 0; group < panels; group += 8)  // of whole pages, where there are many
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t k = group; k < std::min(panels, group + 8); ++k)
+          std::memcpy(packed + k * panel + i * panel_width, from + i * p.pixel + k * panel_width,
+                      panel_width * 4);
 }
 
 // What one tap of the window sees at small pixels [first, first + count), in rows; zeros outside.
@@ -154,6 +156,14 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
                                    gradient.data() + (panel * count + k) * panel_width, panel_width,
                                    sum, panel_width};
               product.add = image > 0 || first > 0 || k > 0;
+              if (taps == 1 && !direct) {
+                // The next turn's pixels and gradients come from memory meanwhile, by turns.
+                int64_t call = i * ((count + block - 1) / block) + k / block;
+                bool odd = call % 2;
+                product.next_step = 512 / (odd ? c : p.filters) + 1;
+                product.next = (odd ? small.at(image, first + count) : large.at(image, first + count)) +
+                               call / 2 * (part / 8 * block * product.next_step);
+              }
               panel_product(product);
             }
           }
@@ -178,6 +188,20 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
   });
 }
 
+// The same as one product straight into the weight: quicker where that is large, beside which the
+// packing of images is little.
+void run_weight_at_once(const ConvProblem& p, const Pixels& large, const Pixels& small,
+                        float* weight) {
+  int64_t grad_sizes[2] = {p.filters, small.count}, grad_strides[2] = {1, p.filters};
+  int64_t input_sizes[2] = {large.count, p.channels}, input_strides[2] = {p.channels, 1};
+  int64_t sizes[2] = {p.filters, p.channels};
+  auto matrix = [](float* data, const int64_t* size, const int64_t* stride) {
+    return View{data, size, stride, 2, size[0] * size[1], DType::Float32};
+  };
+  gemm(matrix(small.data, grad_sizes, grad_strides), matrix(large.data, input_sizes, input_strides),
+       matrix(weight, sizes, input_strides));
+}
+
 }  // namespace
 
 bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
@@ -189,14 +213,16 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   if (!pointwise && (op != ConvOp::Weight || p.dims != 2)) return false;
   std::optional<Pixels> l = pixels_of(large), s = pixels_of(small);
   if (!l || !s) return false;
-  if (l->channel == 1 && s->channel == 1) {
+  bool last = l->channel == 1 && s->channel == 1;
+  if (last) {
     l->merge();
     s->merge();
   }
   float* w = weight.ptr<float>();
   if (op == ConvOp::Weight) {
-    if (!pointwise && (l->channel != 1 || s->channel != 1)) return false;
-    run_weight(p, *l, *s, w);
+    if (!pointwise && !last) return false;
+    bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
+    at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
     return true;
   }
   const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
