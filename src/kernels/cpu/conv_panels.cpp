@@ -67,22 +67,28 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
   });
   // A block's pixels stay in the second-level cache; each block reads the filters once.
   int64_t wanted = std::max<int64_t>(64, inputs * outputs / 4096);
-  int64_t block = std::min(wanted, (from.count + num_threads() - 1) / num_threads());
-  int64_t blocks = (from.count + block - 1) / block;
-  // Pixels come from memory while those before them are multiplied.
-  int64_t step = from.channel == 1 ? (8 + panels - 1) / panels : 0;
+  int64_t blocks = (from.count + wanted - 1) / wanted;
+  if (from.images * blocks < num_threads()) blocks = std::min<int64_t>(num_threads(), from.count);
+  int64_t block = ((from.count + blocks - 1) / blocks + 7) / 8 * 8;
+  bool plain = from.channel != 1;
   parallel_for(0, from.images * blocks, 1, [&](int64_t begin, int64_t end) {
+    int64_t row = plain ? inputs + row_gap : inputs;
+    Buffer<float> near(plain ? block * row : 0);
     for (int64_t b = begin; b < end; ++b) {
       int64_t image = b / blocks, first = b % blocks * block;
       int64_t rows = std::min(block, from.count - first);
+      if (rows <= 0) continue;
       const float* x = from.at(image, first);
       float* out = to.data + (image * from.count + first) * outputs;
+      if (plain) transpose_32(x, from.channel, near.data(), row, inputs, rows);
       for (int64_t i = 0; i < panels; ++i) {
-        PanelProduct product{x, from.pixel, from.channel, rows, inputs, filters.data() + i * panel,
-                             panel_width, out + i * panel_width, outputs};
+        PanelProduct product{plain ? near.data() : x,   row, 1, rows, inputs,
+                             filters.data() + i * panel, panel_width, out + i * panel_width, outputs};
         if (bias) product.bias = bias + i * panel_width;
-        product.next = x + rows * inputs + i * rows / 8 * inputs * step;
-        product.next_step = step;
+        if (!plain) {  // pixels come from memory while those before them are multiplied
+          product.next_step = (8 + panels - 1) / panels;
+          product.next = x + rows * inputs + i * rows / 8 * inputs * product.next_step;
+        }
         panel_product(product);
       }
     }
