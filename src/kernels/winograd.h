@@ -4,8 +4,8 @@
 // Convolutional Neural Networks", 2015.
 //
 // Tiles are 4x4 pixels apart by 2, or 2x2; one at (y, x) of an image has its corner at
-// (2 y - padding, 2 x - padding), and what it holds beyond the image is zero. Channels come in whole
-// panels (kernels/panel_product.h).
+// (2 y - padding, 2 x - padding), and what it holds beyond the image is zero. Channels come in
+// whole panels (kernels/panel_product.h).
 #pragma once
 #include <cstdint>
 
@@ -40,9 +40,9 @@ RL_ISA_KERNEL(winograd_filter, (const float* filter, int64_t output_step, int64_
                                 bool flipped, int64_t inputs, const WinogradPlanes& planes))
 // Writes tiles [begin, end) of 2x2 pixels from their planes, and adds a bias for each channel (may
 // be null). `nowhere`: room for `channels` values. Clears `finite` if a value is not.
-RL_ISA_KERNEL(winograd_output, (const WinogradImages& images, int64_t begin, int64_t end,
-                                const WinogradPlanes& planes, const float* bias, float* nowhere,
-                                bool* finite))
+RL_ISA_KERNEL(winograd_output,
+              (const WinogradImages& images, int64_t begin, int64_t end,
+               const WinogradPlanes& planes, const float* bias, float* nowhere, bool* finite))
 // The gradient of a panel of filters, from planes to taps that lie together, as their inputs do.
 RL_ISA_KERNEL(winograd_filter_gradient, (const WinogradPlanes& planes, int64_t inputs,
                                          float* filter, int64_t output_step, bool* finite))

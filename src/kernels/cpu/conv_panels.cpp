@@ -82,8 +82,15 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
       float* out = to.data + (image * from.count + first) * outputs;
       if (plain) transpose_32(x, from.channel, near.data(), row, inputs, rows);
       for (int64_t i = 0; i < panels; ++i) {
-        PanelProduct product{plain ? near.data() : x,   row, 1, rows, inputs,
-                             filters.data() + i * panel, panel_width, out + i * panel_width, outputs};
+        PanelProduct product{plain ? near.data() : x,
+                             row,
+                             1,
+                             rows,
+                             inputs,
+                             filters.data() + i * panel,
+                             panel_width,
+                             out + i * panel_width,
+                             outputs};
         if (bias) product.bias = bias + i * panel_width;
         if (!plain) {  // pixels come from memory while those before them are multiplied
           product.next_step = (8 + panels - 1) / panels;
@@ -115,16 +122,20 @@ void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, i
 // What one tap of the window sees at small pixels [first, first + count), in rows; zeros outside.
 void gather(const ConvProblem& p, const float* large, int64_t tap, int64_t first, int64_t count,
             float* rows, int64_t row) {
+  size_t bytes = static_cast<size_t>(p.channels) * 4;
+  if (is_pointwise(p)) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(rows + i * row, large + (first + i) * p.channels, bytes);
+    return;
+  }
   int64_t down = tap / p.kernel[1] * p.dilation[0] - p.padding[0];
   int64_t right = tap % p.kernel[1] * p.dilation[1] - p.padding[1], plane = p.small[0] * p.small[1];
-  size_t bytes = static_cast<size_t>(p.channels) * 4;
   for (int64_t i = 0; i < count; ++i) {
     int64_t image = (first + i) / plane, at = (first + i) % plane;
     int64_t y = at / p.small[1] * p.stride[0] + down, x = at % p.small[1] * p.stride[1] + right;
     float* to = rows + i * row;
     if (y < 0 || y >= p.large[0] || x < 0 || x >= p.large[1]) std::memset(to, 0, bytes);
-    else
-      std::memcpy(to, large + ((image * p.large[0] + y) * p.large[1] + x) * p.channels, bytes);
+    else std::memcpy(to, large + ((image * p.large[0] + y) * p.large[1] + x) * p.channels, bytes);
   }
 }
 
@@ -157,18 +168,24 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
             int64_t panel = i / parts, channel = i % parts * part;
             float* sum = sums.data() + ((tap * panels + panel) * c + channel) * panel_width;
             for (int64_t k = 0; k < count; k += block) {
-              PanelProduct product{from + k * x.pixel + channel * x.channel, x.channel, x.pixel,
-                                   std::min(part, c - channel), std::min(block, count - k),
-                                   gradient.data() + (panel * count + k) * panel_width, panel_width,
-                                   sum, panel_width};
+              PanelProduct product{from + k * x.pixel + channel * x.channel,
+                                   x.channel,
+                                   x.pixel,
+                                   std::min(part, c - channel),
+                                   std::min(block, count - k),
+                                   gradient.data() + (panel * count + k) * panel_width,
+                                   panel_width,
+                                   sum,
+                                   panel_width};
               product.add = image > 0 || first > 0 || k > 0;
               if (taps == 1 && !direct) {
                 // The next turn's pixels and gradients come from memory meanwhile, by turns.
                 int64_t call = i * ((count + block - 1) / block) + k / block;
                 bool odd = call % 2;
                 product.next_step = 512 / (odd ? c : p.filters) + 1;
-                product.next = (odd ? small.at(image, first + count) : large.at(image, first + count)) +
-                               call / 2 * (part / 8 * block * product.next_step);
+                product.next =
+                    (odd ? small.at(image, first + count) : large.at(image, first + count)) +
+                    call / 2 * (part / 8 * block * product.next_step);
               }
               panel_product(product);
             }
@@ -213,7 +230,7 @@ void run_weight_at_once(const ConvProblem& p, const Pixels& large, const Pixels&
 bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                 const View& weight, const float* bias) {
   int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
-  if (p.groups != 1 || outputs % panel_width || !weight.contiguous()) return false;
+  if (p.groups != 1 || outputs % panel_width) return false;
   if (op == ConvOp::Weight && (bias || p.channels < 16 || p.channels % 8)) return false;
   bool pointwise = is_pointwise(p);
   if (!pointwise && (op != ConvOp::Weight || p.dims != 2)) return false;
@@ -224,15 +241,20 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
     l->merge();
     s->merge();
   }
-  float* w = weight.ptr<float>();
+  const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
+  if (op == ConvOp::Weight ? !pointwise && !last : to.channel != 1) return false;
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) {
+    if (op == ConvOp::Weight) plain.emplace(weight.shape(), DType::Float32);
+    else plain.emplace(RowMajor::copy_of(weight, DType::Float32));
+  }
+  float* w = plain ? plain->ptr<float>() : weight.ptr<float>();
   if (op == ConvOp::Weight) {
-    if (!pointwise && !last) return false;
     bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
     at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
+    if (plain) copy_strided(plain->view(), weight);
     return true;
   }
-  const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
-  if (to.channel != 1) return false;
   run_data(op == ConvOp::Scatter, p, from, to, w, bias);
   return true;
 }

@@ -111,8 +111,8 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
       for (int64_t plane = 0; plane < 16; ++plane)
         for (int64_t i = 0; i < panels; ++i)
           panel_product({factors.at(0, plane), factors.row(), 1, last - first, inputs,
-                         filters.at(i, plane), panel_width,
-                         products.at(0, plane) + i * panel_width, products.row()});
+                         filters.at(i, plane), panel_width, products.at(0, plane) + i * panel_width,
+                         products.row()});
       winograd_output(out, first, last, products.from(0, 0), bias, nowhere.data(), &all);
     }
     if (!all) finite = false;

@@ -9,7 +9,7 @@ namespace {
 
 using V = vec<float>;
 constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
-constexpr int64_t most_inputs = 16;   // whose taps are transposed together; divides a panel
+constexpr int64_t most_inputs = 16;  // whose taps are transposed together; divides a panel
 
 // 1-D transforms. Each works on 4 vectors `step` apart, or on the 3 or 2 that it is for.
 struct Input {  // B^T
