@@ -85,17 +85,18 @@ def check_close(actual, expected):
         np.testing.assert_allclose(a, e, rtol=0, atol=3e-6 * max(1, np.abs(e).max()))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("name", GEOMETRIES)
-def test_float32_agrees_with_double(name, transposed):
+def test_float32_agrees_with_double(name, transposed, layout):
     x, w, b, function = operands(GEOMETRIES[name], transposed)
     doubles = [rl.tensor(a).double() for a in (x, w, b)]
     grad = fresh(4, *function(*doubles).shape)
     expected = results(function, *doubles, lambda y: rl.tensor(grad).double())
-    for layout in LAYOUTS:
-        for weight_layout in (plain, as_channels_last):
-            operands_ = layout(rl.tensor(x)), weight_layout(rl.tensor(w)), rl.tensor(b)
-            check_close(results(function, *operands_, lambda y: layout(rl.tensor(grad))), expected)
+    for weight_layout in (plain, as_channels_last):
+        x_, w_ = layout(rl.tensor(x)), weight_layout(rl.tensor(w))
+        actual = results(function, x_, w_, rl.tensor(b), lambda y: layout(rl.tensor(grad)))
+        check_close(actual, expected)
 
 
 @pytest.mark.parametrize("name", ["winograd", "pointwise", "strided"])
