@@ -11,20 +11,7 @@
 namespace rl::kernels {
 namespace {
 
-// The strides that stand for a view's layout in keys and descriptors: those of dims of size 1 are
-// arbitrary in a view, and would hide that a layout is channels_last.
-Dims canonical_strides(const View& v) {
-  Dims last = channels_last_strides(v.shape());
-  if (same_layout(v.shape(), v.stride(), last)) return last;
-  Dims strides(v.stride());
-  int64_t far = 1;
-  for (int64_t i = 0; i < v.ndim; ++i) far = std::max(far, v.sizes[i] * v.strides[i]);
-  for (int64_t i = 0; i < v.ndim; ++i)
-    if (v.sizes[i] == 1) strides[i] = far;
-  return strides;
-}
-
-constexpr int key_length = 43;  // 8 + 6 x 3 + 5 + 5 + 6 strides, and one to spare
+constexpr int key_length = 32;  // 8 + 6 x 3 + 6 strides
 
 struct ConvKey {
   int64_t values[key_length] = {};
@@ -41,7 +28,7 @@ struct ConvKey {
 // What a plan is made from: one chunk of the batch.
 struct Layouts {
   ConvProblem problem;
-  Dims large, small, weight;  // strides
+  Dims weight;  // strides
   bool bias;
   int64_t threads;  // oneDNN plans for that many
 
@@ -57,16 +44,15 @@ struct Layouts {
       for (int64_t x :
            {p.large[i], p.small[i], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]})
         *v++ = x;
-    for (const Dims* strides : {&large, &small, &weight})
-      for (int64_t x : *strides) *v++ = x;
+    for (int64_t x : weight) *v++ = x;
     return k;
   }
 };
 
 struct ConvPlan {
   bool supported = false;
-  Port large, small, weight;
-  Dnnl<dnnl_memory_t> bias;
+  Port weight;
+  Dnnl<dnnl_memory_t> large, small, bias;
   Primitive primitive;
 
   ConvPlan(ConvOp op, const Layouts& layouts);
@@ -132,18 +118,16 @@ ConvPlan::ConvPlan(ConvOp op, const Layouts& l) {
       {dnnl_query_diff_src_md, dnnl_query_diff_dst_md, dnnl_query_weights_md},
       {dnnl_query_src_md, dnnl_query_diff_dst_md, dnnl_query_diff_weights_md}};
   const Queries& q = queries[static_cast<int>(op)];
-  auto direction = [&](ConvOp writer) { return op == writer ? Port::Out : Port::In; };
-  large = Port(dnnl_desc(tensor_sizes(p, p.channels, p.large), l.large), queried(desc, q.large),
-               direction(ConvOp::Scatter));
-  small = Port(dnnl_desc(tensor_sizes(p, p.filters, p.small), l.small), queried(desc, q.small),
-               direction(ConvOp::Gather));
-  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
-                direction(ConvOp::Weight));
-  if (l.bias) {
+  auto memory_of = [&](const_dnnl_memory_desc_t memory_desc) {
     dnnl_memory_t memory = nullptr;
-    dnnl_memory_create(&memory, queried(desc, q.weight, 1), onednn_engine(), DNNL_MEMORY_NONE);
-    bias.reset(memory);
-  }
+    dnnl_memory_create(&memory, memory_desc, onednn_engine(), DNNL_MEMORY_NONE);
+    return Dnnl<dnnl_memory_t>(memory);
+  };
+  large = memory_of(queried(desc, q.large));
+  small = memory_of(queried(desc, q.small));
+  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
+                op == ConvOp::Weight ? Port::Out : Port::In);
+  if (l.bias) bias = memory_of(queried(desc, q.weight, 1));
   primitive = Primitive(desc);
   supported = true;
 }
@@ -157,34 +141,15 @@ Cache::Lease lease(ConvOp op, const Layouts& layouts) {
   return plans().take(layouts.key(op), [&] { return std::make_unique<ConvPlan>(op, layouts); });
 }
 
-// The primitive's side of a port: the caller's own memory where layouts agree, else scratch memory.
-class Side {
- public:
-  Side(Port& port, void* given) : port_(port), given_(given) {
-    if (!port.direct()) scratch_.emplace(port.bytes());
-    port.attach(data());
-  }
-  void* data() const { return scratch_ ? scratch_->data() : given_; }
-  void read() const {
-    if (scratch_) port_.transfer(given_, data());
-  }
-  void write_back() const { read(); }
-
- private:
-  Port& port_;
-  void* given_;
-  std::optional<Workspace> scratch_;
-};
-
-struct Pointers {
-  char *large, *small;
+struct Chunk {
+  View large, small;
   void *weight, *bias;  // in the primitive's layout
 };
 
-void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
-  Side large(plan.large, at.large), small(plan.small, at.small);
-  if (op != ConvOp::Scatter) large.read();
-  if (op != ConvOp::Gather) small.read();
+void run_chunk(ConvOp op, ConvPlan& plan, const Chunk& at) {
+  ChannelsLast large(at.large, op != ConvOp::Scatter), small(at.small, op != ConvOp::Gather);
+  dnnl_memory_set_data_handle(plan.large.get(), large.data());
+  dnnl_memory_set_data_handle(plan.small.get(), small.data());
   plan.weight.attach(at.weight);
   if (plan.bias) dnnl_memory_set_data_handle(plan.bias.get(), at.bias);
   struct Names {
@@ -195,8 +160,8 @@ void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
       {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS},
       {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS}};
   const Names& name = names[static_cast<int>(op)];
-  dnnl_exec_arg_t args[4] = {{name.large, plan.large.memory()},
-                             {name.small, plan.small.memory()},
+  dnnl_exec_arg_t args[4] = {{name.large, plan.large.get()},
+                             {name.small, plan.small.get()},
                              {name.weight, plan.weight.memory()},
                              {name.bias, plan.bias.get()}};
   plan.primitive.run(args, plan.bias ? 4 : 3);
@@ -229,18 +194,48 @@ int64_t chunk_count(ConvOp op, const ConvProblem& p) {
   return count;
 }
 
+// The strides of a weight (filters, channels / groups, *) with its first dim split into groups.
+Dims grouped_strides(const View& weight, const ConvProblem& p) {
+  Dims strides(weight.stride());
+  if (p.groups > 1) strides.insert(0, weight.strides[0] * (p.filters / p.groups));
+  return strides;
+}
+
 struct Task {
   ConvOp op;
-  Layouts layouts;
   int64_t chunks;
-  char *large, *small;
+  Layouts layouts;
+  View large, small;
+  Dims large_sizes, small_sizes;  // of a chunk
   void *weight, *bias;
 
+  Task(ConvOp op_, const ConvProblem& p, const View& l, const View& s, const View& w, float* b)
+      : op(op_),
+        chunks(chunk_count(op_, p)),
+        layouts{p, grouped_strides(w, p), b != nullptr, 1},
+        large(l),
+        small(s),
+        large_sizes(l.shape()),
+        small_sizes(s.shape()),
+        weight(w.data),
+        bias(b) {
+    layouts.problem.batch /= chunks;
+    large_sizes[0] = small_sizes[0] = layouts.problem.batch;
+  }
+
   int threads() const { return static_cast<int>(layouts.threads); }
-  Pointers chunk(int64_t i, void* own_weight, void* own_bias) const {
-    int64_t image = i * layouts.problem.batch * 4;
-    return {large + image * layouts.large[0], small + image * layouts.small[0], own_weight,
-            own_bias};
+  Chunk chunk(int64_t i, void* own_weight, void* own_bias) const {
+    return {part(large, large_sizes, i), part(small, small_sizes, i), own_weight, own_bias};
+  }
+
+ private:
+  View part(const View& v, const Dims& sizes, int64_t i) const {
+    return {v.ptr<float>() + i * sizes[0] * v.strides[0],
+            sizes.data(),
+            v.strides,
+            v.ndim,
+            v.numel / chunks,
+            v.dtype};
   }
 };
 
@@ -300,13 +295,6 @@ void run_weight(const Task& task) {
   }
 }
 
-// The strides of a weight (filters, channels / groups, *) with its first dim split into groups.
-Dims grouped_strides(const View& weight, const ConvProblem& p) {
-  Dims strides(weight.stride());
-  if (p.groups > 1) strides.insert(0, weight.strides[0] * (p.filters / p.groups));
-  return strides;
-}
-
 }  // namespace
 
 bool onednn_describable(const View& v) {
@@ -332,15 +320,7 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
       problem.padding[0] > problem.stride[0])
     return false;
-  Task task{op,
-            {problem, canonical_strides(large), canonical_strides(small),
-             grouped_strides(weight, problem), bias != nullptr, 1},
-            chunk_count(op, problem),
-            large.ptr<char>(),
-            small.ptr<char>(),
-            weight.data,
-            bias};
-  task.layouts.problem.batch /= task.chunks;
+  Task task(op, problem, large, small, weight, bias);
   // One large image leaves the threads to oneDNN, where each output is one thread's work. Not so in
   // the other operations and in 3-D: their sums would depend on the number of threads.
   if (op == ConvOp::Gather && task.chunks == 1 && problem.dims < 3 &&

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/parallel.h"
-#include "kernels/copy.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/panel_product.h"
@@ -13,29 +12,6 @@
 
 namespace rl::kernels {
 namespace {
-
-// A float32 view of images, or a copy of it or for it, that lies channels_last.
-class ChannelsLast {
- public:
-  ChannelsLast(const View& v, bool read) : given_(v) {
-    if (lies_channels_last(v)) return;
-    strides_ = channels_last_strides(v.shape());
-    copy_.emplace(v.numel);
-    if (read) copy(given_, view());
-  }
-  float* data() const { return copy_ ? copy_->data() : given_.ptr<float>(); }
-  void write_back() const {
-    if (copy_) copy(view(), given_);
-  }
-
- private:
-  View view() const {
-    return {data(), given_.sizes, strides_.data(), 4, given_.numel, DType::Float32};
-  }
-  const View& given_;
-  Dims strides_;
-  std::optional<Buffer<float>> copy_;
-};
 
 WinogradImages images_of(const View& v, float* data, const int64_t* tiled, int64_t padding_y,
                          int64_t padding_x) {
