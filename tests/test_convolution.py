@@ -99,6 +99,17 @@ def test_float32_agrees_with_double(name, transposed, layout):
         check_close(actual, expected)
 
 
+@pytest.mark.parametrize("name", ["winograd", "pointwise", "pointwise, large weight", "strided"])
+@pytest.mark.parametrize(("layout", "other"), [(plain, hidden), (hidden, plain), (gaps, hidden)])
+def test_input_and_gradient_in_different_layouts(name, layout, other):
+    x, w, b, function = operands(GEOMETRIES[name], False)
+    doubles = [rl.tensor(a).double() for a in (x, w, b)]
+    grad = fresh(4, *function(*doubles).shape)
+    expected = results(function, *doubles, lambda y: rl.tensor(grad).double())
+    given = layout(rl.tensor(x)), rl.tensor(w), rl.tensor(b)
+    check_close(results(function, *given, lambda y: other(rl.tensor(grad))), expected)
+
+
 @pytest.mark.parametrize("name", ["winograd", "pointwise", "strided"])
 def test_expanded_operands(name):
     x, w, b, function = operands(GEOMETRIES[name], False)

@@ -139,6 +139,26 @@ void gather(const ConvProblem& p, const float* large, int64_t tap, int64_t first
   }
 }
 
+// Sums (taps, panels, channels, panel) to a weight (filters, channels, taps).
+void write_filters(const ConvProblem& p, const float* sums, int64_t taps, float* weight) {
+  constexpr int64_t together = 16;  // channels
+  int64_t c = p.channels, panels = p.filters / panel_width;
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    Buffer<float> rows(together * taps * panel_width);
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t channel = 0; channel < c; channel += together) {
+        int64_t n = std::min(together, c - channel);
+        for (int64_t k = 0; k < n; ++k)
+          for (int64_t tap = 0; tap < taps; ++tap)
+            std::memcpy(rows.data() + (k * taps + tap) * panel_width,
+                        sums + ((tap * panels + i) * c + channel + k) * panel_width,
+                        panel_width * 4);
+        transpose_32(rows.data(), panel_width, weight + (i * panel_width * c + channel) * taps,
+                     c * taps, n * taps, panel_width);
+      }
+  });
+}
+
 // A weight gradient: sums over blocks of pixels, in one order whatever the number of threads.
 void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, float* weight) {
   constexpr int64_t block = 64, part = 256;  // pixels and channels whose products are cached
@@ -158,7 +178,8 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
         const float* from = large.at(image, first);
         if (!direct) {
           parallel_for(0, count, block, [&](int64_t begin, int64_t end) {
-            gather(p, large.data, tap, first + begin, end - begin, seen.data() + begin * row, row);
+            gather(p, large.at(image, 0), tap, first + begin, end - begin,
+                   seen.data() + begin * row, row);
           });
           x = {seen.data(), 1, count, 0, row, 1};
           from = seen.data();
@@ -193,22 +214,7 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
         });
       }
     }
-  // (taps, panels, channels, panel) to (filters, channels, taps)
-  constexpr int64_t together = 16;
-  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
-    Buffer<float> rows(together * taps * panel_width);
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t channel = 0; channel < c; channel += together) {
-        int64_t n = std::min(together, c - channel);
-        for (int64_t k = 0; k < n; ++k)
-          for (int64_t tap = 0; tap < taps; ++tap)
-            std::memcpy(rows.data() + (k * taps + tap) * panel_width,
-                        sums.data() + ((tap * panels + i) * c + channel + k) * panel_width,
-                        panel_width * 4);
-        transpose_32(rows.data(), panel_width, weight + (i * panel_width * c + channel) * taps,
-                     c * taps, n * taps, panel_width);
-      }
-  });
+  write_filters(p, sums.data(), taps, weight);
 }
 
 // The same as one product straight into the weight: quicker where that is large, beside which the

@@ -29,7 +29,7 @@ template <int rows, bool row_major> void block(const PanelProduct& p, int64_t ro
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
-  const float* next = p.next + row / 8 * p.terms * p.next_step;
+  const float* next = p.next ? p.next + row / 8 * p.terms * p.next_step : b;
   for (int64_t k = 0; k < p.terms; ++k) {
     __builtin_prefetch(next + k * p.next_step, 0, 2);
     vec<float> right[width];
