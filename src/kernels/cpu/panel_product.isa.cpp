@@ -17,7 +17,7 @@ constexpr int block_rows = 1;
 #endif
 
 // Rows [row, row + rows). The stride that is 1 is a constant.
-template <int rows, bool row_major> void block(const PanelProduct& p, int64_t row) {
+template <int rows, bool row_major, bool prefetch> void block(const PanelProduct& p, int64_t row) {
   int64_t a_row = row_major ? p.a_row : 1, a_term = row_major ? 1 : p.a_term;
   const float *a = p.a + row * a_row, *b = p.b;
   float* out = p.out + row * p.out_row;
@@ -29,9 +29,9 @@ template <int rows, bool row_major> void block(const PanelProduct& p, int64_t ro
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
-  const float* next = p.next ? p.next + row / 8 * p.terms * p.next_step : b;
+  const float* next = p.next + (prefetch ? row / 8 * p.terms * p.next_step : 0);
   for (int64_t k = 0; k < p.terms; ++k) {
-    __builtin_prefetch(next + k * p.next_step, 0, 2);
+    if constexpr (prefetch) __builtin_prefetch(next + k * p.next_step, 0, 2);
     vec<float> right[width];
 #pragma GCC unroll 8
     for (int w = 0; w < width; ++w) right[w] = load(b + k * p.b_row + w * lanes);
@@ -48,18 +48,19 @@ template <int rows, bool row_major> void block(const PanelProduct& p, int64_t ro
     for (int w = 0; w < width; ++w) store(out + r * p.out_row + w * lanes, sums[r][w]);
 }
 
-template <bool row_major, int rows = block_rows>
+template <bool row_major, bool prefetch, int rows = block_rows>
 void blocks(const PanelProduct& p, int64_t row = 0) {
-  for (; row + rows <= p.rows; row += rows) block<rows, row_major>(p, row);
+  for (; row + rows <= p.rows; row += rows) block<rows, row_major, prefetch>(p, row);
   if constexpr (rows > 1)
-    if (row < p.rows) blocks<row_major, rows / 2>(p, row);
+    if (row < p.rows) blocks<row_major, prefetch, rows / 2>(p, row);
 }
 
 }  // namespace
 
 void panel_product(const PanelProduct& product) {
-  if (product.a_term == 1) blocks<true>(product);
-  else blocks<false>(product);
+  bool row_major = product.a_term == 1;
+  if (product.next) row_major ? blocks<true, true>(product) : blocks<false, true>(product);
+  else row_major ? blocks<true, false>(product) : blocks<false, false>(product);
 }
 
 }  // namespace rl::kernels::RL_ISA
