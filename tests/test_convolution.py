@@ -174,15 +174,18 @@ def strides_of(library, dims, kernel, last, transposed, groups, dtype):
     grads = library.autograd.grad(y, [x, w], library.ones_like(y), retain_graph=True)
     y.sum().backward()
     # Dims of size 1 may have any stride.
-    return [[s for n, s in zip(t.shape, t.stride(), strict=True) if n > 1]
-            for t in (y, *grads, w.grad)]
+    return [
+        [s for n, s in zip(t.shape, t.stride(), strict=True) if n > 1] for t in (y, *grads, w.grad)
+    ]
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("last", ["none", "input", "weight", "input and weight"])
-@pytest.mark.parametrize(("dims", "kernel", "transposed", "groups"), [
-    (2, 3, False, 1), (2, 1, False, 1), (3, 3, False, 1), (2, 3, True, 1), (3, 3, True, 1)])
+@pytest.mark.parametrize(
+    ("dims", "kernel", "transposed", "groups"),
+    [(2, 3, False, 1), (2, 1, False, 1), (3, 3, False, 1), (2, 3, True, 1), (3, 3, True, 1)],
+)
 def test_strides_are_those_of_torch(dims, kernel, transposed, groups, last, dtype):
     torch = pytest.importorskip("torch")
     case = dims, kernel, last, transposed, groups, dtype
