@@ -217,6 +217,27 @@ def convolutions(shapes):
     return rows
 
 
+def others(name, function, sizes, weight, arguments):
+    setup = f"x = T.randn({sizes}); w = T.randn({weight})"
+    return both(name, f"F.{function}(x, w, None, {arguments})", setup, "x, w")
+
+
+KINDS = [
+    *others("conv1d 64-128, 5 wide", "conv1d", "8, 64, 1024", "128, 64, 5", "1, 2"),
+    *others("conv1d 256-256, 1 wide", "conv1d", "8, 256, 512", "256, 256, 1", "1"),
+    *others("conv3d 32-64, 3x3x3", "conv3d", "2, 32, 16, 28, 28", "64, 32, 3, 3, 3", "1, 1"),
+    *others("conv3d 64-64, 3x3x3/2", "conv3d", "2, 64, 16, 28, 28", "64, 64, 3, 3, 3", "2, 1"),
+    *others("transposed 128-64, 4x4/2", "conv_transpose2d", "4, 128, 28, 28", "128, 64, 4, 4",
+            "2, 1"),
+    *others("transposed 64-32, 3x3", "conv_transpose2d", "4, 64, 56, 56", "64, 32, 3, 3", "1, 1"),
+    *others("32 groups of 128, 3x3", "conv2d", "4, 128, 56, 56", "128, 4, 3, 3", "1, 1, 1, 32"),
+    *others("2 groups of 192, 5x5", "conv2d", "4, 96, 27, 27", "256, 48, 5, 5", "1, 2, 1, 2"),
+    *others("dilated 64-64, 3x3", "conv2d", "4, 64, 56, 56", "64, 64, 3, 3", "1, 2, 2"),
+    *others("one image 256-256, 3x3", "conv2d", "1, 256, 14, 14", "256, 256, 3, 3", "1, 1"),
+    *others("digits 1-16, 5x5", "conv2d", "32, 1, 28, 28", "16, 1, 5, 5", "1, 2"),
+]
+
+
 def chain(name, layers, setup):
     """Two convolutions around layers, so that what they are given is what a network gives them."""
     module = f"T.nn.Sequential(T.nn.Conv2d(64, 64, 1), {layers}, T.nn.Conv2d(64, 64, 1))"
@@ -309,7 +330,7 @@ GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
     "convolutions": convolutions(DENSE), "depthwise": convolutions(DEPTHWISE),
-    "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
+    "kinds": KINDS, "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
 }
 

@@ -1,4 +1,6 @@
 // Convolutions.
+#include <algorithm>
+
 #include "dispatch/generated.h"
 #include "kernels/conv.h"
 #include "kernels/unfold.h"
@@ -26,11 +28,29 @@ kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const
   return g;
 }
 
-// Float32 convolutions read and write channels_last; others take the order in which results are
-// asked for.
-Tensor empty_result(const Dims& sizes, const Tensor& input) {
-  return input.dtype() == DType::Float32 ? empty_channels_last(sizes, options(input))
-                                         : rl::empty(sizes, options(input));
+// Whether a tensor's strides, rather than those of a plain one, say channels_last: torch's rule, in
+// which pixels of 1x1 images tell by where they would be.
+bool says_channels_last(const Tensor& t) {
+  int64_t ndim = t.dim(), least = 0;
+  const Dims &sizes = t.sizes(), &strides = t.strides();
+  if ((ndim != 4 && ndim != 5) || strides[1] == 0) return false;
+  for (int64_t i = 0; i < ndim; ++i) {
+    int64_t d = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
+    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
+    least = strides[d] * std::max<int64_t>(1, sizes[d]);
+  }
+  return true;
+}
+
+// Channels_last in earnest if an operand is; else float32 convolutions read and write channels_last
+// behind plain strides, and others take the order in which results are asked for.
+Tensor empty_result(const Dims& sizes, const Tensor& a, const Tensor& b) {
+  if (says_channels_last(a) || says_channels_last(b))
+    return ops::empty(
+        sizes, a.dtype(), {}, a.device(), false, false,
+        sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+  return a.dtype() == DType::Float32 ? empty_channels_last(sizes, options(a))
+                                     : rl::empty(sizes, options(a));
 }
 
 void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -59,7 +79,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   }
   Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(),
                                           bias.defined() ? &bias_sizes : nullptr, g);
-  Tensor out = empty_result(sizes, input);
+  Tensor out = empty_result(sizes, input, weight);
   if (!out.is_meta())
     kernels::conv_forward(AsItLies(input).view(), weight.view(),
                           bias.defined() ? &bias_view : nullptr, AsItLies(out).view(), g);
@@ -69,7 +89,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
 Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& size,
                          const Dims& stride, const Dims& padding, const Dims& dilation,
                          bool transposed, const Dims& output_padding, int64_t groups) {
-  Tensor out = empty_result(size, grad);
+  Tensor out = empty_result(size, grad, weight);
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   if (!out.is_meta())
@@ -80,7 +100,9 @@ Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& s
 Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& size,
                           const Dims& stride, const Dims& padding, const Dims& dilation,
                           bool transposed, const Dims& output_padding, int64_t groups) {
-  Tensor out = rl::empty(size, options(grad));
+  bool pointwise = product(IntSpan(size.data() + 2, size.size() - 2)) == 1;  // plain is both
+  bool last = !pointwise && (says_channels_last(grad) || says_channels_last(input));
+  Tensor out = last ? empty_result(size, grad, input) : rl::empty(size, options(grad));
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   if (!out.is_meta())

@@ -464,10 +464,14 @@ Tensor contiguous(const Tensor& input, std::optional<MemoryFormat> format) {
   bool plain = !format || *format == MemoryFormat::Contiguous;
   check(!format || *format != MemoryFormat::Preserve,
         "contiguous: preserve memory format is unsupported by the contiguous operator");
-  if (plain ? input.is_contiguous()
-            : empty_like(input, {}, {}, Device{DeviceType::Meta}, false, false, format).strides() ==
-                  input.strides())
-    return input;
+  if (plain && input.is_contiguous()) return input;
+  if (!plain) {
+    Tensor wanted = empty_like(input, {}, {}, Device{DeviceType::Meta}, false, false, format);
+    bool same = true;
+    for (int64_t d = 0; d < input.dim(); ++d)
+      same = same && (input.sizes()[d] == 1 || input.strides()[d] == wanted.strides()[d]);
+    if (same) return input;
+  }
   return clone(input, plain ? MemoryFormat::Contiguous : *format);
 }
 

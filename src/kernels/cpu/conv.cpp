@@ -133,11 +133,12 @@ void run(ConvOp op, const View& large, const View& small, const View& weight, co
     if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), lv.dtype);
     else bias_copy.emplace(RowMajor::copy_of(*bias, lv.dtype));
   }
-  bool filled = large.numel && small.numel && weight.numel;
+  bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
   bool scatter_bias = op == ConvOp::Scatter && bias;
-  if (!filled || lv.dtype != DType::Float32 ||
-      !onednn_conv(op, problem, lv, sv, wv,
-                   bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr)) {
+  float* used_bias = bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr;
+  if (!library || !(winograd_conv(op, problem, lv, sv, wv, used_bias) ||
+                    panel_conv(op, problem, lv, sv, wv, used_bias) ||
+                    onednn_conv(op, problem, lv, sv, wv, used_bias))) {
     generic_conv(op, problem, lv, sv, wv);
     if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());
     if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());

@@ -4,46 +4,15 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/gemm.h"
 
 namespace rl::kernels {
 namespace {
 
-Dims channels_last_strides(IntSpan sizes) {
-  Dims strides(sizes.size());
-  strides[1] = 1;
-  int64_t step = sizes[1];
-  for (int64_t i = sizes.size() - 1; i >= 2; --i) {
-    strides[i] = step;
-    step *= sizes[i];
-  }
-  strides[0] = step;
-  return strides;
-}
-
-bool same_layout(IntSpan sizes, IntSpan a, IntSpan b) {
-  for (int64_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] != 1 && a[i] != b[i]) return false;
-  return true;
-}
-
-// The strides that stand for a view's layout in keys and descriptors: those of dims of size 1 are
-// arbitrary in a view, and would hide that a layout is channels_last.
-Dims canonical_strides(const View& v) {
-  Dims last = channels_last_strides(v.shape());
-  if (same_layout(v.shape(), v.stride(), last)) return last;
-  Dims strides(v.stride());
-  int64_t far = 1;
-  for (int64_t i = 0; i < v.ndim; ++i) far = std::max(far, v.sizes[i] * v.strides[i]);
-  for (int64_t i = 0; i < v.ndim; ++i)
-    if (v.sizes[i] == 1) strides[i] = far;
-  return strides;
-}
-
-constexpr int key_length = 41;  // 7 + 6 x 3 + 5 + 5 + 6 strides
+constexpr int key_length = 31;  // 7 + 6 x 3 + 6 strides
 
 struct ConvKey {
   int64_t values[key_length] = {};
@@ -60,7 +29,7 @@ struct ConvKey {
 // What a plan is made from: one chunk of the batch.
 struct Layouts {
   ConvProblem problem;
-  Dims large, small, weight;  // strides
+  Dims weight;  // strides
   bool bias;
 
   ConvKey key(ConvOp op) const {
@@ -74,16 +43,15 @@ struct Layouts {
       for (int64_t x :
            {p.large[i], p.small[i], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]})
         *v++ = x;
-    for (const Dims* strides : {&large, &small, &weight})
-      for (int64_t x : *strides) *v++ = x;
+    for (int64_t x : weight) *v++ = x;
     return k;
   }
 };
 
 struct ConvPlan {
   bool supported = false;
-  Port large, small, weight;
-  Dnnl<dnnl_memory_t> bias;
+  Port weight;
+  Dnnl<dnnl_memory_t> large, small, bias;
   Primitive primitive;
 
   ConvPlan(ConvOp op, const Layouts& layouts);
@@ -149,18 +117,16 @@ ConvPlan::ConvPlan(ConvOp op, const Layouts& l) {
       {dnnl_query_diff_src_md, dnnl_query_diff_dst_md, dnnl_query_weights_md},
       {dnnl_query_src_md, dnnl_query_diff_dst_md, dnnl_query_diff_weights_md}};
   const Queries& q = queries[static_cast<int>(op)];
-  auto direction = [&](ConvOp writer) { return op == writer ? Port::Out : Port::In; };
-  large = Port(dnnl_desc(tensor_sizes(p, p.channels, p.large), l.large), queried(desc, q.large),
-               direction(ConvOp::Scatter));
-  small = Port(dnnl_desc(tensor_sizes(p, p.filters, p.small), l.small), queried(desc, q.small),
-               direction(ConvOp::Gather));
-  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
-                direction(ConvOp::Weight));
-  if (l.bias) {
+  auto memory_of = [&](const_dnnl_memory_desc_t memory_desc) {
     dnnl_memory_t memory = nullptr;
-    dnnl_memory_create(&memory, queried(desc, q.weight, 1), onednn_engine(), DNNL_MEMORY_NONE);
-    bias.reset(memory);
-  }
+    dnnl_memory_create(&memory, memory_desc, onednn_engine(), DNNL_MEMORY_NONE);
+    return Dnnl<dnnl_memory_t>(memory);
+  };
+  large = memory_of(queried(desc, q.large));
+  small = memory_of(queried(desc, q.small));
+  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
+                op == ConvOp::Weight ? Port::Out : Port::In);
+  if (l.bias) bias = memory_of(queried(desc, q.weight, 1));
   primitive = Primitive(desc);
   supported = true;
 }
@@ -174,34 +140,15 @@ Cache::Lease lease(ConvOp op, const Layouts& layouts) {
   return plans().take(layouts.key(op), [&] { return std::make_unique<ConvPlan>(op, layouts); });
 }
 
-// The primitive's side of a port: the caller's own memory where layouts agree, else scratch memory.
-class Side {
- public:
-  Side(Port& port, void* given) : port_(port), given_(given) {
-    if (!port.direct()) scratch_.emplace(port.bytes());
-    port.attach(data());
-  }
-  void* data() const { return scratch_ ? scratch_->data() : given_; }
-  void read() const {
-    if (scratch_) port_.transfer(given_, data());
-  }
-  void write_back() const { read(); }
-
- private:
-  Port& port_;
-  void* given_;
-  std::optional<Workspace> scratch_;
-};
-
-struct Pointers {
-  char *large, *small;
+struct Chunk {
+  View large, small;
   void *weight, *bias;  // in the primitive's layout
 };
 
-void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
-  Side large(plan.large, at.large), small(plan.small, at.small);
-  if (op != ConvOp::Scatter) large.read();
-  if (op != ConvOp::Gather) small.read();
+void run_chunk(ConvOp op, ConvPlan& plan, const Chunk& at) {
+  ChannelsLast large(at.large, op != ConvOp::Scatter), small(at.small, op != ConvOp::Gather);
+  dnnl_memory_set_data_handle(plan.large.get(), large.data());
+  dnnl_memory_set_data_handle(plan.small.get(), small.data());
   plan.weight.attach(at.weight);
   if (plan.bias) dnnl_memory_set_data_handle(plan.bias.get(), at.bias);
   struct Names {
@@ -212,8 +159,8 @@ void run_chunk(ConvOp op, ConvPlan& plan, const Pointers& at) {
       {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS},
       {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS}};
   const Names& name = names[static_cast<int>(op)];
-  dnnl_exec_arg_t args[4] = {{name.large, plan.large.memory()},
-                             {name.small, plan.small.memory()},
+  dnnl_exec_arg_t args[4] = {{name.large, plan.large.get()},
+                             {name.small, plan.small.get()},
                              {name.weight, plan.weight.memory()},
                              {name.bias, plan.bias.get()}};
   plan.primitive.run(args, plan.bias ? 4 : 3);
@@ -246,17 +193,47 @@ int64_t chunk_count(ConvOp op, const ConvProblem& p) {
   return count;
 }
 
+// The strides of a weight (filters, channels / groups, *) with its first dim split into groups.
+Dims grouped_strides(const View& weight, const ConvProblem& p) {
+  Dims strides(weight.stride());
+  if (p.groups > 1) strides.insert(0, weight.strides[0] * (p.filters / p.groups));
+  return strides;
+}
+
 struct Task {
   ConvOp op;
-  Layouts layouts;
   int64_t chunks;
-  char *large, *small;
+  Layouts layouts;
+  View large, small;
+  Dims large_sizes, small_sizes;  // of a chunk
   void *weight, *bias;
 
-  Pointers chunk(int64_t i, void* own_weight, void* own_bias) const {
-    int64_t image = i * layouts.problem.batch * 4;
-    return {large + image * layouts.large[0], small + image * layouts.small[0], own_weight,
-            own_bias};
+  Task(ConvOp op_, const ConvProblem& p, const View& l, const View& s, const View& w, float* b)
+      : op(op_),
+        chunks(chunk_count(op_, p)),
+        layouts{p, grouped_strides(w, p), b != nullptr},
+        large(l),
+        small(s),
+        large_sizes(l.shape()),
+        small_sizes(s.shape()),
+        weight(w.data),
+        bias(b) {
+    layouts.problem.batch /= chunks;
+    large_sizes[0] = small_sizes[0] = layouts.problem.batch;
+  }
+
+  Chunk chunk(int64_t i, void* own_weight, void* own_bias) const {
+    return {part(large, large_sizes, i), part(small, small_sizes, i), own_weight, own_bias};
+  }
+
+ private:
+  View part(const View& v, const Dims& sizes, int64_t i) const {
+    return {v.ptr<float>() + i * sizes[0] * v.strides[0],
+            sizes.data(),
+            v.strides,
+            v.ndim,
+            v.numel / chunks,
+            v.dtype};
   }
 };
 
@@ -280,14 +257,23 @@ void run_data(const Task& task) {
   });
 }
 
+// Places [begin, begin + sizes[dim]) of a view along a dim.
+View narrowed(const View& v, int64_t dim, int64_t begin, const Dims& sizes) {
+  return {v.ptr<float>() + begin * v.strides[dim],
+          sizes.data(),
+          v.strides,
+          v.ndim,
+          product(sizes),
+          v.dtype};
+}
+
 // A convolution of one image, cut by the sizes alone: by filters where the weight is larger than
 // the image, so that each of its parts is read once, else by rows of the result.
-std::vector<Task> parts_of(const Task& whole) {
-  const Layouts& l = whole.layouts;
-  const ConvProblem& p = l.problem;
-  int64_t weight = p.filters * p.channels / p.groups, pixels = 1;
-  for (int i = 0; i < p.dims; ++i) weight *= p.kernel[i], pixels *= p.small[i];
-  bool by_filters = p.groups == 1 && weight > pixels * (p.channels + p.filters);
+std::vector<Task> parts_of(const ConvProblem& p, const View& large, const View& small,
+                           const View& weight, float* bias) {
+  int64_t pixels = 1;
+  for (int i = 0; i < p.dims; ++i) pixels *= p.small[i];
+  bool by_filters = p.groups == 1 && weight.numel > pixels * (p.channels + p.filters);
   int64_t count = std::min({static_cast<int64_t>(operation_count(p) / 1e7), int64_t(16),
                             by_filters ? p.filters / 32 : p.small[0] / 4});
   // Each row of parts needs a row of the image, however much padding there is.
@@ -295,33 +281,26 @@ std::vector<Task> parts_of(const Task& whole) {
   int64_t total = by_filters ? p.filters : p.small[0];
   int64_t step = (total + count - 1) / count;
   if (by_filters) step = (step + 15) / 16 * 16;
-  // The strides of some rows of an image alone: dense ones stay what the primitive expects.
-  auto keep_rows = [](Dims& strides, int64_t all, int64_t some) {
-    if (strides[0] == all * strides[2]) strides[0] = some * strides[2];
-  };
   std::vector<Task> parts;
   for (int64_t begin = 0; begin < total; begin += step) {
     int64_t n = std::min(step, total - begin);
-    Task part = whole;
-    ConvProblem& q = part.layouts.problem;
+    ConvProblem q = p;
+    Dims large_sizes(large.shape()), small_sizes(small.shape()), weight_sizes(weight.shape());
+    small_sizes[by_filters ? 1 : 2] = n;
     if (by_filters) {
-      q.filters = n;
-      part.weight = static_cast<float*>(whole.weight) + begin * l.weight[0];
-      if (whole.bias) part.bias = static_cast<float*>(whole.bias) + begin;
-      part.small += begin * l.small[1] * 4;
+      q.filters = weight_sizes[0] = n;
+      parts.emplace_back(ConvOp::Gather, q, large, narrowed(small, 1, begin, small_sizes),
+                         narrowed(weight, 0, begin, weight_sizes), bias ? bias + begin : nullptr);
     } else {
       int64_t first = begin * p.stride[0] - p.padding[0],
               end = first + (n - 1) * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1;
       q.padding[0] = std::max<int64_t>(0, -first);
       first = std::max<int64_t>(0, first);
-      q.large[0] = std::min(end, p.large[0]) - first;
+      q.large[0] = large_sizes[2] = std::min(end, p.large[0]) - first;
       q.small[0] = n;
-      keep_rows(part.layouts.large, p.large[0], q.large[0]);
-      keep_rows(part.layouts.small, p.small[0], n);
-      part.large += first * l.large[2] * 4;
-      part.small += begin * l.small[2] * 4;
+      parts.emplace_back(ConvOp::Gather, q, narrowed(large, 2, first, large_sizes),
+                         narrowed(small, 2, begin, small_sizes), weight, bias);
     }
-    parts.push_back(part);
   }
   return parts;
 }
@@ -374,38 +353,6 @@ void run_weight(const Task& task) {
   }
 }
 
-// The strides of a weight (filters, channels / groups, *) with its first dim split into groups.
-Dims grouped_strides(const View& weight, const ConvProblem& p) {
-  Dims strides(weight.stride());
-  if (p.groups > 1) strides.insert(0, weight.strides[0] * (p.filters / p.groups));
-  return strides;
-}
-
-// A 1x1 weight gradient over channels_last tensors is one matrix product, straight into the weight.
-// Where the weight is large, the reorder that oneDNN's own way ends in costs a third of its time.
-bool is_product(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                const View& weight) {
-  int64_t pixels = p.batch;
-  for (int i = 0; i < p.dims; ++i) {
-    pixels *= p.small[i];
-    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
-  }
-  return op == ConvOp::Weight && p.groups == 1 && p.channels * p.filters >= 16 * pixels &&
-         weight.contiguous() &&
-         same_layout(large.shape(), large.stride(), channels_last_strides(large.shape())) &&
-         same_layout(small.shape(), small.stride(), channels_last_strides(small.shape()));
-}
-
-void run_product(const ConvProblem& p, const View& large, const View& small, const View& weight) {
-  int64_t pixels = small.numel / p.filters;
-  int64_t grad_sizes[2] = {p.filters, pixels}, grad_strides[2] = {1, p.filters};
-  int64_t input_sizes[2] = {pixels, p.channels}, input_strides[2] = {p.channels, 1};
-  int64_t weight_sizes[2] = {p.filters, p.channels};
-  gemm({small.data, grad_sizes, grad_strides, 2, small.numel, DType::Float32},
-       {large.data, input_sizes, input_strides, 2, large.numel, DType::Float32},
-       {weight.data, weight_sizes, input_strides, 2, weight.numel, DType::Float32});
-}
-
 }  // namespace
 
 bool onednn_describable(const View& v) {
@@ -431,24 +378,12 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
       problem.padding[0] > problem.stride[0])
     return false;
-  if (!bias && is_product(op, problem, large, small, weight)) {
-    run_product(problem, large, small, weight);
-    return true;
-  }
-  Task task{op,
-            {problem, canonical_strides(large), canonical_strides(small),
-             grouped_strides(weight, problem), bias != nullptr},
-            chunk_count(op, problem),
-            large.ptr<char>(),
-            small.ptr<char>(),
-            weight.data,
-            bias};
-  task.layouts.problem.batch /= task.chunks;
   LongWork work(operation_count(problem) > long_operations);
   if (op == ConvOp::Gather && problem.batch == 1) {
-    std::vector<Task> parts = parts_of(task);
+    std::vector<Task> parts = parts_of(problem, large, small, weight, bias);
     if (parts.size() > 1) return run_parts(parts);
   }
+  Task task(op, problem, large, small, weight, bias);
   {
     LibraryCall call;
     if (!lease(op, task.layouts)->supported) return false;

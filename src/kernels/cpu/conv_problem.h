@@ -29,6 +29,16 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
 // Whether oneDNN can describe a view's strides: no element is seen twice.
 bool onednn_describable(const View& v);
 
+// The same, by Winograd's filtering; false where that does not apply or is no quicker, and where the
+// result is not finite: the transforms would spread an infinity over neighbouring pixels.
+bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                   const View& weight, const float* bias);
+
+// The same, as matrix products without a change of layout; false where that does not apply or is no
+// quicker.
+bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                const View& weight, const float* bias);
+
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                   const View& weight);

@@ -1,0 +1,268 @@
+// Convolutions as matrix products that read images where they lie: those of one pixel and stride 1
+// in either order of memory, and weight gradients, tap by tap.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "core/parallel.h"
+#include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/conv_problem.h"
+#include "kernels/gemm.h"
+#include "kernels/panel_product.h"
+#include "kernels/transpose.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+namespace {
+
+// Images as matrices (pixels, channels), one of whose strides is 1.
+struct Pixels {
+  float* data;
+  int64_t images, count, image, pixel, channel;  // `count` pixels in each; strides
+
+  // Images that lie channels_last are one matrix.
+  void merge() {
+    count *= images;
+    images = 1;
+  }
+  float* at(int64_t i, int64_t first) const { return data + i * image + first * pixel; }
+};
+
+std::optional<Pixels> pixels_of(const View& v) {
+  int64_t images = v.sizes[0], channels = v.sizes[1], count = v.numel / (images * channels);
+  float* data = v.ptr<float>();
+  if (lies_channels_last(v)) return Pixels{data, images, count, channels * count, channels, 1};
+  if (v.contiguous()) return Pixels{data, images, count, channels * count, 1, count};
+  return std::nullopt;
+}
+
+// Between rows of channels that are copied: a power of two from row to row would make cache lines
+// displace each other.
+constexpr int64_t row_gap = 16;
+
+bool is_pointwise(const ConvProblem& p) {
+  for (int i = 0; i < p.dims; ++i)
+    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
+  return true;
+}
+
+// Columns [first, first + panel) of the matrix by which a pixel's `inputs` channels are multiplied.
+void pack_filters(bool scatter, const float* weight, const ConvProblem& p, int64_t first,
+                  float* packed) {
+  if (!scatter)
+    return transpose_32(weight + first * p.channels, p.channels, packed, panel_width, panel_width,
+                        p.channels);
+  for (int64_t f = 0; f < p.filters; ++f)
+    std::memcpy(packed + f * panel_width, weight + f * p.channels + first, panel_width * 4);
+}
+
+void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixels& to,
+              const float* weight, const float* bias) {
+  int64_t inputs = scatter ? p.filters : p.channels, outputs = scatter ? p.channels : p.filters;
+  int64_t panels = outputs / panel_width, panel = inputs * panel_width;
+  Buffer<float> filters(panels * panel);
+  parallel_for(0, panels, 1 + default_grain / panel, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      pack_filters(scatter, weight, p, i * panel_width, filters.data() + i * panel);
+  });
+  // A block's pixels stay in the second-level cache; each block reads the filters once.
+  int64_t wanted = std::max<int64_t>(64, inputs * outputs / 4096);
+  int64_t blocks = (from.count + wanted - 1) / wanted;
+  if (from.images * blocks < num_threads()) blocks = std::min<int64_t>(num_threads(), from.count);
+  int64_t block = ((from.count + blocks - 1) / blocks + 7) / 8 * 8;
+  bool plain = from.channel != 1;
+  parallel_for(0, from.images * blocks, 1, [&](int64_t begin, int64_t end) {
+    int64_t row = plain ? inputs + row_gap : inputs;
+    Buffer<float> near(plain ? block * row : 0);
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t image = b / blocks, first = b % blocks * block;
+      int64_t rows = std::min(block, from.count - first);
+      if (rows <= 0) continue;
+      const float* x = from.at(image, first);
+      float* out = to.data + (image * from.count + first) * outputs;
+      if (plain) transpose_32(x, from.channel, near.data(), row, inputs, rows);
+      for (int64_t i = 0; i < panels; ++i) {
+        PanelProduct product{plain ? near.data() : x,
+                             row,
+                             1,
+                             rows,
+                             inputs,
+                             filters.data() + i * panel,
+                             panel_width,
+                             out + i * panel_width,
+                             outputs};
+        if (bias) product.bias = bias + i * panel_width;
+        if (!plain) {  // pixels come from memory while those before them are multiplied
+          product.next_step = (8 + panels - 1) / panels;
+          product.next = x + rows * inputs + i * rows / 8 * inputs * product.next_step;
+        }
+        panel_product(product);
+      }
+    }
+  });
+}
+
+// Pixels [first, first + count) as panels of their channels.
+void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, int64_t panels,
+                 float* packed) {
+  const float* from = p.at(image, first);
+  int64_t panel = count * panel_width;
+  if (p.channel != 1)
+    for (int64_t i = 0; i < panels; ++i)
+      transpose_32(from + i * panel_width * p.channel, p.channel, packed + i * panel, panel_width,
+                   panel_width, count);
+  else
+    for (int64_t group = 0; group < panels; group += 8)  // of whole pages, where there are many
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t k = group; k < std::min(panels, group + 8); ++k)
+          std::memcpy(packed + k * panel + i * panel_width, from + i * p.pixel + k * panel_width,
+                      panel_width * 4);
+}
+
+// What one tap of the window sees at small pixels [first, first + count), in rows; zeros outside.
+void gather(const ConvProblem& p, const float* large, int64_t tap, int64_t first, int64_t count,
+            float* rows, int64_t row) {
+  size_t bytes = static_cast<size_t>(p.channels) * 4;
+  if (is_pointwise(p)) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(rows + i * row, large + (first + i) * p.channels, bytes);
+    return;
+  }
+  int64_t down = tap / p.kernel[1] * p.dilation[0] - p.padding[0];
+  int64_t right = tap % p.kernel[1] * p.dilation[1] - p.padding[1], plane = p.small[0] * p.small[1];
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t image = (first + i) / plane, at = (first + i) % plane;
+    int64_t y = at / p.small[1] * p.stride[0] + down, x = at % p.small[1] * p.stride[1] + right;
+    float* to = rows + i * row;
+    if (y < 0 || y >= p.large[0] || x < 0 || x >= p.large[1]) std::memset(to, 0, bytes);
+    else std::memcpy(to, large + ((image * p.large[0] + y) * p.large[1] + x) * p.channels, bytes);
+  }
+}
+
+// Sums (taps, panels, channels, panel) to a weight (filters, channels, taps).
+void write_filters(const ConvProblem& p, const float* sums, int64_t taps, float* weight) {
+  constexpr int64_t together = 16;  // channels
+  int64_t c = p.channels, panels = p.filters / panel_width;
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    Buffer<float> rows(together * taps * panel_width);
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t channel = 0; channel < c; channel += together) {
+        int64_t n = std::min(together, c - channel);
+        for (int64_t k = 0; k < n; ++k)
+          for (int64_t tap = 0; tap < taps; ++tap)
+            std::memcpy(rows.data() + (k * taps + tap) * panel_width,
+                        sums + ((tap * panels + i) * c + channel + k) * panel_width,
+                        panel_width * 4);
+        transpose_32(rows.data(), panel_width, weight + (i * panel_width * c + channel) * taps,
+                     c * taps, n * taps, panel_width);
+      }
+  });
+}
+
+// A weight gradient: sums over blocks of pixels, in one order whatever the number of threads.
+void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, float* weight) {
+  constexpr int64_t block = 64, part = 256;  // pixels and channels whose products are cached
+  int64_t c = p.channels, panels = p.filters / panel_width, parts = (c + part - 1) / part, taps = 1;
+  for (int i = 0; i < p.dims; ++i) taps *= p.kernel[i];
+  int64_t most = std::max<int64_t>(256, (int64_t(1) << 17) / (c + p.filters) / block * block);
+  int64_t turn = std::min(small.count, most), row = c + row_gap;
+  bool direct = large.channel != 1;
+  Buffer<float> sums(taps * p.filters * c), gradient(turn * p.filters);
+  Buffer<float> seen(direct ? 0 : turn * row);
+  for (int64_t image = 0; image < small.images; ++image)
+    for (int64_t first = 0; first < small.count; first += turn) {
+      int64_t count = std::min(turn, small.count - first);
+      pack_pixels(small, image, first, count, panels, gradient.data());
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        Pixels x = large;
+        const float* from = large.at(image, first);
+        if (!direct) {
+          parallel_for(0, count, block, [&](int64_t begin, int64_t end) {
+            gather(p, large.at(image, 0), tap, first + begin, end - begin,
+                   seen.data() + begin * row, row);
+          });
+          x = {seen.data(), 1, count, 0, row, 1};
+          from = seen.data();
+        }
+        parallel_for(0, panels * parts, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            int64_t panel = i / parts, channel = i % parts * part;
+            float* sum = sums.data() + ((tap * panels + panel) * c + channel) * panel_width;
+            for (int64_t k = 0; k < count; k += block) {
+              PanelProduct product{from + k * x.pixel + channel * x.channel,
+                                   x.channel,
+                                   x.pixel,
+                                   std::min(part, c - channel),
+                                   std::min(block, count - k),
+                                   gradient.data() + (panel * count + k) * panel_width,
+                                   panel_width,
+                                   sum,
+                                   panel_width};
+              product.add = image > 0 || first > 0 || k > 0;
+              if (taps == 1 && !direct) {
+                // The next turn's pixels and gradients come from memory meanwhile, by turns.
+                int64_t call = i * ((count + block - 1) / block) + k / block;
+                bool odd = call % 2;
+                product.next_step = 512 / (odd ? c : p.filters) + 1;
+                product.next =
+                    (odd ? small.at(image, first + count) : large.at(image, first + count)) +
+                    call / 2 * (part / 8 * block * product.next_step);
+              }
+              panel_product(product);
+            }
+          }
+        });
+      }
+    }
+  write_filters(p, sums.data(), taps, weight);
+}
+
+// The same as one product straight into the weight: quicker where that is large, beside which the
+// packing of images is little.
+void run_weight_at_once(const ConvProblem& p, const Pixels& large, const Pixels& small,
+                        float* weight) {
+  int64_t grad_sizes[2] = {p.filters, small.count}, grad_strides[2] = {1, p.filters};
+  int64_t input_sizes[2] = {large.count, p.channels}, input_strides[2] = {p.channels, 1};
+  int64_t sizes[2] = {p.filters, p.channels};
+  auto matrix = [](float* data, const int64_t* size, const int64_t* stride) {
+    return View{data, size, stride, 2, size[0] * size[1], DType::Float32};
+  };
+  gemm(matrix(small.data, grad_sizes, grad_strides), matrix(large.data, input_sizes, input_strides),
+       matrix(weight, sizes, input_strides));
+}
+
+}  // namespace
+
+bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
+                const View& weight, const float* bias) {
+  int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
+  if (p.groups != 1 || outputs % panel_width) return false;
+  if (op == ConvOp::Weight && (bias || p.channels < 16 || p.channels % 8)) return false;
+  bool pointwise = is_pointwise(p);
+  if (!pointwise && (op != ConvOp::Weight || p.dims != 2)) return false;
+  std::optional<Pixels> l = pixels_of(large), s = pixels_of(small);
+  if (!l || !s) return false;
+  bool last = l->channel == 1 && s->channel == 1;
+  if (last) {
+    l->merge();
+    s->merge();
+  }
+  const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
+  if (op == ConvOp::Weight ? !pointwise && !last : to.channel != 1) return false;
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) {
+    if (op == ConvOp::Weight) plain.emplace(weight.shape(), DType::Float32);
+    else plain.emplace(RowMajor::copy_of(weight, DType::Float32));
+  }
+  float* w = plain ? plain->ptr<float>() : weight.ptr<float>();
+  if (op == ConvOp::Weight) {
+    bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
+    at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
+    if (plain) copy_strided(plain->view(), weight);
+    return true;
+  }
+  run_data(op == ConvOp::Scatter, p, from, to, w, bias);
+  return true;
+}
+
+}  // namespace rl::kernels

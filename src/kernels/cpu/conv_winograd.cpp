@@ -1,0 +1,162 @@
+// 3x3 convolutions of stride 1 by Winograd's filtering, in blocks of tiles.
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "core/parallel.h"
+#include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/conv_problem.h"
+#include "kernels/panel_product.h"
+#include "kernels/winograd.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+namespace {
+
+WinogradImages images_of(const View& v, float* data, const int64_t* tiled, int64_t padding_y,
+                         int64_t padding_x) {
+  return {data,
+          v.sizes[2],
+          v.sizes[3],
+          v.sizes[1],
+          (tiled[0] + 1) / 2,
+          (tiled[1] + 1) / 2,
+          {padding_y, padding_x}};
+}
+
+// Groups of 16 planes of rows.
+class Planes {
+ public:
+  Planes(int64_t groups, int64_t rows, int64_t row)
+      : row_(row), plane_(rows * row + 16), memory_(groups * 16 * plane_) {}
+  WinogradPlanes from(int64_t group, int64_t row) const {
+    return {at(group, 0) + row * row_, plane_, row_};
+  }
+  float* at(int64_t group, int64_t plane) const {
+    return memory_.data() + (group * 16 + plane) * plane_;
+  }
+  int64_t row() const { return row_; }
+
+ private:
+  int64_t row_, plane_;
+  Buffer<float> memory_;
+};
+
+Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
+Planes planes_of_filters(int64_t inputs, int64_t outputs) {
+  return {outputs / panel_width, inputs, panel_width};
+}
+
+// Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
+// which each block reads once.
+int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles) {
+  int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512);
+  return std::min(wanted, (tiles + num_threads() - 1) / num_threads());
+}
+
+// Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
+bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
+              const View& weight, const float* bias) {
+  ChannelsLast input(from, true), output(to, false);
+  int64_t inputs = from.sizes[1], outputs = to.sizes[1], padding[2];
+  for (int i = 0; i < 2; ++i) padding[i] = scatter ? 2 - p.padding[i] : p.padding[i];
+  WinogradImages in = images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]);
+  WinogradImages out = images_of(to, output.data(), to.sizes + 2, 0, 0);
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, DType::Float32));
+  const float* taps = plain ? plain->ptr<float>() : weight.ptr<float>();
+  int64_t filter_step = 9 * p.channels, input_step = scatter ? filter_step : 9,
+          output_step = scatter ? 9 : filter_step, panels = outputs / panel_width;
+  Planes filters = planes_of_filters(inputs, outputs);
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
+                      inputs, filters.from(i, 0));
+  });
+  Buffer<float> nothing(inputs);
+  std::fill_n(nothing.data(), inputs, 0.0f);
+  int64_t tiles = p.batch * in.rows * in.columns, block = block_tiles(inputs, outputs, tiles);
+  std::atomic<bool> finite{true};
+  parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    Planes factors = planes_of_tiles(block, inputs), products = planes_of_tiles(block, outputs);
+    Buffer<float> nowhere(outputs);
+    bool all = true;
+    for (int64_t first = begin * block; first < std::min(tiles, end * block); first += block) {
+      int64_t last = std::min(tiles, first + block);
+      winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
+      for (int64_t plane = 0; plane < 16; ++plane)
+        for (int64_t i = 0; i < panels; ++i)
+          panel_product({factors.at(0, plane), factors.row(), 1, last - first, inputs,
+                         filters.at(i, plane), panel_width, products.at(0, plane) + i * panel_width,
+                         products.row()});
+      winograd_output(out, first, last, products.from(0, 0), bias, nowhere.data(), &all);
+    }
+    if (!all) finite = false;
+  });
+  if (finite) output.write_back();
+  return finite;
+}
+
+bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  constexpr int64_t block = 64;  // tiles, whose products stay in the first-level cache
+  ChannelsLast input(large, true), gradient(small, true);
+  WinogradImages in = images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]);
+  WinogradImages grad = images_of(small, gradient.data(), small.sizes + 2, 0, 0);
+  int64_t c = p.channels, f = p.filters, panels = f / panel_width;
+  Buffer<float> nothing(std::max(c, f));
+  std::fill_n(nothing.data(), std::max(c, f), 0.0f);
+  Planes in_planes = planes_of_tiles(block, c), grad_planes = planes_of_tiles(block, f);
+  Planes sums = planes_of_filters(c, f);
+  int64_t tiles = p.batch * in.rows * in.columns;
+  for (int64_t first = 0; first < tiles; first += block) {
+    int64_t last = std::min(tiles, first + block);
+    parallel_for(first, last, 16, [&](int64_t begin, int64_t end) {
+      winograd_input(in, begin, end, nothing.data(), in_planes.from(0, begin - first));
+      winograd_gradient(grad, begin, end, nothing.data(), grad_planes.from(0, begin - first));
+    });
+    parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t plane = i / panels, part = i % panels;
+        panel_product({in_planes.at(0, plane), 1, in_planes.row(), c, last - first,
+                       grad_planes.at(0, plane) + part * panel_width, grad_planes.row(),
+                       sums.at(part, plane), panel_width, nullptr, first > 0});
+      }
+    });
+  }
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) plain.emplace(weight.shape(), DType::Float32);
+  float* out = plain ? plain->ptr<float>() : weight.ptr<float>();
+  std::atomic<bool> finite{true};
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    bool all = true;
+    for (int64_t i = begin; i < end; ++i)
+      winograd_filter_gradient(sums.from(i, 0), c, out + i * panel_width * 9 * c, 9 * c, &all);
+    if (!all) finite = false;
+  });
+  if (finite && plain) copy_strided(plain->view(), weight);
+  return finite;
+}
+
+bool suits(ConvOp op, const ConvProblem& p) {
+  if (p.dims != 2 || p.groups != 1 || p.channels % panel_width || p.filters % panel_width)
+    return false;
+  for (int i = 0; i < 2; ++i)
+    if (p.kernel[i] != 3 || p.stride[i] != 1 || p.dilation[i] != 1 || p.padding[i] > 2)
+      return false;
+  // Below some number of tiles, the transforms of filters cost more than they save.
+  const int64_t* tiled = op == ConvOp::Scatter ? p.large : p.small;
+  int64_t tiles = p.batch * ((tiled[0] + 1) / 2) * ((tiled[1] + 1) / 2);
+  return tiles >= (op == ConvOp::Weight ? 48 : 96);
+}
+
+}  // namespace
+
+bool winograd_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
+                   const View& weight, const float* bias) {
+  if (!suits(op, p)) return false;
+  if (op == ConvOp::Weight) return !bias && run_weight(p, large, small, weight);
+  return op == ConvOp::Gather ? run_data(false, p, large, small, weight, bias)
+                              : run_data(true, p, small, large, weight, nullptr);
+}
+
+}  // namespace rl::kernels

@@ -1,0 +1,66 @@
+#include "kernels/panel_product.h"
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
+constexpr int width = panel / lanes;  // vectors in a row of a panel
+
+#if defined(__AVX512F__)
+constexpr int block_rows = 8;  // with 32 registers
+#elif defined(__AVX2__)
+constexpr int block_rows = 2;
+#else
+constexpr int block_rows = 1;
+#endif
+
+// Rows [row, row + rows). The stride that is 1 is a constant.
+template <int rows, bool row_major, bool prefetch> void block(const PanelProduct& p, int64_t row) {
+  int64_t a_row = row_major ? p.a_row : 1, a_term = row_major ? 1 : p.a_term;
+  const float *a = p.a + row * a_row, *b = p.b;
+  float* out = p.out + row * p.out_row;
+  vec<float> sums[rows][width] = {};
+  const float* start = p.add ? out : p.bias;
+  int64_t start_row = p.add ? p.out_row : 0;
+  if (start)
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
+  const float* next = p.next + (prefetch ? row / 8 * p.terms * p.next_step : 0);
+  for (int64_t k = 0; k < p.terms; ++k) {
+    if constexpr (prefetch) __builtin_prefetch(next + k * p.next_step, 0, 2);
+    vec<float> right[width];
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w) right[w] = load(b + k * p.b_row + w * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      float left = a[r * a_row + k * a_term];
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w) store(out + r * p.out_row + w * lanes, sums[r][w]);
+}
+
+template <bool row_major, bool prefetch, int rows = block_rows>
+void blocks(const PanelProduct& p, int64_t row = 0) {
+  for (; row + rows <= p.rows; row += rows) block<rows, row_major, prefetch>(p, row);
+  if constexpr (rows > 1)
+    if (row < p.rows) blocks<row_major, prefetch, rows / 2>(p, row);
+}
+
+}  // namespace
+
+void panel_product(const PanelProduct& product) {
+  bool row_major = product.a_term == 1;
+  if (product.next) row_major ? blocks<true, true>(product) : blocks<false, true>(product);
+  else row_major ? blocks<true, false>(product) : blocks<false, false>(product);
+}
+
+}  // namespace rl::kernels::RL_ISA
