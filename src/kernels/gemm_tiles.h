@@ -17,10 +17,16 @@ struct GemmProblem {
   Scalar alpha, beta;
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
+  int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
 };
 
+// How much of k a block spans. Rows of b that are read in place must stay in the cache even where
+// they lie a power of two apart; a large c, on the other hand, should not be read and written
+// often.
+inline int64_t deepest_block(int64_t m, int64_t n) { return m <= 256 || n <= 256 ? 256 : 512; }
+
 // An element of c is the same whatever rows and columns of c are asked for with it, 16 or more of
-// each: the product may be cut into tiles for threads.
+// each: with `deepest`, a product may be cut into tiles for threads.
 RL_ISA_KERNEL(gemm_tiles, (const GemmProblem& problem))
 
 }  // namespace rl::kernels

@@ -46,6 +46,7 @@ struct Tiling {
   }
   GemmProblem tile(const GemmProblem& whole, int64_t index) const {
     GemmProblem p = whole;
+    p.deepest = deepest_block(p.m, p.n);
     int64_t i = border(p.m, index / cols, rows), j = border(p.n, index % cols, cols);
     p.m = border(whole.m, index / cols + 1, rows) - i;
     p.n = border(whole.n, index % cols + 1, cols) - j;

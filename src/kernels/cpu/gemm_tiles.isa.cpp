@@ -71,7 +71,7 @@ template <class T> struct Target {
 };
 
 template <class T> struct Problem {
-  int64_t m, n, k;
+  int64_t m, n, k, deepest;
   const T *a, *b;
   int64_t a_row, a_col, b_row, b_col;
   Target<T> target;
@@ -117,21 +117,28 @@ void tile(int64_t depth, const Left<T>& left, const Right<T>& right, int64_t i, 
   using V = vec<T, bytes>;
   constexpr int n = Vector<T, bytes>::lanes;
   V sums[rows][width] = {};
-  const T *a = left.at(i), *b = right.data;
+  for (int r = 0; r < rows; ++r)
+    for (int w = 0; w < width; ++w) __builtin_prefetch(to.c + r * to.row + w * n * to.col);
   int64_t a_row = left.row, a_col = left.col, b_row = right.row;
-  for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
+  const T *a = left.at(i), *lower_a = a + 4 * a_row;  // two of them: few registers for addresses
+  const T *b = right.data, *ahead = b + 8 * b_row;    // rows of b in place may lie pages apart
+  for (int64_t k = depth; k > 0; --k) {
     V across[width];
 #pragma GCC unroll 8
     for (int w = 0; w < width; ++w) {
-      __builtin_prefetch(b + 8 * b_row + w * n);  // rows of b in place may lie pages apart
+      __builtin_prefetch(ahead + w * n);
       across[w] = load<T, bytes>(b + w * n);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
-      T down = a[r * a_row];
+      T down = r < 4 ? a[r * a_row] : lower_a[(r - 4) * a_row];
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) sums[r][w] += across[w] * down;
     }
+    a += a_col;
+    lower_a += a_col;
+    b += b_row;
+    ahead += b_row;
   }
   bool whole = right.columns >= width * n && to.col == 1 && (to.beta == T(0) || to.added_col == 1);
   if (whole) {
@@ -290,11 +297,11 @@ int64_t part(int64_t n, int64_t most, int64_t unit) {
 // while one panel after the other passes them.
 template <class T> void by_tiles(const Problem<T>& p) {
   constexpr int64_t n = lanes<T>, bytes = sizeof(T), block_bytes = 1 << 20, block_rows = 256;
-  constexpr int64_t deepest = std::min<int64_t>(512, 2048 / bytes);
-  // Few rows, or a small b: it is read in place.
-  bool in_place = !complex<T> && p.b_col == 1 && (p.m <= 48 || p.k * p.n * bytes <= 65536);
+  // Packing b pays where many rows read it.
+  bool in_place = !complex<T> && p.b_col == 1 && (p.m <= block_rows || p.k * p.n * bytes <= 65536);
   bool half = in_place && p.n % n == n / 2;
   int64_t there = in_place ? p.n / n * n : 0;  // columns of b read in place
+  int64_t deepest = std::min<int64_t>(p.deepest, 2048 / bytes);
   int64_t depth = p.k <= deepest ? p.k : part(p.k, deepest, n);
   int64_t columns = in_place ? p.n : part(p.n, block_bytes / (depth * bytes), width_of<T> * n);
   bool pack_a = p.a_col != 1 && p.n > width_of<T> * n && p.m * p.k * bytes > 16384;
@@ -403,6 +410,7 @@ template <class T> void solve(const GemmProblem& g) {
   Problem<W> p{g.m,
                g.n,
                g.k,
+               g.deepest > 0 ? g.deepest : deepest_block(g.m, g.n),
                static_cast<const W*>(g.a),
                static_cast<const W*>(g.b),
                g.a_row,
