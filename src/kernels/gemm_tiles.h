@@ -23,7 +23,10 @@ struct GemmProblem {
 // How much of k a block spans. Rows of b that are read in place must stay in the cache even where
 // they lie a power of two apart; a large c, on the other hand, should not be read and written
 // often.
-inline int64_t deepest_block(int64_t m, int64_t n) { return m <= 256 || n <= 256 ? 256 : 512; }
+inline int64_t deepest_block(int64_t m, int64_t n) {
+  int64_t least = m < n ? m : n;
+  return least <= 64 ? 128 : least <= 256 ? 256 : 512;
+}
 
 // An element of c is the same whatever rows and columns of c are asked for with it, 16 or more of
 // each: with `deepest`, a product may be cut into tiles for threads.

@@ -72,10 +72,11 @@ void run(const Batch& batch) {
   parallel_for(0, batch.count * tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       GemmProblem p = one;
-      p.a = static_cast<const char*>(p.a) + i / tiles * batch.a_step;
-      p.b = static_cast<const char*>(p.b) + i / tiles * batch.b_step;
-      p.c = static_cast<char*>(p.c) + i / tiles * batch.c_step;
-      if (p.added) p.added = static_cast<const char*>(p.added) + i / tiles * batch.added_step;
+      int64_t which = tiles == 1 ? i : i / tiles;
+      p.a = static_cast<const char*>(p.a) + which * batch.a_step;
+      p.b = static_cast<const char*>(p.b) + which * batch.b_step;
+      p.c = static_cast<char*>(p.c) + which * batch.c_step;
+      if (p.added) p.added = static_cast<const char*>(p.added) + which * batch.added_step;
       gemm_tiles(tiles == 1 ? p : tiling.tile(p, i % tiles));
     }
   });

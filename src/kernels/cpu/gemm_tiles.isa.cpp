@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "kernels/cpu/transpose_square.h"
 #include "kernels/workspace.h"
@@ -311,8 +312,9 @@ template <class T> void by_tiles(const Problem<T>& p) {
   int64_t scratch = (right_size + left_size) * bytes;
   alignas(64) char on_stack[16384];
   bool fits = scratch <= static_cast<int64_t>(sizeof on_stack);
-  Workspace heap(fits ? 0 : scratch);
-  T* packed = fits ? reinterpret_cast<T*>(on_stack) : heap.as<T>();
+  std::optional<Workspace> heap;
+  if (!fits) heap.emplace(scratch);
+  T* packed = fits ? reinterpret_cast<T*>(on_stack) : heap->as<T>();
   T* packed_left = packed + right_size;
 
   for (int64_t j0 = 0; j0 < p.n; j0 += columns) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "kernels/cpu/strip.h"
 
 namespace rl::kernels {
 namespace {
@@ -34,11 +35,12 @@ struct CopyPlan {
 
 template <class From, class To>
 void copy_row(const From* from, int64_t from_step, To* to, int64_t to_step, int64_t n) {
-  if constexpr (std::is_same_v<From, To>)
-    if (from_step == 1 && to_step == 1) {
+  if (from_step == 1 && to_step == 1) {
+    if constexpr (std::is_same_v<From, To>)
       std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(n) * sizeof(From));
-      return;
-    }
+    else convert_contiguous(dtype_of<From>, dtype_of<To>, from, to, n);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) to[i * to_step] = static_cast<To>(from[i * from_step]);
 }
 
