@@ -24,8 +24,7 @@ struct GemmProblem {
 // they lie a power of two apart; a large c, on the other hand, should not be read and written
 // often.
 inline int64_t deepest_block(int64_t m, int64_t n) {
-  int64_t least = m < n ? m : n;
-  return least <= 64 ? 128 : least <= 256 ? 256 : 512;
+  return m <= 64 ? 128 : m <= 256 || n <= 256 ? 256 : 512;
 }
 
 // An element of c is the same whatever rows and columns of c are asked for with it, 16 or more of
