@@ -130,3 +130,25 @@ def test_the_same_for_any_number_of_threads(dtype, m, k, n):
         assert all(
             rushlight.equal(one, other) for one, other in zip(found, results[0], strict=True)
         )
+
+
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_distances_by_a_product(batch):
+    rushlight.manual_seed(0)
+    a = rushlight.randn(*batch, 30, 5, dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.randn(4, 5, dtype=rushlight.float64, requires_grad=True)
+    weight = rushlight.randn(*batch, 30, 4, dtype=rushlight.float64)
+    modes = ["use_mm_for_euclid_dist_if_necessary", "donot_use_mm_for_euclid_dist"]
+    found, expected = (
+        [d, *rushlight.autograd.grad((d * weight).sum(), [a, b])]
+        for d in (rushlight.cdist(a, b, compute_mode=mode) for mode in modes)
+    )
+    assert all(map(rushlight.allclose, found, expected))
+
+
+def test_distance_zero_has_gradient_zero():
+    a = rushlight.ones(30, 4, requires_grad=True)
+    rushlight.cdist(a, rushlight.ones(30, 4)).sum().backward()
+    assert rushlight.equal(a.grad, rushlight.zeros(30, 4))
+    with pytest.raises(ValueError, match="compute_mode"):
+        rushlight.cdist(a, a, compute_mode="fast")
