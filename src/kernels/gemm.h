@@ -1,8 +1,7 @@
 // Matrix products of 2-D views, and of batches of them.
 //
-// Operands may have any strides; row-major, transposed row-major and their slices are read in
-// place, anything else is copied first. All dtypes but bool; all views share one dtype. 16-bit
-// floats accumulate in float, integers wrap. The result does not depend on the number of threads.
+// Views may have any strides. All dtypes but bool; all views share one dtype. 16-bit floats
+// accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"

@@ -14,4 +14,11 @@ RL_ISA_KERNEL(transpose,
               (int64_t size, const char* from, int64_t from_row, int64_t from_column, char* to,
                int64_t to_row, int64_t to_column, int64_t rows, int64_t columns, bool streamed))
 
+// to[c * to_step + r] = from[r * from_step + c]
+inline void transpose_floats(const float* from, int64_t from_step, float* to, int64_t to_step,
+                             int64_t rows, int64_t columns) {
+  transpose(4, reinterpret_cast<const char*>(from), from_step * 4, 4, reinterpret_cast<char*>(to),
+            to_step * 4, 4, rows, columns, false);
+}
+
 }  // namespace rl::kernels

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/allocator.h"
 #include "core/view.h"
+#include "kernels/copy.h"
 
 namespace rl::kernels {
 
@@ -34,18 +35,14 @@ template <class T> class Buffer {
   Workspace memory_;
 };
 
-// Copies between two views of one shape. The dtypes are the same, or one is the compute dtype of
-// the other (float32 for the 16-bit floats).
-void copy_strided(const View& from, const View& to);
-
 // A row-major temporary of a shape.
 class RowMajor {
  public:
   RowMajor(IntSpan sizes, DType dtype);
   static RowMajor copy_of(const View& from, DType dtype) {
-    RowMajor copy(from.shape(), dtype);
-    copy_strided(from, copy.view());
-    return copy;
+    RowMajor made(from.shape(), dtype);
+    copy(from, made.view());
+    return made;
   }
   View view() const {
     return {memory_.data(), sizes_.data(), strides_.data(), sizes_.size(), numel_, dtype_};

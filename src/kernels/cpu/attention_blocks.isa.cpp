@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/lanes.h"
-#include "kernels/gemm_small.h"
+#include "kernels/gemm_tiles.h"
 #include "kernels/transpose.h"
 #include "math/math.h"
 
@@ -25,7 +25,7 @@ template <class T> struct Matrix {
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, double alpha, Matrix<T> a, Matrix<T> b, double beta,
               Matrix<T> c) {
-  gemm_small({dtype_of<T>, m, n, k, a.data, b.data, c.data, a.row, a.column, b.row, b.column, c.row,
+  gemm_tiles({dtype_of<T>, m, n, k, a.data, b.data, c.data, a.row, a.column, b.row, b.column, c.row,
               c.column, Scalar(alpha), Scalar(beta)});
 }
 

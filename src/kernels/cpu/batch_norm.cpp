@@ -79,7 +79,7 @@ class Operands {
   Operands(const Operands&) = delete;
 
   void write_back() {
-    if (output_copy_) copy_strided(output_copy_->view(), *output_);
+    if (output_copy_) copy(output_copy_->view(), *output_);
   }
   ChannelLayout layout;
   std::vector<ChannelData> data;

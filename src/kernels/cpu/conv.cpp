@@ -96,7 +96,7 @@ class Operand {
   }
   View view() const { return copy_ ? copy_->view() : given_; }
   void write_back() const {
-    if (copy_) copy_strided(copy_->view(), given_);
+    if (copy_) copy(copy_->view(), given_);
   }
 
  private:
@@ -148,7 +148,7 @@ void run(ConvOp op, const View& large, const View& small, const View& weight, co
   if (op == ConvOp::Scatter) l.write_back();
   if (op == ConvOp::Weight) {
     w.write_back();
-    if (bias) copy_strided(bias_copy->view(), *bias);
+    if (bias) copy(bias_copy->view(), *bias);
   }
 }
 

@@ -106,7 +106,7 @@ void generic_conv(ConvOp op, const ConvProblem& p, const View& large, const View
         grouped.run(op, i / p.groups + n, i % p.groups, columns.data(), n == 0);
   });
   const View& out = op == ConvOp::Gather ? small : op == ConvOp::Scatter ? large : weight;
-  copy_strided((op == ConvOp::Gather ? s : op == ConvOp::Scatter ? l : w).view(), out);
+  copy((op == ConvOp::Gather ? s : op == ConvOp::Scatter ? l : w).view(), out);
 }
 
 }  // namespace rl::kernels

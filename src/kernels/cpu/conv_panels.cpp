@@ -50,8 +50,8 @@ bool is_pointwise(const ConvProblem& p) {
 void pack_filters(bool scatter, const float* weight, const ConvProblem& p, int64_t first,
                   float* packed) {
   if (!scatter)
-    return transpose_32(weight + first * p.channels, p.channels, packed, panel_width, panel_width,
-                        p.channels);
+    return transpose_floats(weight + first * p.channels, p.channels, packed, panel_width,
+                            panel_width, p.channels);
   for (int64_t f = 0; f < p.filters; ++f)
     std::memcpy(packed + f * panel_width, weight + f * p.channels + first, panel_width * 4);
 }
@@ -80,7 +80,7 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
       if (rows <= 0) continue;
       const float* x = from.at(image, first);
       float* out = to.data + (image * from.count + first) * outputs;
-      if (plain) transpose_32(x, from.channel, near.data(), row, inputs, rows);
+      if (plain) transpose_floats(x, from.channel, near.data(), row, inputs, rows);
       for (int64_t i = 0; i < panels; ++i) {
         PanelProduct product{plain ? near.data() : x,
                              row,
@@ -109,8 +109,8 @@ void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, i
   int64_t panel = count * panel_width;
   if (p.channel != 1)
     for (int64_t i = 0; i < panels; ++i)
-      transpose_32(from + i * panel_width * p.channel, p.channel, packed + i * panel, panel_width,
-                   panel_width, count);
+      transpose_floats(from + i * panel_width * p.channel, p.channel, packed + i * panel,
+                       panel_width, panel_width, count);
   else
     for (int64_t group = 0; group < panels; group += 8)  // of whole pages, where there are many
       for (int64_t i = 0; i < count; ++i)
@@ -153,8 +153,8 @@ void write_filters(const ConvProblem& p, const float* sums, int64_t taps, float*
             std::memcpy(rows.data() + (k * taps + tap) * panel_width,
                         sums + ((tap * panels + i) * c + channel + k) * panel_width,
                         panel_width * 4);
-        transpose_32(rows.data(), panel_width, weight + (i * panel_width * c + channel) * taps,
-                     c * taps, n * taps, panel_width);
+        transpose_floats(rows.data(), panel_width, weight + (i * panel_width * c + channel) * taps,
+                         c * taps, n * taps, panel_width);
       }
   });
 }
@@ -258,7 +258,7 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   if (op == ConvOp::Weight) {
     bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
     at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
-    if (plain) copy_strided(plain->view(), weight);
+    if (plain) copy(plain->view(), weight);
     return true;
   }
   run_data(op == ConvOp::Scatter, p, from, to, w, bias);

@@ -133,7 +133,7 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
       winograd_filter_gradient(sums.from(i, 0), c, out + i * panel_width * 9 * c, 9 * c, &all);
     if (!all) finite = false;
   });
-  if (finite && plain) copy_strided(plain->view(), weight);
+  if (finite && plain) copy(plain->view(), weight);
   return finite;
 }
 

@@ -1,52 +1,13 @@
 #include "kernels/transpose.h"
 
-#include <utility>
-
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/transpose_square.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// Exchanges, between rows `apart` from each other, the elements whose column differs in that bit.
-template <int apart, class V, int... column>
-void exchange(V* rows, std::integer_sequence<int, column...>) {
-  constexpr int n = sizeof...(column);
-#pragma GCC unroll 16
-  for (int r = 0; r < n; ++r) {
-    if (r & apart) continue;
-    V a = rows[r], b = rows[r + apart];
-    rows[r] = __builtin_shufflevector(a, b, (column & apart ? n + column - apart : column)...);
-    rows[r + apart] =
-        __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
-  }
-}
-
-// The side of the squares: as many elements as a vector holds, and of small ones 16.
-template <class T> constexpr int64_t side =
-    vector_bytes / sizeof(T) < 16 ? vector_bytes / sizeof(T) : 16;
-
-template <class T, bool streamed>
-void square(const char* from, int64_t from_row, char* to, int64_t to_row) {
-  constexpr int n = side<T>;
-  constexpr auto columns = std::make_integer_sequence<int, n>();
-  using V = vec<T, n * sizeof(T)>;
-  V rows[n];
-#pragma GCC unroll 16
-  for (int r = 0; r < n; ++r) std::memcpy(&rows[r], from + r * from_row, sizeof(V));
-  exchange<1>(rows, columns);
-  if constexpr (n > 2) exchange<2>(rows, columns);
-  if constexpr (n > 4) exchange<4>(rows, columns);
-  if constexpr (n > 8) exchange<8>(rows, columns);
-#pragma GCC unroll 16
-  for (int r = 0; r < n; ++r) {
-    if constexpr (streamed) stream(to + r * to_row, rows[r]);
-    else std::memcpy(to + r * to_row, &rows[r], sizeof(V));
-  }
-}
-
 // One piece of the arguments of transpose().
 template <class T> struct Piece {
-  static constexpr int64_t size = sizeof(T), n = side<T>;
+  static constexpr int64_t size = sizeof(T), n = square_side<T>;
   const char* from;
   int64_t from_row, from_column;
   char* to;
@@ -61,8 +22,8 @@ template <class T> struct Piece {
     int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
     for (int64_t c = 0; c < whole_columns; c += n)
       for (int64_t r = 0; r < whole_rows; r += n)
-        square<T, streamed>(from + r * from_row + c * size, from_row, to + c * to_row + r * size,
-                            to_row);
+        transpose_square<T, streamed>(from + r * from_row + c * size, from_row,
+                                      to + c * to_row + r * size, to_row);
     one_by_one(0, whole_rows, whole_columns, columns);
     one_by_one(whole_rows, rows, 0, columns);
   }

@@ -127,12 +127,12 @@ void winograd_filter(const float* filter, int64_t output_step, int64_t input_ste
   alignas(64) float taps[(most_inputs * 9 + spare) * panel];
   for (int64_t i = 0; i < inputs; i += most_inputs) {
     if (input_step == 9)
-      transpose_32(filter + i * 9, output_step, taps, panel, panel, most_inputs * 9);
+      transpose_floats(filter + i * 9, output_step, taps, panel, panel, most_inputs * 9);
     else
       for (int64_t k = 0; k < most_inputs; ++k) {
         float outputs[panel * 9 + spare];
         std::memcpy(outputs, filter + (i + k) * input_step, panel * 9 * sizeof(float));
-        transpose_32(outputs, 9, taps + k * 9 * panel, panel, panel, 9 + spare);
+        transpose_floats(outputs, 9, taps + k * 9 * panel, panel, panel, 9 + spare);
       }
     for (int64_t k = 0; k < most_inputs; ++k)
       for (int64_t w = 0; w < panel; w += lanes) {
@@ -193,7 +193,7 @@ void winograd_filter_gradient(const WinogradPlanes& planes, int64_t inputs, floa
           store(taps + (k * 9 + tap) * panel + w, y);
         }
       }
-    transpose_32(taps, panel, filter + i * 9, output_step, most_inputs * 9, panel);
+    transpose_floats(taps, panel, filter + i * 9, output_step, most_inputs * 9, panel);
   }
   if (!all_zero(zero)) *finite = false;
 }

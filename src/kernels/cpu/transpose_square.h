@@ -1,0 +1,49 @@
+// The transposition of a square of elements, in registers; for *.isa.cpp files.
+#pragma once
+#include <utility>
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// Exchanges, between rows `apart` from each other, the elements whose column differs in that bit.
+template <int apart, class V, int... column>
+void exchange(V* rows, std::integer_sequence<int, column...>) {
+  constexpr int n = sizeof...(column);
+#pragma GCC unroll 16
+  for (int r = 0; r < n; ++r) {
+    if (r & apart) continue;
+    V a = rows[r], b = rows[r + apart];
+    rows[r] = __builtin_shufflevector(a, b, (column & apart ? n + column - apart : column)...);
+    rows[r + apart] =
+        __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
+  }
+}
+
+// The side of the squares: as many elements as a vector holds, and of small ones 16.
+template <class T> constexpr int square_side =
+    vector_bytes / sizeof(T) < 16 ? vector_bytes / sizeof(T) : 16;
+
+// Element (c, r) of `to` becomes element (r, c) of `from`; steps in bytes.
+template <class T, bool streamed = false>
+void transpose_square(const char* from, int64_t from_row, char* to, int64_t to_row) {
+  constexpr int n = square_side<T>;
+  constexpr auto columns = std::make_integer_sequence<int, n>();
+  using V = vec<T, n * sizeof(T)>;
+  V rows[n];
+#pragma GCC unroll 16
+  for (int r = 0; r < n; ++r) std::memcpy(&rows[r], from + r * from_row, sizeof(V));
+  exchange<1>(rows, columns);
+  if constexpr (n > 2) exchange<2>(rows, columns);
+  if constexpr (n > 4) exchange<4>(rows, columns);
+  if constexpr (n > 8) exchange<8>(rows, columns);
+#pragma GCC unroll 16
+  for (int r = 0; r < n; ++r) {
+    if constexpr (streamed) stream(to + r * to_row, rows[r]);
+    else std::memcpy(to + r * to_row, &rows[r], sizeof(V));
+  }
+}
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA

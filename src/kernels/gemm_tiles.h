@@ -1,0 +1,34 @@
+// Matrix products of every dtype but the 16-bit floats, on the calling thread.
+#pragma once
+#include "core/scalar.h"
+#include "core/view.h"
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+// c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements). All
+// sizes are positive. Without `added`, c itself is added. With beta = 0 nothing is.
+struct GemmProblem {
+  DType dtype;
+  int64_t m, n, k;
+  const void *a, *b;
+  void* c;
+  int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+  Scalar alpha, beta;
+  const void* added = nullptr;
+  int64_t added_row = 0, added_col = 0;
+  int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
+};
+
+// How much of k a block spans. Rows of b that are read in place must stay in the cache even where
+// they lie a power of two apart; a large c, on the other hand, should not be read and written
+// often.
+inline int64_t deepest_block(int64_t m, int64_t n) {
+  return m <= 64 ? 128 : m <= 256 || n <= 256 ? 256 : 512;
+}
+
+// An element of c is the same whatever rows and columns of c are asked for with it, 16 or more of
+// each: with `deepest`, a product may be cut into tiles for threads.
+RL_ISA_KERNEL(gemm_tiles, (const GemmProblem& problem))
+
+}  // namespace rl::kernels
