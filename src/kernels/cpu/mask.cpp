@@ -27,27 +27,6 @@ void for_each_true(const View& v, const View& mask, F&& f) {
 
 }  // namespace
 
-void masked_fill(const View& self, const View& mask, const void* value) {
-  check_mask("masked_fill", self, mask);
-  Walk<2> w({&self, &mask}, true);
-  visit_size(self.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T element;
-    std::memcpy(&element, value, sizeof(T));
-    bool dense = w.strides[0][0] == static_cast<int64_t>(sizeof(T)) && w.strides[1][0] == 1;
-    w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
-      if (dense) {  // a choice instead of a branch, which vectorises
-        T* __restrict to = reinterpret_cast<T*>(p[0]);
-        const char* __restrict chosen = p[1];
-        for (int64_t i = 0; i < n; ++i) to[i] = chosen[i] ? element : to[i];
-        return;
-      }
-      for (int64_t i = 0; i < n; ++i)
-        if (p[1][i * w.strides[1][0]]) *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]) = element;
-    });
-  });
-}
-
 int64_t count_true(const View& mask) {
   int64_t count = 0;
   Dims ones(mask.ndim, 1), strides(mask.ndim, 1);
