@@ -48,6 +48,15 @@ struct Smaller {
 struct Same {
   template <class V> RL_INLINE V operator()(V v) const { return v; }
 };
+struct NanToZero {
+  template <class V> RL_INLINE V operator()(V v) const { return v == v ? v : V{}; }
+};
+struct Magnitude {  // of -0 is 0
+  template <class V> RL_INLINE V operator()(V v) const { return v > V{} ? v : V{} - v; }
+};
+struct Square {
+  template <class V> RL_INLINE V operator()(V v) const { return v * v; }
+};
 
 // The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
