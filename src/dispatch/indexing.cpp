@@ -208,7 +208,8 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
             (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_add: source has shape ", source.sizes(), ", expected ", expected);
   Tensor out = copy_unless(given, input);
-  Tensor added = to_dtype(grad::scale(source, alpha), input.dtype());
+  Tensor added = grad::scale(source, alpha);
+  if (added.dtype() != input.dtype()) added = to_dtype(added, input.dtype());
   if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
   return out;
 }

@@ -109,9 +109,15 @@ void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan
           const char* from = both[1];
           const int64_t* offset = offsets.data() + place;
           loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
-            for (int64_t i = 0; i < m; ++i)
-              *reinterpret_cast<T*>(p[0] + i * place_step) =
-                  *reinterpret_cast<const T*>(from + *offset++);
+            if (place_step == sizeof(T)) {
+              T* to = reinterpret_cast<T*>(p[0]);
+              for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
+            } else {
+              for (int64_t i = 0; i < m; ++i)
+                *reinterpret_cast<T*>(p[0] + i * place_step) =
+                    *reinterpret_cast<const T*>(from + offset[i]);
+            }
+            offset += m;
           });
         });
         begin += stop - place;

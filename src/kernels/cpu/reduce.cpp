@@ -204,8 +204,7 @@ class Reducer {
     }
     alignas(64) char packed[tile_elements * widest];
     pack(in, width, begin, end, packed);
-    if (!fused_)
-      reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
+    if (!fused_) reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
     if (!columns_) tiles_.rows(packed, n, 0, 1, accumulators);
     else fold_columns(packed, n, width, width, accumulators);
   }
@@ -388,6 +387,7 @@ const Scalar not_a_number(std::numeric_limits<double>::quiet_NaN());
 }  // namespace
 
 void sum(const View& input, const View& out) {
+  if (input.dtype == DType::Bool) return count_nonzero(input, out);
   fold("sum", Fold::Sum, accumulation_dtype(input.dtype), input, out, &zero);
 }
 void nansum(const View& input, const View& out) {

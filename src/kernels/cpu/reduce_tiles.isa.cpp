@@ -30,8 +30,8 @@ void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
   for (; i + 4 <= n; i += 4) {
     const T *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
     for (int64_t j = 0; j < width; ++j)
-      acc[j] = Op::apply(acc[j], Op::apply(Op::apply(map(a[j]), map(b[j])),
-                                           Op::apply(map(c[j]), map(d[j]))));
+      acc[j] = Op::apply(
+          acc[j], Op::apply(Op::apply(map(a[j]), map(b[j])), Op::apply(map(c[j]), map(d[j]))));
   }
   for (; i < n; ++i) {
     const T* row = x + i * row_stride;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/scan_rows.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/walk.h"
 #include "math/complex.h"
@@ -33,6 +34,46 @@ int64_t lines_per_thread(const Axis& axis) {
   return std::max<int64_t>(1, default_grain / 4 / axis.size);
 }
 
+struct LogAddExp {
+  template <class T> static T identity() { return T(-std::numeric_limits<double>::infinity()); }
+  double operator()(double a, double b) const {
+    double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
+    if (std::isinf(high) && high == low) return high;
+    return high + std::log1p(std::exp(low - high));
+  }
+  complex128 operator()(complex128 a, complex128 b) const { return math::logaddexp(a, b); }
+};
+
+// Integers wrap around.
+struct Plus {
+  static constexpr bool product = false;
+  template <class T> static T identity() { return T(0); }
+  template <class T> T operator()(T a, T b) const { return a + b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+};
+struct Times {
+  static constexpr bool product = true;
+  template <class T> static T identity() { return T(1); }
+  template <class T> T operator()(T a, T b) const { return a * b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+};
+
+// Has scan_row a loop for it?
+template <class T, class Op>
+constexpr bool has_loop = !is_complex_v<T> && !std::is_same_v<Op, LogAddExp>;
+
+// values[k] = carry op values[0] op ... op values[k]; the carry becomes the last of them.
+template <class T, class Op>
+void scan_values(Op op, T* values, int64_t n, T& carry) {
+  if constexpr (has_loop<T, Op>)
+    return scan_row(Op::product, dtype_of<T>, values, values, n, &carry);
+  for (int64_t k = 0; k < n; ++k) values[k] = carry = op(carry, values[k]);
+}
+
 template <class T, class Op>
 class Scan {
  public:
@@ -43,6 +84,10 @@ class Scan {
         out_axis_(out, dim),
         op_(op),
         lines_({&out, &input}, true, dim) {
+    int64_t size = itemsize(input.dtype);
+    bool plain = input.dtype == DType::Float32 || input.dtype == dtype_of<T>;
+    dense_ = plain && !reverse && input.dtype == out.dtype && in_axis_.step == size &&
+             out_axis_.step == size;
     if (!reverse) return;
     lines_.base[0] += out_axis_.turn_round();
     lines_.base[1] += in_axis_.turn_round();
@@ -62,13 +107,13 @@ class Scan {
 
  private:
   void scan_line(const char* x, char* y) {
-    T values[strip], carry{};
+    T values[strip], carry = Op::template identity<T>();
+    if constexpr (has_loop<T, Op>)
+      if (dense_) return scan_row(Op::product, input_.dtype, x, y, in_axis_.size, &carry);
     for (int64_t i = 0; i < in_axis_.size; i += strip) {
       int64_t n = std::min(strip, in_axis_.size - i);
       load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
-      if (i > 0) values[0] = op_(carry, values[0]);
-      for (int64_t k = 1; k < n; ++k) values[k] = op_(values[k - 1], values[k]);
-      carry = values[n - 1];
+      scan_values(op_, values, n, carry);
       store_strip(dtype_of<T>, values, out_.dtype, y + i * out_axis_.step, out_axis_.step, n);
     }
   }
@@ -88,6 +133,7 @@ class Scan {
   Axis in_axis_, out_axis_;
   Op op_;
   Walk<2> lines_;
+  bool dense_;  // lines lie as scan_row wants them
 };
 
 // Floats accumulate in double, as the error of a long scan needs.
@@ -97,26 +143,6 @@ void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op 
   if (is_complex(out.dtype)) Scan<complex128, Op>(input, dim, out, reverse, op).run();
   else if (is_floating(out.dtype)) Scan<double, Op>(input, dim, out, reverse, op).run();
   else Scan<int64_t, Op>(input, dim, out, reverse, op).run();
-}
-
-// Integers wrap around.
-struct Plus {
-  template <class T> T operator()(T a, T b) const { return a + b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  }
-};
-struct Times {
-  template <class T> T operator()(T a, T b) const { return a * b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-};
-
-double log_add_exp(double a, double b) {
-  double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
-  if (std::isinf(high) && high == low) return high;
-  return high + std::log1p(std::exp(low - high));
 }
 
 // g[i] exp(x[i] - out[i]) and so on: sum_{j >= i} g[j] conj(exp(x[i] - out[j])) by a running sum of
@@ -237,12 +263,8 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
   check_implemented(is_differentiable(input.dtype), "logcumsumexp: not implemented for dtype ",
                     input.dtype);
   if (out.numel == 0) return;
-  if (is_complex(input.dtype)) {
-    auto add = [](complex128 a, complex128 b) { return math::logaddexp(a, b); };
-    Scan<complex128, decltype(add)>(input, dim, out, reverse, add).run();
-  } else {
-    Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
-  }
+  if (is_complex(input.dtype)) Scan<complex128, LogAddExp>(input, dim, out, reverse, {}).run();
+  else Scan<double, LogAddExp>(input, dim, out, reverse, {}).run();
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
   running_extreme_any<true>("cummax", input, dim, values, indices);

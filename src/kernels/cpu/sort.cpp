@@ -45,11 +45,54 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
 
-// Brings the item of the given rank to the front.
-template <class Items>
-void select_rank(Items& items, int64_t rank) {
-  std::nth_element(items.begin(), items.begin() + rank, items.end());
+// Brings the item of the given rank to the front; the others are lost. Many items are first told
+// apart by the upper bits of their keys, and only those that share the wanted one's are compared.
+template <class Item>
+void select_rank(std::vector<Item>& items, int64_t rank) {
+  constexpr int digit = 11, shift = 8 * sizeof(typename Item::Key) - digit;
+  auto end = items.end();
+  if (items.size() >= 4096) {
+    std::vector<int64_t> counts(1 << digit, 0);
+    for (const Item& item : items) ++counts[item.key() >> shift];
+    size_t bucket = 0;
+    for (; rank >= counts[bucket]; ++bucket) rank -= counts[bucket];
+    size_t kept = 0;
+    for (const Item& item : items) {
+      items[kept] = item;
+      kept += item.key() >> shift == bucket;
+    }
+    end = items.begin() + static_cast<int64_t>(kept);
+  }
+  std::nth_element(items.begin(), items.begin() + rank, end);
   std::swap(items[0], items[static_cast<size_t>(rank)]);
+}
+
+// Brings the k least items to the front, in order; the others are lost. Items join a small pool if
+// they are below a bound that falls whenever the pool is full: few do.
+template <class Item>
+void select_least(std::vector<Item>& items, int64_t k) {
+  size_t least = static_cast<size_t>(k), capacity = std::max<size_t>(4 * least, 64);
+  auto last = items.end(), end = items.begin() + k;
+  if (items.size() > 2 * capacity) {
+    std::vector<Item> pool(items.begin(), items.begin() + static_cast<int64_t>(capacity));
+    size_t size = capacity;
+    Item bound{};
+    auto shrink = [&] {
+      auto kth = pool.begin() + (k - 1);
+      std::nth_element(pool.begin(), kth, pool.begin() + static_cast<int64_t>(size));
+      bound = *kth;
+      size = least;
+    };
+    shrink();
+    for (size_t i = capacity; i < items.size(); ++i) {
+      pool[size] = items[i];
+      size += items[i] < bound;
+      if (size == capacity) shrink();
+    }
+    last = std::copy_n(pool.begin(), size, items.begin());
+  }
+  if (end != last) std::nth_element(items.begin(), end, last);
+  std::sort(items.begin(), end);
 }
 
 // How many items are not NaN, which is where the keys of NaN start in rising order.
@@ -73,12 +116,7 @@ void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& v
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
   for_each_line("topk", input, dim, largest, k, &values, indices, [k](auto& items) {
-    auto end = items.begin() + k;
-    // a heap of few passes over many items faster than a partition
-    if (k * 64 <= static_cast<int64_t>(items.size()))
-      return std::partial_sort(items.begin(), end, items.end());
-    if (end != items.end()) std::nth_element(items.begin(), end, items.end());
-    std::sort(items.begin(), end);
+    if (k > 0) select_least(items, k);
   });
 }
 
