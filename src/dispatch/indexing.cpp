@@ -166,6 +166,11 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
       is_mask_of_first_dims(input, indices))
     return masked_fill(input, with_trailing_ones(indices[0], input.dim()), source, given);
   Tensor out = copy_unless(given, input);
+  if (source.dim() == 1 && !accumulate && !source.is_meta() && is_whole_mask(input, indices) &&
+      source.numel() == kernels::count_true(indices[0].view())) {
+    kernels::masked_scatter(out.view(), indices[0].view(), source.view());
+    return out;
+  }
   Indexed r = arrange(out, indices);
   source = expand(source, result_sizes(r), false);
   if (out.is_meta()) return out;

@@ -15,8 +15,8 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t tile_elements = 4096;
-constexpr int64_t max_width = 1024;      // columns folded side by side where they lie
-constexpr int64_t packed_width = 256;    // and where they are packed first
+constexpr int64_t tile_width = 256;      // columns that such a tile has at most
+constexpr int64_t max_width = 1024;      // columns folded side by side in tiles as high
 constexpr int64_t tiles_per_chunk = 16;  // a chunk is what one thread does at a time
 constexpr int64_t widest = 16;           // bytes of the largest element or accumulator
 
@@ -106,11 +106,12 @@ class Reducer {
 
   void run() {
     n_ = reduced_.numel;
-    width_ = columns_ ? std::min(kept_.sizes[0], packed_width) : 1;
+    width_ = columns_ ? std::min(kept_.sizes[0], tile_width) : 1;
     tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
     // Memory streams best in long runs; the width decides on no order of additions.
-    if (columns_ && direct_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], max_width);
+    bool fits = direct_ || itemsize(op_.load) * max_width <= widest * tile_width;
+    if (columns_ && fits && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], max_width);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
     int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));
@@ -223,11 +224,11 @@ class Reducer {
   // A narrow dense matrix is folded as a wider one with fewer rows, then across its groups.
   void fold_columns(const char* x, int64_t n, int64_t row_stride, int64_t width,
                     char* accumulators) {
-    int64_t groups = std::min(packed_width / width, n / 4);
+    int64_t groups = std::min(tile_width / width, n / 4);
     if (width >= 32 || row_stride != width || groups < 2)
       return tiles_.columns(x, n, row_stride, width, accumulators);
     int64_t bytes = width * tiles_.accumulator_size, rows = n / groups, rest = n % groups;
-    alignas(64) char wide[packed_width * widest];
+    alignas(64) char wide[tile_width * widest];
     tiles_.columns(x, rows, width * groups, width * groups, wide);
     for (int64_t g = 1; g < groups; ++g) tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
     std::memcpy(accumulators, wide, static_cast<size_t>(bytes));

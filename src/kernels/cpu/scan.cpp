@@ -181,38 +181,91 @@ void logcumsumexp_gradient(const View& grad, const View& input, const View& resu
   });
 }
 
+// Does x take the place of what was best before? NaN, once met, stays; the last of equals wins.
+template <bool largest, class T>
+bool takes_over(T x, T best) {
+  return (x != x) | ((best == best) & (largest ? x >= best : x <= best));
+}
+
+// Along a line, or (dense across) down `width` neighbouring lines.
 template <class T, bool largest>
-void running_extreme(const View& input, int64_t dim, const View& values, const View& indices) {
-  Walk<3> lines({&values, &indices, &input}, true, dim);
-  Axis in(input, dim), value(values, dim), index(indices, dim);
-  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
+class RunningExtreme {
+ public:
+  RunningExtreme(const View& input, int64_t dim, const View& values, const View& indices)
+      : input_(input),
+        values_(values),
+        indices_(indices),
+        in_(input, dim),
+        value_(values, dim),
+        index_(indices, dim),
+        lines_({&values, &indices, &input}, true, dim) {}
+
+  void run() {
+    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[2][0] != 0 &&
+                        std::abs(lines_.strides[2][0]) < std::abs(in_.step);
+    lines_.parallel_runs(lines_per_thread(in_), [&](char* const* start, int64_t m) {
+      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
+        char* p[3];
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + j * lines_.strides[k][0];
+        if (dense_across) block_of_lines(p, std::min(block, m - j));
+        else line(p);
+      }
+    });
+  }
+
+ private:
+  void line(char* const* p) {
     T x[strip], best{};
     int64_t places[strip], place = 0;
-    for (int64_t i = 0; i < in.size; i += strip) {
-      int64_t n = std::min(strip, in.size - i);
-      load_strip(input.dtype, p[2] + i * in.step, in.step, dtype_of<T>, x, n);
+    for (int64_t i = 0; i < in_.size; i += strip) {
+      int64_t n = std::min(strip, in_.size - i);
+      load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
+      if (i == 0) best = x[0];
       for (int64_t k = 0; k < n; ++k) {
-        bool beaten = x[k] != x[k] || (best == best && (largest ? x[k] >= best : x[k] <= best));
-        if (beaten || i + k == 0) {
-          best = x[k];
-          place = i + k;
-        }
+        bool beaten = takes_over<largest>(x[k], best);
+        best = beaten ? x[k] : best;
+        place = beaten ? i + k : place;
         x[k] = best;
         places[k] = place;
       }
-      store_strip(dtype_of<T>, x, values.dtype, p[0] + i * value.step, value.step, n);
-      store_strip(DType::Int64, places, indices.dtype, p[1] + i * index.step, index.step, n);
+      store_strip(dtype_of<T>, x, values_.dtype, p[0] + i * value_.step, value_.step, n);
+      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step, index_.step, n);
     }
-  });
-}
+  }
+
+  void block_of_lines(char* const* p, int64_t width) {
+    T x[block], best[block];
+    int64_t places[block] = {};
+    for (int64_t i = 0; i < in_.size; ++i) {
+      load_strip(input_.dtype, p[2] + i * in_.step, lines_.strides[2][0], dtype_of<T>, x, width);
+      if (i == 0) std::copy_n(x, width, best);
+      for (int64_t j = 0; j < width; ++j) {
+        bool beaten = takes_over<largest>(x[j], best[j]);
+        best[j] = beaten ? x[j] : best[j];
+        places[j] = beaten ? i : places[j];
+      }
+      store_strip(dtype_of<T>, best, values_.dtype, p[0] + i * value_.step, lines_.strides[0][0],
+                  width);
+      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step,
+                  lines_.strides[1][0], width);
+    }
+  }
+
+  const View &input_, &values_, &indices_;
+  Axis in_, value_, index_;
+  Walk<3> lines_;
+};
 
 template <bool largest>
-void running_extreme_any(const char* name, const View& input, int64_t dim, const View& values,
-                         const View& indices) {
+void running_extreme(const char* name, const View& input, int64_t dim, const View& values,
+                     const View& indices) {
   check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
   if (input.numel == 0) return;
-  if (is_floating(input.dtype)) running_extreme<double, largest>(input, dim, values, indices);
-  else running_extreme<int64_t, largest>(input, dim, values, indices);
+  if (is_integral_or_bool(input.dtype))
+    RunningExtreme<int64_t, largest>(input, dim, values, indices).run();
+  else if (input.dtype == DType::Float64)
+    RunningExtreme<double, largest>(input, dim, values, indices).run();
+  else RunningExtreme<float, largest>(input, dim, values, indices).run();
 }
 
 // d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
@@ -267,10 +320,10 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
   else Scan<double, LogAddExp>(input, dim, out, reverse, {}).run();
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme_any<true>("cummax", input, dim, values, indices);
+  running_extreme<true>("cummax", input, dim, values, indices);
 }
 void cummin(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme_any<false>("cummin", input, dim, values, indices);
+  running_extreme<false>("cummin", input, dim, values, indices);
 }
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
   if (input.numel == 0) return;

@@ -160,7 +160,7 @@ void divide_by_counts(const char* name, const View& self, const View& counts) {
       for (int64_t i = 0; i < n; ++i) {
         T& x = *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
         int64_t count = *reinterpret_cast<const int64_t*>(p[1] + i * w.strides[1][0]);
-        if (count <= 1) continue;
+        count = std::max<int64_t>(count, 1);
         if constexpr (std::is_integral_v<T>) {
           int64_t v = static_cast<int64_t>(x), quotient = v / count;
           x = static_cast<T>(quotient - (v % count < 0));

@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
 #include "kernels/sort.h"
@@ -42,7 +43,7 @@ void search(const View& sorted, const View& values, bool right, const View* sort
   int64_t n = sorted.sizes[sorted.ndim - 1],
           per_row = values.ndim ? values.sizes[values.ndim - 1] : 1;
   bool shared = sorted.ndim == 1;
-  std::vector<T> rows(static_cast<size_t>(sorted.numel));
+  Scratch<T> rows(static_cast<size_t>(sorted.numel));
   load_strip(sorted.dtype, sorted.ptr<char>(), itemsize(sorted.dtype), dtype_of<T>, rows.data(),
              sorted.numel);
   const int64_t* order = sorter ? sorter->ptr<int64_t>() : nullptr;
@@ -149,18 +150,22 @@ void bincount(const View& input, const View* weights, const View& out) {
   check(!weights || (weights->numel == input.numel && weights->dtype == out.dtype),
         "bincount: weights should have the same length as input and out's dtype");
   fill(out, 0);
-  std::vector<int64_t> places(static_cast<size_t>(input.numel));
-  if (input.numel == 0) return;
-  load_strip(input.dtype, input.ptr<char>(), input.strides[0] * itemsize(input.dtype), DType::Int64,
-             places.data(), input.numel);
   visit<int64_t, float, double>("bincount", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    constexpr int64_t strip = 512;
     T* counts = out.ptr<T>();
-    for (size_t i = 0; i < places.size(); ++i) {
-      check_index(places[i] >= 0 && places[i] < out.numel, "bincount: element ", places[i],
-                  " is out of range for ", out.numel, " bins");
-      T weight = weights ? weights->ptr<T>()[static_cast<int64_t>(i) * weights->strides[0]] : T(1);
-      counts[places[i]] += weight;
+    const T* weight = weights ? weights->ptr<T>() : nullptr;
+    int64_t places[strip], step = input.strides[0] * itemsize(input.dtype);
+    for (int64_t i = 0; i < input.numel; i += strip) {
+      int64_t m = std::min(strip, input.numel - i);
+      load_strip(input.dtype, input.ptr<char>() + i * step, step, DType::Int64, places, m);
+      for (int64_t k = 0; k < m; ++k)
+        check_index(places[k] >= 0 && places[k] < out.numel, "bincount: element ", places[k],
+                    " is out of range for ", out.numel, " bins");
+      if (!weight)
+        for (int64_t k = 0; k < m; ++k) counts[places[k]] += T(1);
+      for (int64_t k = 0; weight && k < m; ++k)
+        counts[places[k]] += weight[(i + k) * weights->strides[0]];
     }
   });
 }
