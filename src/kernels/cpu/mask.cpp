@@ -69,7 +69,8 @@ void masked_scatter(const View& self, const View& mask, const View& src) {
       for (int64_t i = 0; i < n; ++i) {
         bool chosen = p[1][i * w.strides[1][0]];
         T* place = reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
-        *place = *(chosen ? next : place);
+        if constexpr (std::is_unsigned_v<T>) *place ^= (*place ^ *next) & (T(0) - T(chosen));
+        else if (chosen) *place = *next;
         next += chosen;
       }
     });

@@ -110,8 +110,11 @@ class Reducer {
     tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
     // Memory streams best in long runs; the width decides on no order of additions.
-    bool fits = direct_ || itemsize(op_.load) * max_width <= widest * tile_width;
-    if (columns_ && fits && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], max_width);
+    // Packed tiles stay in L1.
+    int64_t widest_tile = direct_                   ? max_width
+                          : itemsize(op_.load) <= 4 ? 2 * tile_width
+                                                    : tile_width;
+    if (columns_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], widest_tile);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
     int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));

@@ -183,8 +183,12 @@ void logcumsumexp_gradient(const View& grad, const View& input, const View& resu
 
 // Does x take the place of what was best before? NaN, once met, stays; the last of equals wins.
 template <bool largest, class T>
+bool takes_over_number(T x, T best) {
+  return largest ? x >= best : x <= best;
+}
+template <bool largest, class T>
 bool takes_over(T x, T best) {
-  return (x != x) | ((best == best) & (largest ? x >= best : x <= best));
+  return (x != x) | ((best == best) & takes_over_number<largest>(x, best));
 }
 
 // Along a line, or (dense across) down `width` neighbouring lines.
@@ -221,7 +225,18 @@ class RunningExtreme {
       int64_t n = std::min(strip, in_.size - i);
       load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
       if (i == 0) best = x[0];
-      for (int64_t k = 0; k < n; ++k) {
+      bool numbers = best == best;
+      for (int64_t k = 0; k < n; ++k) numbers &= x[k] == x[k];
+      // Among numbers the next step waits for one instruction, a maximum or minimum.
+      for (int64_t k = 0; numbers && k < n; ++k) {
+        T v = x[k];
+        place = takes_over_number<largest>(v, best) ? i + k : place;
+        if constexpr (largest) best = best > v ? best : v;
+        else best = best < v ? best : v;
+        x[k] = best;
+        places[k] = place;
+      }
+      for (int64_t k = 0; !numbers && k < n; ++k) {
         bool beaten = takes_over<largest>(x[k], best);
         best = beaten ? x[k] : best;
         place = beaten ? i + k : place;

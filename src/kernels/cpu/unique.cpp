@@ -66,14 +66,15 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
     using T = typename decltype(tag)::type;
     const T* x = input.ptr<T>();
     T* to = values.ptr<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      // Written in any case, kept where a run starts.
-      bool starts_here = i == 0 || !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1]));
+    // Written in any case, kept where a run starts.
+    auto take = [&](int64_t i, bool starts_here) {
       to[count] = x[i];
       if (starts) starts[count] = i;
       count += starts_here;
       if (group) group[i] = count - 1;
-    }
+    };
+    if (n > 0) take(0, true);
+    for (int64_t i = 1; i < n; ++i) take(i, !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])));
   });
   for (int64_t g = 0; starts && g < count; ++g)
     starts[g] = (g + 1 < count ? starts[g + 1] : n) - starts[g];
