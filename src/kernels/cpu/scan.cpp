@@ -219,10 +219,15 @@ class RunningExtreme {
 
  private:
   void line(char* const* p) {
-    T x[strip], best{};
-    int64_t places[strip], place = 0;
+    T values[strip], best{};
+    int64_t indices[strip], place = 0;
+    bool values_here = values_.dtype == dtype_of<T> && value_.step == sizeof(T);
+    bool indices_here = index_.step == sizeof(int64_t);
     for (int64_t i = 0; i < in_.size; i += strip) {
       int64_t n = std::min(strip, in_.size - i);
+      char *to = p[0] + i * value_.step, *places_to = p[1] + i * index_.step;
+      T* x = values_here ? reinterpret_cast<T*>(to) : values;
+      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(places_to) : indices;
       load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
       if (i == 0) best = x[0];
       bool numbers = best == best;
@@ -243,8 +248,9 @@ class RunningExtreme {
         x[k] = best;
         places[k] = place;
       }
-      store_strip(dtype_of<T>, x, values_.dtype, p[0] + i * value_.step, value_.step, n);
-      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step, index_.step, n);
+      if (!values_here) store_strip(dtype_of<T>, x, values_.dtype, to, value_.step, n);
+      if (!indices_here)
+        store_strip(DType::Int64, places, indices_.dtype, places_to, index_.step, n);
     }
   }
 
