@@ -29,7 +29,9 @@ help:
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
 	@echo 'make fuzz         the long sweeps of bad input: every op, damaged checkpoint files'
-	@echo 'make bench        time and memory beside torch and NumPy; bench-full takes longer'
+	@echo 'make bench        what an operation and a start cost beside torch: a minute'
+	@echo 'make bench-full   kernels, networks and data loading too, beside torch, torch.compile and'
+	@echo '                  JAX: an hour, of which most is compilation; ARGS=--two-threads'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
 	@echo 'make docs         build/docs/: a page per public module'
@@ -71,12 +73,11 @@ fuzz: build
 test-torch: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
 
-bench bench-full: build $(VENV_TORCH)/ready
-	$(IN_PLACE) $(PY_TORCH) -m bench $(if $(filter bench-full,$@),--full) $(ARGS)
-ifneq ($(filter bench-full,$(MAKECMDGOALS)),)
-	$(IN_PLACE) $(PY_TORCH) -m bench.kernels
-	$(IN_PLACE) $(PY_TORCH) -m bench.models
-endif
+bench: build $(VENV_TORCH)/ready
+	$(IN_PLACE) $(PY_TORCH) -m bench $(ARGS)
+
+bench-full: build $(VENV_TORCH)/ready
+	$(IN_PLACE) $(PY_TORCH) -m bench --full $(ARGS)
 
 lint: build
 	ruff check .

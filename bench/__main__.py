@@ -1,88 +1,87 @@
-"""Prints rushlight's figures beside torch's and NumPy's, and writes them as JSON.
+"""Runs the benches, each in a process of its own, and draws them together.
 
-    make bench                                           or, with torch in the environment:
-    python -m bench [--full] [--only TEXT] [--json FILE] [--library NAME]
+    make bench                                    what an operation costs, start-up and size
+    make bench-full                               all of it, with torch.compile and JAX
+    python -m bench [--full] [--two-threads] [--below RATIO] [--out FILE] [BENCH ...]
+
+Writes FILE (runs/bench.json) and, beside it, a picture of the ratios; says at the end what was
+promised and not reached.
 """
 
 import argparse
-import importlib
-import json
-import os
+import importlib.metadata
 import platform
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before the libraries load
+from bench import report
 
-from bench import overhead, process
-from bench.timing import time_row
+SHORT = {"overhead": [], "startup": []}
+FULL = {
+    "overhead": ["--rounds", "25"],
+    "startup": ["--rounds", "5"],
+    "kernels": [],
+    "models": ["--compile", "--jax"],
+    "transformers_models": [],
+    "data": [],
+}
+TWO_THREADS = ["--jax", "--threads", "2", "--no-memory"]
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench")
-    parser.add_argument("--full", action="store_true", help="more repetitions, and large operands")
-    parser.add_argument("--only", default="", help="the rows whose name contains this")
-    parser.add_argument("--json", type=Path, default=Path("runs/bench.json"))
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help="of " + ", ".join(FULL))
+    parser.add_argument("--full", action="store_true", help="all benches, and more repetitions")
+    parser.add_argument("--two-threads", action="store_true",
+                        help="the models on two threads too, by elapsed time")
+    parser.add_argument("--below", type=float, default=0.9, help="list what is slower than this")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench.json"))
     parser.add_argument("--library", default="rushlight", help="what is measured beside torch")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if unknown := set(options.benches) - set(FULL):
+        parser.error(f"no bench {', '.join(sorted(unknown))}: there are {', '.join(FULL)}")
+    return options
 
 
-def show_times(title, rows, libraries, ours, repetitions):
-    print(f"\n{title} (ns, one thread, thread CPU time, least of {repetitions})\n")
-    print(f"{'':46}" + "".join(f"{name:>12}" for name in libraries) + "   torch / ours  promised")
-    figures = {}
-    for row in rows:
-        figures[row.name] = times = time_row(row, libraries, repetitions)
-        cells = "".join(f"{times[n]:12,.0f}" if n in times else f"{'-':>12}" for n in libraries)
-        ratio = times["torch"] / times[ours]
-        promise = f"{row.target:8}x" if row.target else f"{'-':>9}"
-        print(f"{row.name:46}{cells}{ratio:14.1f}x {promise}", flush=True)
-    return figures
+def chosen(options):
+    """(module, its arguments) of each bench to run."""
+    table = FULL if options.full or options.benches else SHORT
+    for name, settings in table.items():
+        if name in (options.benches or table):
+            yield name, settings
+    if options.two_threads:
+        yield "models", TWO_THREADS
 
 
-def show_processes(ours, repetitions):
-    figures = {}
-    print("\nA fresh process\n")
-    print(f"{'':46}{ours:>12}{'torch':>12}")
-    for what in process.MEASURES:
-        results = {
-            name: process.in_fresh_process(name, what, repetitions) for name in (ours, "torch")
-        }
-        figures[what] = results
-        for key in results[ours]:
-            cells = "".join(f"{format_figure(key, results[n][key]):>12}" for n in (ours, "torch"))
-            print(f"{what + ': ' + key.removesuffix('_bytes').replace('_', ' '):46}{cells}")
-    return figures
-
-
-def format_figure(key, value):
-    if value is None:
-        return "-"
-    if key.endswith("bytes"):
-        return f"{value / 1e6:.1f} MB"
-    return f"{value * 1000:.0f} ms" if key == "seconds" else f"{value:,}"
+def versions(library):
+    names = {library, "torch", "numpy", "jax", "transformers"}
+    found = {d.name: d.version for d in importlib.metadata.distributions() if d.name in names}
+    return {"machine": platform.machine(), "python": platform.python_version(), **found}
 
 
 def main():
     options = arguments()
-    names = dict.fromkeys([options.library, "torch", "numpy"])
-    libraries = {name: importlib.import_module(name) for name in names}
-    for name in {options.library, "torch"}:
-        libraries[name].set_num_threads(1)
-    repetitions = 25 if options.full else 7
-    tables = {"Overhead": overhead.ROWS}
-    if options.full:
-        tables["Large operands"] = overhead.LARGE_ROWS
-    results = {"machine": platform.machine(), "python": platform.python_version()}
-    results["versions"] = {name: library.__version__ for name, library in libraries.items()}
-    print("   ".join(f"{name} {version}" for name, version in results["versions"].items()))
-    for title, rows in tables.items():
-        chosen = [row for row in rows if options.only in row.name]
-        results[title] = show_times(title, chosen, libraries, options.library, repetitions)
-    if not options.only:
-        results["Process"] = show_processes(options.library, 5 if options.full else 2)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"\n{options.json}")
+    figures, failed = [], []
+    facts = versions(options.library)
+    print("   ".join(f"{name} {version}" for name, version in facts.items()))
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (name, settings) in enumerate(chosen(options)):
+            path = Path(folder) / f"{i}.json"
+            command = [sys.executable, "-m", f"bench.{name}", "--library", options.library,
+                       "--json", str(path), *settings]
+            if subprocess.run(command).returncode:
+                failed.append(" ".join(["bench." + name, *settings]))
+            else:
+                figures += report.read(path)
+    report.write(options.out, figures, **facts)
+    report.plot(figures, options.out.with_suffix(".png"))
+    report.print_closing(figures, options.below)
+    print(f"\n{options.out} {options.out.with_suffix('.png')}")
+    if failed:
+        raise SystemExit("failed: " + "; ".join(failed))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,14 @@
 """How many batches per second a DataLoader gives: in-process, with worker processes, with threads.
 
-    python -m bench.data                       this library beside torch, where that is installed
+    python -m bench.data [--only TEXT] [--rounds N] [--json FILE]
     python -m bench.data LIBRARY ROW           one figure, which is how the table measures
 
-Each figure is taken in a fresh process: the wall-clock rate of one epoch, the first batch (which
-waits for workers to start) left out, the best of some epochs.
+Each figure is taken in fresh processes, which take turns: the wall-clock rate of one epoch, the
+first batch (which waits for workers to start) left out, the best of some epochs. Torch has no
+worker threads: beside ours stand its worker processes.
 """
 
 import importlib
-import importlib.util
 import json
 import subprocess
 import sys
@@ -61,25 +61,30 @@ def rate(library, row):
     return best
 
 
-def measured(library, row):
-    if library == "torch" and "thread" in row:
-        return None
+def in_fresh_process(library, row):
+    if library == "torch":
+        row = row.replace("threads", "processes")
     command = [sys.executable, "-m", "bench.data", library, row]
     return json.loads(subprocess.check_output(command))
 
 
 def main():
-    libraries = ["rushlight"] + ["torch"] * (importlib.util.find_spec("torch") is not None)
-    print(f"Batches of {BATCH} per second\n")
-    print(f"{'':28}" + "".join(f"{name:>12}" for name in libraries))
+    from bench import report
+
+    options = report.arguments("bench.data", rounds=2).parse_args()
+    names = (options.library, "torch")
+    table = report.Table(f"Batches of {BATCH} per second, elapsed time", names)
     for row in ROWS:
-        rates = [measured(library, row) for library in libraries]
-        cells = "".join(f"{r:12,.1f}" if r else f"{'-':>12}" for r in rates)
-        print(f"{row:28}{cells}", flush=True)
+        if options.only in row:
+            best = dict.fromkeys(names, 0.0)
+            for _ in range(options.rounds):
+                best = {name: max(rate, in_fresh_process(name, row)) for name, rate in best.items()}
+            table.add(report.Figure("data loading", row, "/s", best))
+    report.finish(options, table)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if len(sys.argv) == 3 and sys.argv[2] in ROWS:
         print(json.dumps(rate(*sys.argv[1:])))
     else:
         main()

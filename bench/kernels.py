@@ -1,18 +1,13 @@
-"""Kernels one by one beside torch, one thread, in thread CPU time, grouped by what they do.
+"""Kernels one by one beside torch, grouped by what they do.
 
-    python -m bench.kernels [--only TEXT] [--group NAME] [--rounds N] [--json FILE]
+    python -m bench.kernels [--only TEXT] [--group NAME] [--below RATIO] [--rounds N]
+                            [--threads N] [--json FILE]
 
-A row's ratio is torch's time by ours. After each group stands the geometric mean; at the end, the
-rows below 0.9.
+After each group stands the geometric mean; at the end, the promises not kept and the rows below a
+ratio.
 """
 
-import argparse
-import importlib
-import json
-import math
-import os
-from pathlib import Path
-
+from bench import report
 from bench.timing import Row, time_row
 
 NO_GRAD = "T.set_grad_enabled(False); F = T.nn.functional; "
@@ -25,7 +20,7 @@ def forward(name, statement, setup="", target=None):
 
 def backward(name, output, setup, inputs="x", target=None):
     """The backward pass alone: gradients of `output` by `inputs`, the graph kept."""
-    needs = "; ".join(f"{i.strip()}.requires_grad_()" for i in inputs.split(","))
+    needs = f"[t.requires_grad_() for t in [{inputs}]]"
     setup = f"{GRAD}{setup.rstrip('; ')}; {needs}; y = {output}; g = T.randn_like(y)"
     return Row(name + ", backward", f"T.autograd.grad(y, [{inputs}], g, retain_graph=True)", setup,
                target=target)
@@ -116,16 +111,22 @@ SOFTMAX = [
     *both("softmax(0), 1024 x 1024", "x.softmax(0)", MATRIX, target=1.1),
     *both("softmax(1), 64 x 50000", "x.softmax(1)", "x = T.randn(64, 50000)", target=1.1),
     *both("log_softmax(1), 1024 x 1024", "x.log_softmax(1)", MATRIX, target=1.1),
+    *both("softmin(1), 1024 x 1024", "F.softmin(x, 1)", MATRIX, target=1.1),
 ]
 NORMS = [
     *both("layer_norm, 1024 x 1024", "F.layer_norm(x, (1024,), w, b)",
           MATRIX + "w = T.ones(1024); b = T.zeros(1024)", "x, w, b", 1.1),
     *both("layer_norm, 8192 x 64", "F.layer_norm(x, (64,), w, b)",
           "x = T.randn(8192, 64); w = T.ones(64); b = T.zeros(64)", "x, w, b", 1.1),
+    *both("layer_norm, 8 x 128 x 192", "F.layer_norm(x, (192,), w, b)",
+          "x = T.randn(8, 128, 192); w = T.ones(192); b = T.zeros(192)", "x, w, b", 1.1),
     *both("rms_norm, 1024 x 1024", "F.rms_norm(x, (1024,), w)", MATRIX + "w = T.ones(1024)",
           "x, w", 1.1),
     *both("group_norm, 8 groups", "F.group_norm(x, 8, w, b)",
           IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b"),
+    *both("instance_norm", "F.instance_norm(x, None, None, w, b)",
+          IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b"),
+    *both("normalize, 1024 x 1024", "F.normalize(x)", MATRIX),
     *both("batch_norm, training", "F.batch_norm(x, None, None, w, b, True)",
           IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b", 3),
     forward("batch_norm, inference", "F.batch_norm(x, m, v, w, b)",
@@ -134,9 +135,9 @@ NORMS = [
 INDEXING = [
     forward("a[m]", "a[m]", FLOATS, 3),
     forward("a[m] = 0", "a[m] = 0.0", FLOATS, 3),
-    forward("masked_fill", "a.masked_fill(m, 0.0)", FLOATS),
+    forward("masked_fill", "a.masked_fill(m, 0.0)", FLOATS, 3),
     forward("where(m, a, b)", "T.where(m, a, b)", FLOATS, 3),
-    forward("nonzero", "m.nonzero()", FLOATS),
+    forward("nonzero", "m.nonzero()", FLOATS, 3),
     forward("x[i] of rows", "x[i]", MATRIX + "i = T.randint(0, 1024, (1024,))"),
     forward("index_select(1)", "x.index_select(1, i)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
     forward("x[i] = rows", "x[i] = y", MATRIX + "i = T.randperm(1024); y = x + 1"),
@@ -216,7 +217,7 @@ MATMUL = [
     forward("a @ b.t(), 512", "a @ b.t()", "a, b = T.randn(512, 512), T.randn(512, 512)", 0.95),
     forward("a.t() @ b, 512", "a.t() @ b", "a, b = T.randn(512, 512), T.randn(512, 512)", 0.95),
     forward("matrix-vector, 2048", "a @ v", "a, v = T.randn(2048, 2048), T.randn(2048)"),
-    forward("double, 512", "a @ a", "a = T.randn(512, 512, dtype=T.float64)", 0.95),
+    forward("double, 512", "a @ a", "a = T.randn(512, 512, dtype=T.float64)"),
     forward("einsum bhid,bhjd->bhij", "T.einsum('bhid,bhjd->bhij', q, k)",
             "q, k = T.randn(4, 8, 128, 64), T.randn(4, 8, 128, 64)"),
     *both("linear, 256 x 768 to 3072", "F.linear(x, w, b)",
@@ -238,27 +239,27 @@ DEPTHWISE = [
 ]
 
 
-def convolutions(shapes, target):
+def convolutions(shapes):
     rows = []
     for net, channels, filters, kernel, stride, groups, size in shapes:
         name = f"{net} {channels}-{filters} {kernel}x{kernel}/{stride}, {size} px"
         setup = (f"x = T.randn(4, {channels}, {size}, {size}); "
                  f"w = T.randn({filters}, {channels // groups}, {kernel}, {kernel})")
         output = f"F.conv2d(x, w, None, {stride}, {kernel // 2}, 1, {groups})"
-        rows += both(name, output, setup, "w" if channels == 3 else "x, w", target)
+        rows += both(name, output, setup, "w" if channels == 3 else "x, w")
     return rows
 
 
-def chain(name, layers, setup, target=None):
+def chain(name, layers, setup):
     """Two convolutions around layers, so that what they are given is what a network gives them."""
     module = f"T.nn.Sequential(T.nn.Conv2d(64, 64, 1), {layers}, T.nn.Conv2d(64, 64, 1))"
     setup = f"{setup}f = {module}"
-    return both(name, "f(x)", setup, "x", target)
+    return both(name, "f(x)", setup, "x, *f.parameters()")
 
 
 CHAINS = [
-    *chain("conv + bn + relu + conv", "T.nn.BatchNorm2d(64), T.nn.ReLU()", IMAGES, 1.4),
-    *chain("conv + max_pool + conv", "T.nn.MaxPool2d(3, 2, 1)", IMAGES, 1.4),
+    *chain("conv + bn + relu + conv", "T.nn.BatchNorm2d(64), T.nn.ReLU()", IMAGES),
+    *chain("conv + max_pool + conv", "T.nn.MaxPool2d(3, 2, 1)", IMAGES),
 ]
 POOLING = [
     *both("max_pool 3x3/2", "F.max_pool2d(x, 3, 2, 1)", "x = T.randn(4, 64, 112, 112)", target=4),
@@ -274,6 +275,23 @@ LOSSES = [
     *both("cross_entropy, 1024 x 1000", "F.cross_entropy(x, t)", CLASSES, target=3),
     *both("cross_entropy, 512 x 32000", "F.cross_entropy(x, t)",
           "x = T.randn(512, 32000); t = T.randint(0, 32000, (512,))", target=3),
+    *both("cross_entropy, weights and ignore_index",
+          "F.cross_entropy(x, t, w, ignore_index=0)", CLASSES + "w = T.rand(1000)", target=3),
+    *both("cross_entropy, label_smoothing", "F.cross_entropy(x, t, label_smoothing=0.1)",
+          CLASSES, target=3),
+    *both("cross_entropy, probabilities", "F.cross_entropy(x, p)",
+          CLASSES + "p = T.rand(1024, 1000).softmax(1)", target=3),
+    *both("cross_entropy, 4 x 21 x 128 x 128", "F.cross_entropy(x, t)",
+          "x = T.randn(4, 21, 128, 128); t = T.randint(0, 21, (4, 128, 128))", target=3),
+    *both("nll_loss, 65536 x 16", "F.nll_loss(x, t)",
+          "x = T.randn(65536, 16); t = T.randint(0, 16, (65536,))"),
+    *both("l1_loss, 1 M", "F.l1_loss(x, t)", PAIR),
+    *both("huber_loss, 1 M", "F.huber_loss(x, t)", PAIR),
+    *both("kl_div, 1 M", "F.kl_div(x, t, reduction='batchmean')", PAIR),
+    *both("binary_cross_entropy, 1 M", "F.binary_cross_entropy(x, t)",
+          "x = T.rand(1 << 20) * 0.9 + 0.05; t = T.rand(1 << 20)"),
+    *both("cosine_similarity, 4096 x 256", "F.cosine_similarity(x, t)",
+          "x = T.randn(4096, 256); t = T.randn(4096, 256)"),
     *both("mse_loss, 1 M", "F.mse_loss(x, t)", PAIR),
     *both("smooth_l1_loss, 1 M", "F.smooth_l1_loss(x, t)", PAIR),
     *both("bce_with_logits, 1 M", "F.binary_cross_entropy_with_logits(x, t)", PAIR),
@@ -284,17 +302,22 @@ ATTENTION = [
           "q, k, v", 1.2),
     *both("causal attention", "F.scaled_dot_product_attention(q, k, v, is_causal=True)", HEADS,
           "q, k, v", 1.2),
+    *both("attention with a mask", "F.scaled_dot_product_attention(q, k, v, m)",
+          HEADS + "; m = T.rand(256, 256) > 0.2", "q, k, v", 1.2),
+    *both("attention with dropout", "F.scaled_dot_product_attention(q, k, v, None, 0.1, True)",
+          HEADS, "q, k, v", 1.2),
     *both("gelu, 1 M", "F.gelu(x)", "x = T.randn(1 << 20)"),
 ]
 
 
-def recurrent(kind, steps, batch, width):
+def recurrent(kind, steps, batch, width, target=None):
     setup = f"x = T.randn({steps}, {batch}, {width}); f = T.nn.{kind}({width}, {width})"
-    return both(f"{kind}, {steps} x {batch} x {width}", "f(x)[0]", setup, "x", 1.3)
+    return both(f"{kind}, {steps} x {batch} x {width}", "f(x)[0]", setup,
+                "x, *f.parameters()", target)
 
 
-RECURRENT = [*recurrent("LSTM", 32, 16, 256), *recurrent("GRU", 32, 16, 256),
-             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64)]
+RECURRENT = [*recurrent("LSTM", 32, 16, 256, 1.3), *recurrent("GRU", 32, 16, 256),
+             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64, 1.3)]
 OPTIMIZERS = [
     forward(f"{kind}, {count} x {size}", "o.step()",
             f"p = [T.nn.Parameter(T.randn({size})) for _ in range({count})]\n"
@@ -321,56 +344,44 @@ RANDOM = [
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
-    "convolutions": convolutions(DENSE, 1.4), "depthwise": convolutions(DEPTHWISE, 2.5),
+    "convolutions": convolutions(DENSE), "depthwise": convolutions(DEPTHWISE),
     "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
 }
 
 
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
+# Promised of a group's geometric mean, not of each row.
+GROUP_TARGETS = {"convolutions": 1.4, "depthwise": 2.5}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="bench.kernels")
-    parser.add_argument("--only", default="", help="the rows whose name contains this")
+    parser = report.arguments("bench.kernels")
     parser.add_argument("--group", default="", help="this group of: " + ", ".join(GROUPS))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, default=Path("runs/bench-kernels.json"))
-    parser.add_argument("--library", default="rushlight", help="what is measured beside torch")
+    parser.add_argument("--below", type=float, default=0.9, help="list what is slower than this")
     return parser.parse_args()
 
 
 def main():
-    os.environ["OMP_NUM_THREADS"] = "1"  # before the libraries load
     options = arguments()
-    ours = options.library
-    libraries = {name: importlib.import_module(name) for name in (ours, "torch")}
-    for library in libraries.values():
-        library.set_num_threads(1)
-    print(f"{'torch / ' + ours:46}{'ratio':>8}{'promised':>10}{ours + ', us':>14}{'torch, us':>12}")
-    results, slow = {}, []
+    libraries = report.begin(options)
+    clock = report.clock_of(options)
+    table = report.Table("Kernels", libraries)
     for group, rows in GROUPS.items():
-        if options.group not in group:
-            continue
-        ratios = []
+        figures = []
         for row in rows:
-            if options.only not in row.name:
+            if options.group not in group or options.only not in row.name:
                 continue
-            times = time_row(row, libraries, options.rounds)
-            ratio = times["torch"] / times[ours]
-            ratios.append(ratio)
-            results[f"{group}: {row.name}"] = times
-            if ratio < 0.9:
-                slow.append((row.name, ratio))
-            promise = f"{row.target}x" if row.target else "-"
-            print(f"{row.name:46}{ratio:7.2f}x{promise:>10}{times[ours] / 1e3:14,.1f}"
-                  f"{times['torch'] / 1e3:12,.1f}", flush=True)
-        if ratios:
-            print(f"{'  ' + group + ', geometric mean':46}{geometric_mean(ratios):7.2f}x\n")
-    print("below 0.9x:", ", ".join(f"{name} {ratio:.2f}x" for name, ratio in slow) or "none")
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(results, indent=1) + "\n")
+            values = {n: t / 1e3 for n, t in
+                      time_row(row, libraries, options.rounds, clock).items()}
+            targets = {"torch": row.target} if row.target else {}
+            figures.append(report.Figure("kernels", row.name, "us", values, targets, group=group))
+            table.add(figures[-1])
+        if figures:
+            target = GROUP_TARGETS.get(group)
+            table.add(report.mean_of(figures, f"{group}, geometric mean", target=target))
+            print()
+    report.print_closing(table.figures, options.below)
+    report.finish(options, table)
 
 
 if __name__ == "__main__":

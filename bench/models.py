@@ -1,17 +1,17 @@
-"""Whole networks: training step, inference and peak memory, beside torch.
+"""Whole networks beside torch, torch.compile and JAX: training step, inference and peak memory.
 
-    python -m bench.models [--only TEXT] [--rounds N] [--wall] [--threads N] [--json FILE]
-                           [--plot FILE]
+    python -m bench.models [--only TEXT] [--rounds N] [--threads N] [--wall] [--json FILE]
+                           [--compile] [--jax] [--no-memory]
 
-The networks are examples/models/*.py, the same text for each library. Libraries take turns within
-a round; of the rounds the least counts, in thread CPU time (with --wall: in elapsed time). Peak
-memory is that of a fresh process that trains, above what importing the library took.
+The networks are examples/models/*.py, the same text for each library; for JAX, bench/jax_models.py.
+What is compared takes turns within a round; of the rounds the least counts. On one thread that is
+the CPU time of the process, in which nothing else runs, and not of the calling thread: JAX computes
+on a thread of its own. Compilation is not counted. Peak memory is that of a fresh process that
+trains, above what importing the library took.
 """
 
-import argparse
 import importlib
 import importlib.util
-import json
 import math
 import os
 import subprocess
@@ -19,6 +19,8 @@ import sys
 import time
 from pathlib import Path
 from unittest import mock
+
+from bench import report
 
 SOURCES = Path(__file__).parent.parent / "examples" / "models"
 MEMORY_STEPS = 3
@@ -30,6 +32,7 @@ def load_source(name, library):
     path = SOURCES / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"{library.__name__}_{name}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where torch.compile looks for the globals of functions
     with mock.patch.dict(sys.modules, names):
         spec.loader.exec_module(module)
     return module
@@ -40,48 +43,59 @@ class Case:
 
     Args:
         name: what the table calls it.
-        make: function of the library that returns (model, inputs, loss of the model's output).
+        source: the network's name in bench/jax_models.py.
+        make: function of the library that returns (model, inputs, target, loss), where loss is a
+            function of the model's output and the target.
         optimizer: function of (library, parameters).
         steps: how often one measurement repeats the step.
-        targets: the ratios to torch that the project promises for training and inference.
+        train, infer: the ratios that the project promises, by subject.
+        layouts: whether torch is timed in channels_last too.
     """
 
-    def __init__(self, name, make, optimizer, steps=1, targets=(None, None)):
-        self.name, self.make, self.optimizer = name, make, optimizer
-        self.steps, self.targets = steps, targets
+    def __init__(self, name, source, make, optimizer, steps=1, train=(), infer=(), layouts=False):
+        self.name, self.source, self.make, self.optimizer = name, source, make, optimizer
+        self.steps, self.layouts = steps, layouts
+        self.targets = {"train": dict(train), "infer": dict(infer)}
 
 
 class Subject:
-    """One case in one library, or in one of torch's layouts."""
+    """One case in one library: eager, in channels_last, or compiled by torch."""
 
-    def __init__(self, case, library, channels_last=False):
+    def __init__(self, case, library, channels_last=False, compiled=False):
         library.manual_seed(0)
-        self.library, self.steps = library, case.steps
-        self.model, self.inputs, self.loss = case.make(library)
+        self.library = library
+        self.model, self.inputs, self.target, loss = case.make(library)
         if channels_last:
             self.model = self.model.to(memory_format=library.channels_last)
             self.inputs = [x.contiguous(memory_format=library.channels_last) for x in self.inputs]
         self.optimizer = case.optimizer(library, self.model.parameters())
+        self.score = lambda: self.model(*self.inputs)
+        self.evaluate = lambda: loss(self.model(*self.inputs), self.target)
+        self.update = self.optimizer.step
+        if compiled:
+            self.score, self.evaluate, self.update = map(
+                library.compile, (self.score, self.evaluate, self.update))
 
     def train(self):
         self.model.train()
         self.optimizer.zero_grad()
-        loss = self.loss(self.model(*self.inputs))
+        loss = self.evaluate()
         loss.backward()
-        self.optimizer.step()
+        self.update()
         return loss
 
     def infer(self):
         self.model.eval()
         with self.library.no_grad():
-            return self.model(*self.inputs)
+            return self.score()
 
-    def time(self, what, clock):
-        function = getattr(self, what)
-        start = clock()
-        for _ in range(self.steps):
-            function()
-        return (clock() - start) / self.steps
+
+def seconds(subject, what, steps, clock):
+    function = getattr(subject, what)
+    start = clock()
+    for _ in range(steps):
+        function()
+    return (clock() - start) / steps
 
 
 def sgd(library, parameters):
@@ -99,7 +113,7 @@ def classifier(source, name, batch, size=224, channels=3, classes=1000):
         model = getattr(load_source(source, library), name)()
         images = library.randn(batch, channels, size, size)
         labels = library.randint(0, classes, (batch,))
-        return model, [images], lambda scores: library.nn.functional.cross_entropy(scores, labels)
+        return model, [images], labels, library.nn.functional.cross_entropy
 
     return make
 
@@ -108,81 +122,107 @@ def make_gnmt(library, words=4000, width=256, batch=16, length=20):
     model = load_source("gnmt", library).GNMT(words, width)
     source = library.randint(0, words, (length, batch))
     target = library.randint(0, words, (length, batch))
-    cross_entropy = library.nn.functional.cross_entropy
-    return model, [source, target], lambda s: cross_entropy(s.view(-1, words), target.view(-1))
+    return model, [source, target], target, word_loss(library)
 
 
 def make_ncf(library, users=20000, items=5000, batch=1024):
     model = load_source("ncf", library).NeuMF(users, items)
     pairs = [library.randint(0, users, (batch,)), library.randint(0, items, (batch,))]
     liked = library.randint(0, 2, (batch,)).float()
-    loss = library.nn.functional.binary_cross_entropy_with_logits
-    return model, pairs, lambda scores: loss(scores, liked)
+    return model, pairs, liked, library.nn.functional.binary_cross_entropy_with_logits
 
 
 def make_gpt(library, words=512, batch=8, length=128):
     model = load_source("gpt", library).GPT(words, length)
     tokens = library.randint(0, words, (batch, length))
+    return model, [tokens], tokens, word_loss(library)
+
+
+def word_loss(library):
     cross_entropy = library.nn.functional.cross_entropy
-    return model, [tokens], lambda s: cross_entropy(s.view(-1, words), tokens.view(-1))
+    return lambda scores, words: cross_entropy(scores.view(-1, scores.shape[-1]), words.view(-1))
 
 
 def make_mlp(library):
     nn = library.nn
     model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32))
     x, y = library.randn(8, 32), library.randn(8, 32)
-    return model, [x], lambda out: ((out - y) ** 2).mean()
+    return model, [x], y, lambda out, y: ((out - y) ** 2).mean()
 
 
+LAST, COMPILED = "channels_last", "torch.compile"
 CASES = [
-    Case("ResNet-50, 4 images", classifier("resnet", "ResNet50", 4), sgd, 1, (1.4, 1.4)),
-    Case("MobileNetV2, 4 images", classifier("mobilenet", "MobileNetV2", 4), sgd, 1, (2, 2)),
-    Case("AlexNet, 8 images", classifier("alexnet", "AlexNet", 8), sgd, 1, (1.2, 1.2)),
-    Case("VGG-19, 2 images", classifier("vgg", "VGG19", 2), sgd, 1, (1.2, 1.2)),
-    Case("GNMT, 16 x 20 words, 256 wide", make_gnmt, adam, 1, (1.3, None)),
-    Case("NCF, 1024 pairs", make_ncf, adam, 5, (1.5, None)),
-    Case("GPT, 8 x 128 tokens, 192 wide", make_gpt, adam, 2, (1.2, None)),
-    Case("LeNet, 32 images of 8x8",
-         classifier("lenet", "LeNet", 32, size=8, channels=1, classes=10), adam, 50, (3, None)),
-    Case("MLP 32-32-32, batch 8", make_mlp, adam, 200, (10, None)),
+    Case("ResNet-50, 4 images", "resnet", classifier("resnet", "ResNet50", 4), sgd, 1,
+         {"torch": 1.4, LAST: 1.1}, {"torch": 1.4}, layouts=True),
+    Case("MobileNetV2, 4 images", "mobilenet", classifier("mobilenet", "MobileNetV2", 4), sgd, 1,
+         {"torch": 2, LAST: 1.3}, {"torch": 2, LAST: 1.3}, layouts=True),
+    Case("AlexNet, 8 images", "alexnet", classifier("alexnet", "AlexNet", 8), sgd, 1,
+         {"torch": 1.2}, {"torch": 1.2}, layouts=True),
+    Case("VGG-19, 2 images", "vgg", classifier("vgg", "VGG19", 2), sgd, 1,
+         {"torch": 1.2}, {"torch": 1.2}, layouts=True),
+    Case("GNMT, 16 x 20 words, 256 wide", "gnmt", make_gnmt, adam, 1, {"torch": 1.3}),
+    Case("NCF, 1024 pairs", "ncf", make_ncf, adam, 5, {"torch": 1.5}),
+    Case("GPT, 8 x 128 tokens, 192 wide", "gpt", make_gpt, adam, 2, {"torch": 1.2}),
+    Case("LeNet, 32 images of 8x8", "lenet",
+         classifier("lenet", "LeNet", 32, size=8, channels=1, classes=10), adam, 50,
+         {"torch": 3}),
+    Case("MLP 32-32-32, batch 8", "mlp", make_mlp, adam, 200, {"torch": 10}),
 ]
-LAYOUTS = ("ResNet-50", "MobileNetV2", "AlexNet", "VGG-19")  # timed in torch's channels_last too
 
 
-def check_equal(case, subjects):
-    """The libraries must run one program: the same seed gives the same first loss.
+def make_subjects(case, libraries, options):
+    """The case in each library, by subject; the programs are checked to be one."""
+    subjects = {name: Subject(case, library) for name, library in libraries.items()}
+    check_first_losses(case, subjects)
+    if case.layouts:
+        subjects[LAST] = Subject(case, libraries["torch"], channels_last=True)
+    if options.compile:
+        compiled = Subject(case, libraries["torch"], compiled=True)
+        if compiles(case, compiled):
+            subjects[COMPILED] = compiled
+    if options.jax:
+        from bench.jax_models import JaxSubject
 
-    Not in torch's channels_last, where dropout draws in the order of memory.
-    """
+        reference = Subject(case, libraries["torch"])
+        subjects["JAX"] = JaxSubject(case.source, reference, case.optimizer is adam)
+        subjects["JAX"].check(reference)
+    return subjects
+
+
+def compiles(case, subject):
+    try:
+        subject.train()
+        subject.infer()
+    except Exception as error:  # whatever a compiler throws: the table goes on without it
+        print(f"{case.name}: torch.compile failed: {type(error).__name__}: {error}")
+        return False
+    return True
+
+
+def check_first_losses(case, subjects):
+    """The same seed gives the same first loss, dropout included."""
     losses = {}
     for name, subject in subjects.items():
         subject.library.manual_seed(1)
         losses[name] = float(subject.train().detach())
-    expected = losses["torch"]
-    for name, loss in losses.items():
-        if " " not in name and not math.isclose(loss, expected, rel_tol=1e-3):
-            raise SystemExit(f"{case.name}: first loss {loss} in {name}, {expected} in torch")
+    if not all(math.isclose(loss, losses["torch"], rel_tol=1e-3) for loss in losses.values()):
+        raise SystemExit(f"{case.name}: the first losses differ: {losses}")
 
 
-def time_case(case, libraries, rounds, clock):
-    """Seconds of {"train" | "infer": {subject: seconds}}."""
-    subjects = {name: Subject(case, library) for name, library in libraries.items()}
-    if case.name.startswith(LAYOUTS):
-        subjects["torch channels_last"] = Subject(case, libraries["torch"], channels_last=True)
-    check_equal(case, subjects)
-    times = {}
+def time_case(case, subjects, rounds, clock):
+    """Yields ("train" | "infer", milliseconds by subject)."""
     for what in ("train", "infer"):
-        for subject in subjects.values():
-            subject.time(what, clock)
-        times[what] = best = dict.fromkeys(subjects, math.inf)
-        for _ in range(rounds):
+        best = dict.fromkeys(subjects, math.inf)
+        for round in range(rounds + 1):
             for name, subject in subjects.items():
-                best[name] = min(best[name], subject.time(what, clock))
-    return times
+                taken = seconds(subject, what, case.steps, clock) * 1e3
+                if round > 0:  # the first warms up
+                    best[name] = min(best[name], taken)
+        yield what, best
 
 
 def measure_memory(case, library):
-    from process import peak_bytes, resident_bytes
+    from bench.startup import peak_bytes, resident_bytes
 
     imported = resident_bytes()
     subject = Subject(case, library)
@@ -192,81 +232,48 @@ def measure_memory(case, library):
 
 
 def memory_in_fresh_process(case, name, threads):
-    command = [sys.executable, __file__, "--memory-of", name, "--only", case.name]
-    return int(subprocess.check_output([*command, "--threads", str(threads)]))
-
-
-def plot(results, ours, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 0.6 * len(results) + 1.2))
-    for i, what in enumerate(("train", "infer")):
-        ratios = [row[what]["torch"] / row[what][ours] for row in results.values()]
-        places = [place + 0.4 * i for place in range(len(results))]
-        label = {"train": "training step", "infer": "inference"}[what]
-        axes.barh(places, ratios, 0.38, label=label)
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set_yticks([place + 0.2 for place in range(len(results))], results)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"times as fast as torch ({ours}, one process)")
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path)
+    command = [sys.executable, "-m", "bench.models", "--memory-of", name, "--only", case.name,
+               "--threads", str(threads)]
+    return int(subprocess.check_output(command)) / 1e6
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="bench.models")
-    parser.add_argument("--only", default="", help="the cases whose name contains this")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--wall", action="store_true", help="elapsed time, for several threads")
+    parser = report.arguments("bench.models")
+    parser.add_argument("--compile", action="store_true", help="torch.compile too; needs g++")
+    parser.add_argument("--jax", action="store_true", help="JAX too, jitted")
     parser.add_argument("--no-memory", action="store_true")
-    parser.add_argument("--json", type=Path, default=Path("runs/bench-models.json"))
-    parser.add_argument("--plot", type=Path)
-    parser.add_argument("--library", default="rushlight", help="what is measured beside torch")
-    parser.add_argument("--memory-of", metavar="LIBRARY", help=argparse.SUPPRESS)
+    parser.add_argument("--memory-of", metavar="LIBRARY", help=report.argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def main():
     options = arguments()
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # before the libraries load
     cases = [case for case in CASES if options.only in case.name]
     if options.memory_of:
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)
         library = importlib.import_module(options.memory_of)
         library.set_num_threads(options.threads)
         print(measure_memory(cases[0], library))
         return
-    ours = options.library
-    libraries = {name: importlib.import_module(name) for name in (ours, "torch")}
-    for library in libraries.values():
-        library.set_num_threads(options.threads)
-    clock = time.perf_counter if options.wall else time.thread_time
-    print(f"{'torch / ' + ours:40}{'ratio':>7}{'promised':>9}{'ratio to':>14}"
-          f"{'':4}{ours:>12}{'torch':>12}")
-    print(f"{'':56}{'channels_last':>14}")
-    results = {}
+    # Read when JAX loads: its threads, and those within an operation.
+    os.environ["NPROC"] = str(options.threads)
+    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={str(options.threads > 1).lower()}"
+    libraries = report.begin(options)
+    clock = report.clock_of(options, one_thread=time.process_time)
+    rivals = [LAST, *[COMPILED] * options.compile, *["JAX"] * options.jax]
+    section = "models" if options.threads == 1 else f"models, {options.threads} threads"
+    table = report.Table(section.capitalize(), [*libraries, *rivals])
     for case in cases:
-        results[case.name] = row = time_case(case, libraries, options.rounds, clock)
-        for (what, times), target in zip(row.items(), case.targets):
-            last = times.get("torch channels_last")
-            print(f"{case.name + ', ' + what:40}{times['torch'] / times[ours]:6.2f}x"
-                  f"{f'{target}x' if target else '-':>9}"
-                  f"{f'{last / times[ours]:.2f}x' if last else '-':>14}    "
-                  f"{times[ours] * 1e3:9.2f} ms{times['torch'] * 1e3:9.2f} ms", flush=True)
+        subjects = make_subjects(case, libraries, options)
+        compiled = {name: 1 for name in (COMPILED, "JAX") if name in subjects}
+        for what, values in time_case(case, subjects, options.rounds, clock):
+            table.add(report.Figure(section, f"{case.name}, {what}", "ms", values,
+                                    {**case.targets[what], **compiled}))
         if not options.no_memory:
-            row["memory"] = memory = {
-                name: memory_in_fresh_process(case, name, options.threads) for name in libraries}
-            ratio = memory["torch"] / memory[ours]
-            print(f"{case.name + ', memory':40}{ratio:6.2f}x{'1x':>9}{'-':>14}    "
-                  f"{memory[ours] / 1e6:9.1f} MB{memory['torch'] / 1e6:9.1f} MB", flush=True)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(results, indent=1) + "\n")
-    if options.plot:
-        plot(results, ours, options.plot)
+            memory = {name: memory_in_fresh_process(case, name, options.threads)
+                      for name in libraries}
+            table.add(report.Figure(section, f"{case.name}, memory", "MB", memory, {"torch": 1}))
+    report.finish(options, table)
 
 
 if __name__ == "__main__":

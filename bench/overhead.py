@@ -1,6 +1,12 @@
-"""The cost of an operation when the arithmetic is next to nothing: four floats, small layers."""
+"""The cost of an operation when the arithmetic is next to nothing: four floats, small layers.
 
-from bench.timing import Row
+    python -m bench.overhead [--only TEXT] [--rounds N] [--json FILE]
+"""
+
+import importlib
+
+from bench import report
+from bench.timing import Row, time_row
 
 VECTORS = "a = T.ones(4); b = T.ones(4)"
 NUMPY_VECTORS = "a = T.ones(4, dtype='float32'); b = T.ones(4, dtype='float32')"
@@ -66,17 +72,20 @@ ROWS = [
     Row("MLP 32-32-32, batch 8, step with Adam", "step()", GRAD + MLP, target=10),
 ]
 
-CONVOLUTION = """
-x = T.randn(4, 64, 56, 56)
-layer = T.nn.Conv2d(64, 64, 3, padding=1)
-"""
-# Where the arithmetic counts; `make bench-full`.
-LARGE_ROWS = [
-    plain("exp of 1 M floats", "a.exp()", None, "a = T.randn(1 << 20)"),
-    plain("sum of 4 M floats", "a.sum()", None, "a = T.randn(1 << 22)"),
-    plain("a + b of 4 M floats", "a + b", None, "a = T.randn(1 << 22); b = T.randn(1 << 22)"),
-    plain("softmax of 1024 x 1024", "a.softmax(1)", None, "a = T.randn(1024, 1024)"),
-    plain("512x512 @ 512x512", "m @ m", None, "m = T.randn(512, 512)"),
-    plain("Conv2d(64, 64, 3) of 4x64x56x56", "layer(x)", None, CONVOLUTION),
-    Row("the same, forward + backward", "layer(x).sum().backward()", GRAD + CONVOLUTION),
-]
+
+def main():
+    options = report.arguments("bench.overhead", rounds=7).parse_args()
+    libraries = report.begin(options)
+    libraries["numpy"] = importlib.import_module("numpy")
+    clock = report.clock_of(options)
+    table = report.Table("One operation", libraries)
+    for row in ROWS:
+        if options.only in row.name:
+            values = time_row(row, libraries, options.rounds, clock)
+            targets = {"torch": row.target} if row.target else {}
+            table.add(report.Figure("overhead", row.name, "ns", values, targets))
+    report.finish(options, table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,6 @@
-"""Timing one statement in several libraries, in one process and on one thread.
+"""Timing one statement in several libraries, in one process.
 
-The clock is the thread's CPU time, so that a busy machine lengthens the run and not the figures; of
-the repetitions, which take turns between the libraries, the least counts.
+Of the repetitions, which take turns between the libraries, the least counts.
 """
 
 import time
@@ -26,13 +25,13 @@ class Row:
         self.name, self.statement, self.setup = name, statement, setup
         self.per, self.target, self.numpy = per, target, numpy
 
-    def timer(self, library):
+    def timer(self, library, clock):
         statement, setup = self.statement, self.setup
         if library.__name__ == "numpy":
             if self.numpy is None:
                 return None
             statement, setup = self.numpy
-        return timeit.Timer(statement, setup, timer=time.thread_time, globals={"T": library})
+        return timeit.Timer(statement, setup, timer=clock, globals={"T": library})
 
 
 def repetitions_of(timer):
@@ -43,9 +42,9 @@ def repetitions_of(timer):
     return count
 
 
-def time_row(row, libraries, repetitions):
+def time_row(row, libraries, repetitions, clock=time.thread_time):
     """Nanoseconds per operation, by library name."""
-    timers = {name: row.timer(library) for name, library in libraries.items()}
+    timers = {name: row.timer(library, clock) for name, library in libraries.items()}
     timers = {name: timer for name, timer in timers.items() if timer}
     counts = {name: repetitions_of(timer) for name, timer in timers.items()}
     best = dict.fromkeys(timers, float("inf"))

@@ -1,4 +1,5 @@
-"""Writes the C++ of the op table: `python -m gen --out DIR`, or `--list` for the names of the outputs.
+"""Writes the C++ of the op table: `python -m gen --out DIR`, or `--list` for the names of the
+outputs.
 
 `--stubs DIR` writes the type stubs of its Python functions.
 """

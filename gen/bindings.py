@@ -4,7 +4,9 @@ from collections import defaultdict
 
 
 def groups_of(tables):
-    """Python functions: (set of target names sharing rows) grouped by their overloads, under the first row's table."""
+    """Python functions: (set of target names sharing rows) grouped by their overloads, under the
+    first row's table.
+    """
     targets = defaultdict(list)
     for ops in tables.values():
         for op in ops:
@@ -94,10 +96,12 @@ def _result(op, call, out_index, returns_type):
         names = ", ".join(f"values[{i}]" for i in range(len(s.outputs)))
         text = f"auto values = {call}; "
         if out_index is not None:
-            text += f'if (a.given({out_index})) write_out("{op.name}", a.tensors({out_index}), values); '
+            text += f"if (a.given({out_index})) "
+            text += f'write_out("{op.name}", a.tensors({out_index}), values); '
         return text + f"return wrap_named({returns_type}, {{{names}}});"
     if out_index is not None:
-        text = f'if (a.given({out_index})) return wrap(write_out("{op.name}", a.tensor({out_index}), {call})); '
+        text = f"if (a.given({out_index})) "
+        text += f'return wrap(write_out("{op.name}", a.tensor({out_index}), {call})); '
         return text + f"return wrap({call});"
     return f"return wrap({call});"
 
@@ -151,7 +155,8 @@ def _group(names, members):
         with_out = op.row.out and not inplace
         rows = _parameter_rows(op, with_out)
         entries = ", ".join(
-            f'{{"{n}", Kind::{k}, {str(none).lower()}, {str(d).lower()}, {str(kw).lower()}, {length}}}'
+            f'{{"{n}", Kind::{k}, {str(none).lower()}, {str(d).lower()}, {str(kw).lower()}, '
+            f"{length}}}"
             for n, k, none, d, kw, length in rows
         )
         parameters = f"{key}_parameters_{i}" if rows else "nullptr"
@@ -159,7 +164,8 @@ def _group(names, members):
             lines.append(f"const Parameter {parameters}[] = {{{entries}}};")
         positional = sum(not r[4] for r in rows)
         overloads.append(
-            f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, {len(rows)}, {positional}}}'
+            f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, '
+            f"{len(rows)}, {positional}}}"
         )
         returns_type = "nullptr"
         if op.signature.returns == "tuple":
@@ -168,13 +174,13 @@ def _group(names, members):
             lines += [
                 f"PyTypeObject* {returns_type} {{",
                 f"  static const char* const names[] = {{{fields}}};",
-                f'  static PyTypeObject* type = make_return_type("{op.name}", names, {len(op.signature.outputs)});',
+                f'  static PyTypeObject* type = make_return_type("{op.name}", names, '
+                f"{len(op.signature.outputs)});",
                 "  return type;",
                 "}",
             ]
-        cases.append(
-            f"      case {i}: {{ {_call(op, inplace, len(rows) - 1 if with_out else None, returns_type)} }}"
-        )
+        call = _call(op, inplace, len(rows) - 1 if with_out else None, returns_type)
+        cases.append(f"      case {i}: {{ {call} }}")
     bare = names[0].rpartition(".")[2]
     qualified = names[0].removeprefix("torch.").removeprefix("Tensor.")
     lines.append(f"const Overload {key}_overloads[] = {{{', '.join(overloads)}}};")
@@ -182,7 +188,8 @@ def _group(names, members):
         f'const Spec {key}_spec = {{"{bare}", "{qualified}", {key}_overloads, {len(members)}}};'
     )
     lines += [
-        f"PyObject* {key}_call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+        f"PyObject* {key}_call(PyObject* self, PyObject* const* args, Py_ssize_t count, "
+        "PyObject* names) {",
         "  return guarded([&]() -> PyObject* {",
         "    Arguments a;",
         f"    switch (a.parse({key}_spec, self, args, count, names)) {{",
@@ -194,7 +201,8 @@ def _group(names, members):
     ]
     if any(not n.startswith("Tensor.") for n in names):
         lines += [
-            f"PyObject* {key}_function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {{",
+            f"PyObject* {key}_function(PyObject*, PyObject* const* args, Py_ssize_t count, "
+            "PyObject* names) {",
             f"  return {key}_call(nullptr, args, count, names);",
             "}",
         ]

@@ -1,4 +1,5 @@
-"""The C++ functions of the table: declarations, forward with recording, in-place variants, graph nodes."""
+"""The C++ functions of the table: declarations, forward with recording, in-place variants, graph
+nodes."""
 
 import ast
 
@@ -37,7 +38,8 @@ def write_header(tables):
 
 def write_impl_header(tables):
     lines = [
-        "// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and view.",
+        "// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and "
+        "view.",
         "#pragma once",
         '#include "ops.h"',
         "",
@@ -64,7 +66,7 @@ def impl_name(op):
 
 
 def write_ops(table, ops, signatures):
-    """Definitions for one table file; `signatures` maps C++ names to signatures for the formulas."""
+    """Definitions for one table file; `signatures` maps C++ names to signatures for formulas."""
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"', ""]
     loops = loops_of(ops)
     if loops:
@@ -112,7 +114,8 @@ def _node(op, signatures):
         fields.append(f"size_t {p.name}_count = 0;")
     lines = [
         f"struct {op.node} final : Node {{",
-        f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{op.name}", outputs) {{}}',
+        f"  explicit {op.node}(size_t outputs = {len(s.outputs)}) "
+        f': Node("{op.name}", outputs) {{}}',
     ]
     lines += [f"  {f}" for f in fields]
     if op.row.node:
@@ -140,9 +143,8 @@ def _read_saved(op):
     shown = {"input": "self", "out": "result"}
     lines = []
     for p in op.saved_inputs:
-        lines.append(
-            f'    reader.{"tensors" if p.is_tensor_list else "tensor"}("{shown.get(p.name, p.name)}", saved_{p.name});'
-        )
+        reads, name = "tensors" if p.is_tensor_list else "tensor", shown.get(p.name, p.name)
+        lines.append(f'    reader.{reads}("{name}", saved_{p.name});')
     for o in op.saved_outputs:
         kind = "tensors" if op.signature.returns == "list[Tensor]" else "tensor"
         lines.append(f'    reader.{kind}("{shown.get(o, o)}", saved_{o});')
@@ -181,8 +183,9 @@ def _gradient_variables(op):
     if s.returns == "tuple":
         named = [o for o in s.outputs if f"grad_{o}" in op.used]
         lines = [
-            f"const Tensor grad_{o} = materialize(g[{s.outputs.index(o)}], outputs[{s.outputs.index(o)}]);"
-            for o in named
+            f"const Tensor grad_{o} = materialize(g[{i}], outputs[{i}]);"
+            for i, o in enumerate(s.outputs)
+            if o in named
         ]
         if "grad" in op.used or not named:
             lines = ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"] + lines
@@ -206,7 +209,8 @@ def _results(op, signatures):
                 lines += [
                     f"if (wants_any({at}, {count})) {{",
                     f"  auto parts = {composed};",
-                    f"  for (size_t part = 0; part < {count}; ++part) r[{at} + part] = std::move(parts[part]);",
+                    f"  for (size_t part = 0; part < {count}; ++part) "
+                    f"r[{at} + part] = std::move(parts[part]);",
                     "}",
                 ]
         elif g.parameter.is_tensor_list:
@@ -220,17 +224,14 @@ def _results(op, signatures):
             )
             lists += 1
         elif g.loop:
-            numbers = "nullptr"
+            numbers = "numbers" if g.numbers else "nullptr"
             lines.append(f"if (wants({at})) {{")
-            if g.numbers:
-                lines.append(
-                    f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(n)})' for n in g.numbers)}}};"
-                )
-                numbers = "numbers"
+            lines += _numbers(g.numbers)
             operands = ", ".join(cxx_variable(o) for o in g.operands)
             lines += [
                 f"  r[{at}] = grad_enabled() ? {composed}",
-                f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, Tensor(), {operands});",
+                f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, "
+                f"Tensor(), {operands});",
                 "}",
             ]
         else:
@@ -248,7 +249,8 @@ def _view_rule(op):
     constructor = f"  explicit {op.node}Rule({params}) : {init} {{}}\n" if rest else ""
     return (
         f"struct {op.node}Rule final : ViewRule {{\n{fields}{constructor}"
-        f"  Tensor replay(const Tensor& base) const override {{ return {op.cxx_name}(base{args}); }}\n}};"
+        f"  Tensor replay(const Tensor& base) const override "
+        f"{{ return {op.cxx_name}(base{args}); }}\n}};"
     )
 
 
@@ -287,12 +289,17 @@ def _guard(op):
     return [f"  {op.row.guard};"] if op.row.guard else []
 
 
-def _numbers(op):
-    if op.row.kind != "elementwise" or not op.number_parameters:
+def _numbers(names):
+    if not names:
         return []
-    return [
-        f"  const Scalar numbers[] = {{{', '.join(f'Scalar({cxx_variable(p.name)})' for p in op.number_parameters)}}};"
-    ]
+    scalars = ", ".join(f"Scalar({cxx_variable(n)})" for n in names)
+    return [f"  const Scalar numbers[] = {{{scalars}}};"]
+
+
+def _own_numbers(op):
+    if op.row.kind != "elementwise":
+        return []
+    return _numbers([p.name for p in op.number_parameters])
 
 
 def _link(op):
@@ -317,13 +324,16 @@ def _link(op):
                 )
             else:
                 lines.append(
-                    f"for (const Tensor& t : {name}) node->{name}_{function}.push_back({value.format('t')});"
+                    f"for (const Tensor& t : {name}) "
+                    f"node->{name}_{function}.push_back({value.format('t')});"
                 )
     return lines
 
 
 def _needed_for(op, name):
-    """The condition under which backward uses `name`: some input whose formula names it wants a gradient."""
+    """The condition under which backward uses `name`: some input whose formula names it wants a
+    gradient.
+    """
     users = [i for i, g in enumerate(op.gradients) if name in g.formula.used]
     if len(users) == len(op.gradients) or _differentiable_lists(op):
         return ""
@@ -363,7 +373,8 @@ def _save_outputs(op):
             source = f"result[{s.outputs.index(name)}]" if s.returns == "tuple" else "result"
             if s.returns == "list[Tensor]":
                 lines.append(
-                    f"for (const Tensor& t : result) node->{name}_{function}.push_back({META_EXPRESSION[function].format('t')});"
+                    f"for (const Tensor& t : result) node->{name}_{function}"
+                    f".push_back({META_EXPRESSION[function].format('t')});"
                 )
             else:
                 lines.append(
@@ -389,7 +400,7 @@ def _forward(op, signatures):
     head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
     if row.kind == "composite":
         return f"{head}\n  return {_body(op, signatures)};\n}}" if row.body else None
-    lines = [head, *_guard(op), *_numbers(op)]
+    lines = [head, *_guard(op), *_own_numbers(op)]
     compute = _wrap_view(op, _compute(op))
     if op.gradients:
         lines.append(f"  if (!{_records(op)}) return {compute};")
@@ -420,7 +431,8 @@ def _forward(op, signatures):
         )
         lines.append(f"  if (!records({tensors})) return {compute};")
         lines.append(
-            f'  return without_gradient(unrecorded([&] {{ return {compute}; }}), "{op.name}", "{op.no_gradient}");'
+            f"  return without_gradient(unrecorded([&] {{ return {compute}; }}), "
+            f'"{op.name}", "{op.no_gradient}");'
         )
     else:
         lines.append(f"  return {compute};" if s.returns != "None" else f"  {compute};")
@@ -442,7 +454,7 @@ def _inplace(op, signatures):
         return "\n".join(
             lines + _composite_inplace(op, signatures) + [f"  return {self_name};", "}"]
         )
-    lines += _guard(op) + _numbers(op)
+    lines += _guard(op) + _own_numbers(op)
     tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
     others = ", ".join(
         cxx_variable(g.parameter.name)
@@ -471,7 +483,8 @@ def _inplace(op, signatures):
         lines.append("  }")
     elif op.no_gradient:
         lines.append(
-            f'  if (records({tensors})) refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");'
+            f"  if (records({tensors})) "
+            f'refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");'
         )
     else:
         lines.append(f'  if (records({self_name})) stop_gradient({self_name}, "{op.name}_");')
@@ -479,7 +492,9 @@ def _inplace(op, signatures):
 
 
 def _composite_inplace(op, signatures):
-    """One call of another op is that op in place; what is more works on a copy, if backward may need the old values."""
+    """One call of another op is that op in place; what is more works on a copy, if backward may
+    need the old values.
+    """
     s, first = op.signature, op.signature.parameters[0].name
     self_name = cxx_variable(first)
     call = ast.parse(op.row.body, mode="eval").body if op.row.body else None
@@ -488,9 +503,8 @@ def _composite_inplace(op, signatures):
         and ast.unparse(call.args[0]) == first
         and any(called.row.inplace for called in signatures.get(call.func.id, ()))
     ):
-        return [
-            f"  {_body(op, signatures).replace(f'ops::{call.func.id}(', f'ops::{call.func.id}_(', 1)};"
-        ]
+        function = f"ops::{call.func.id}"
+        return [f"  {_body(op, signatures).replace(f'{function}(', f'{function}_(', 1)};"]
     names = [(cxx_variable(p.name), p.is_tensor) for p in s.parameters[1:]]
     arguments = ", ".join(
         [

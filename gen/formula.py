@@ -1,4 +1,5 @@
-"""Formulas: one Python expression, written out as scalar C++ (a loop body) or as differentiable tensor ops."""
+"""Formulas: one Python expression, written out as scalar C++ (a loop body) or as differentiable
+tensor ops."""
 
 import ast
 
@@ -141,7 +142,8 @@ class Formula:
     # ---- tensor C++
 
     def tensor(self, table):
-        """An expression of ops; `table` maps C++ names to signatures, so that numbers are wrapped where needed."""
+        """An expression of ops; `table` maps C++ names to signatures, so that numbers are wrapped
+        where needed."""
         self._table = table
         return self._tensor(self.tree)[0]
 

@@ -32,7 +32,8 @@ class Loop:
     def template(self):
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
         lines = [
-            f"template <class T> void {self.name}(int64_t count, void* const* operands, const Scalar* numbers) {{",
+            f"template <class T> void {self.name}(int64_t count, void* const* operands, "
+            "const Scalar* numbers) {",
             "  (void)numbers;",
             f"  auto* result = static_cast<{result}*>(operands[0]);",
         ]

@@ -1,7 +1,7 @@
 """Type stubs of the table's functions and methods: `python -m gen --stubs DIR`.
 
-One file per namespace lists what the table puts there, overloads included; the rest of the package is
-Python and carries its own signatures.
+One file per namespace lists what the table puts there, overloads included; the rest of the package
+is Python and carries its own signatures.
 """
 
 from collections import defaultdict
@@ -34,7 +34,8 @@ from collections.abc import Sequence
 from typing import overload
 
 from rushlight import Generator, Tensor
-from rushlight import device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
+from rushlight import device as _device, dtype as _dtype, layout as _layout, \
+memory_format as _memory_format
 
 Number = _bool | _int | _float | complex  # functions named bool, int and float hide the types
 '''

@@ -154,3 +154,11 @@ elementwise("addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: 
             doc="input + value * tensor1 / tensor2.",
             grad={"input": "grad", "tensor1": "grad * conj(value / tensor2)",
                   "tensor2": "neg(grad * conj(value * tensor1 / (tensor2 * tensor2)))"})
+# The order of arguments before alpha and value were keywords; old optimizers still write it.
+for _name, _sign in (("add", "+"), ("sub", "-")):
+    composite(f"{_name}__scaled(input: Tensor, alpha: Scalar, other: Tensor)", f"{_name}(input, other, alpha)",
+              names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True, doc=f"input {_sign} alpha * other.")
+for _name, _sign in (("addcmul", "*"), ("addcdiv", "/")):
+    composite(f"{_name}__scaled(input: Tensor, value: Scalar, tensor1: Tensor, tensor2: Tensor)",
+              f"{_name}(input, tensor1, tensor2, value)", names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True,
+              doc=f"input + value * tensor1 {_sign} tensor2.")

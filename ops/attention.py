@@ -7,7 +7,11 @@ composite("scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tenso
           doc="softmax(query @ key.T * scale + mask) @ value; query (..., L, E), key (..., S, E), value (..., S, Ev). "
               "A bool mask is True where attention goes; queries that may attend nowhere get zeros.")
 
-kernel("attention_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float) "
+kernel("attention_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, "
+       "kept: Tensor | None, is_causal: bool, scale: float, kept_scale: float) "
        "-> tuple[output, log_sum]", names=(),
-       doc="The same in blocks, for (N, H, L, E); log_sum (N, H, L) is the logarithm of each query's sum of exponentials.",
-       grad={"query, key, value": "attention_gradients(grad, query, key, value, mask, output, log_sum, is_causal, scale)"})
+       doc="The same in blocks, for (N, H, L, E); of the weights, dropout keeps those that are "
+           "`kept`, times kept_scale. log_sum (N, H, L) is the logarithm of each query's sum of "
+           "exponentials.",
+       grad={"query, key, value": "attention_gradients(grad, query, key, value, mask, kept, "
+                                  "output, log_sum, is_causal, scale, kept_scale)"})

@@ -73,6 +73,12 @@ kernel("nll_loss_gradient_kernel(grad_output: Tensor, target: Tensor, weight: Te
 composite("nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, "
           "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean')", names=("nn.functional.nll_loss",),
           doc="Negative log likelihood of class targets.")
+kernel("cross_entropy_kernel(input: Tensor, target: Tensor, weight: Tensor | None, "
+       "ignore_index: int, reduction: str, label_smoothing: float) "
+       "-> tuple[loss, largest, sums, total_weight]", node="NllLossBackward0", names=(),
+       doc="nll_loss of log_softmax for class targets, (N, C, ...).",
+       grad={"input": "cross_entropy_gradient(grad, input, target, weight, largest, sums, "
+                      "total_weight, ignore_index, reduction, label_smoothing)"})
 composite("cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, "
           "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean', label_smoothing: float = 0.0)",
           names=("nn.functional.cross_entropy",), doc="nll_loss of log_softmax; class or probability targets.")

@@ -11,21 +11,19 @@ composite(f"batch_norm(input: Tensor, {_STATE}, weight: Tensor | None = None, bi
           doc="Normalises each channel (dim 1) over all other dims.")
 kernel("layer_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, bias: Tensor | None, eps: float) "
        "-> tuple[output, mean, rstd]", node="NativeLayerNormBackward0", names=(), doc="Layer normalisation, with what its gradient needs.",
-       grad={"input": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 0)",
-             "weight": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 1)",
-             "bias": "layer_norm_gradient(grad, input, size, mean, rstd, weight, eps, 2)"})
+       grad={"input, weight, bias": "layer_norm_gradients(grad, input, size, mean, rstd, weight, "
+                                    "eps, wants(input), wants(weight), wants(bias))"})
 composite("layer_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, "
           "eps: float = 1e-05)", names=("nn.functional.layer_norm", "torch.layer_norm"), doc="Normalises over the last dims.")
 kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, eps: float) -> tuple[output, rstd]", names=(),
        doc="Root-mean-square normalisation, with what its gradient needs.",
-       grad={"input": "rms_norm_gradient(grad, input, size, rstd, weight, eps, 0)",
-             "weight": "rms_norm_gradient(grad, input, size, rstd, weight, eps, 1)"})
+       grad={"input, weight": "rms_norm_gradients(grad, input, size, rstd, weight, eps, "
+                              "wants(input), wants(weight))"})
 composite("rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None)",
           names=("nn.functional.rms_norm", "torch.rms_norm"), doc="Divides by the root of the mean square over the last dims.")
 kernel("group_norm_kernel(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) "
        "-> tuple[output, mean, rstd]", node="NativeGroupNormBackward0", names=(), doc="Group normalisation, with what its gradient needs.",
-       grad={"input": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 0)",
-             "weight": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 1)",
-             "bias": "group_norm_gradient(grad, input, num_groups, mean, rstd, weight, eps, 2)"})
+       grad={"input, weight, bias": "group_norm_gradients(grad, input, num_groups, mean, rstd, "
+                                    "weight, eps, wants(input), wants(weight), wants(bias))"})
 composite("group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05)",
           names=("nn.functional.group_norm", "torch.group_norm"), doc="Normalises each group of channels of each sample.")

@@ -1,4 +1,5 @@
-"""The op table as the tests see it: rows, the functions they became, and arguments to call them with.
+"""The op table as the tests see it: rows, the functions they became, and arguments to call them
+with.
 
 A sample is the text of a call's arguments, "pos(2, 3), dim=1", in which these names make tensors
 (of the dtype that the test is at, unless it says otherwise):

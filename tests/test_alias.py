@@ -1,5 +1,6 @@
 """`import torch` gives rushlight: by python -m rushlight, as_torch() and the pytest plugin."""
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -311,6 +312,7 @@ def test_pytest_without_the_option_is_left_alone(project, installed):
 # ---- whole programs, written for torch
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+LANGUAGE_MODELS = Path(__file__).parent / "programs" / "third_party" / "language_models.py"
 
 
 def run_program(path, tmp_path, *runner):
@@ -334,3 +336,9 @@ def test_programs_run(path, tmp_path):
 def test_programs_print_what_they_print_with_torch(path, tmp_path):
     """The early losses, that is: with the same seed they agree to all printed digits."""
     assert run_program(path, tmp_path, "-m", "rushlight") == run_program(path, tmp_path)
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="no transformers")
+def test_transformers_models_learn_and_write_as_with_torch(tmp_path):
+    test_programs_print_what_they_print_with_torch(LANGUAGE_MODELS, tmp_path)

@@ -268,6 +268,15 @@ def cases(torch):
         ),
         "multihead": lambda d: torch.nn.MultiheadAttention(4, 2)(*[a(1, 1, 4, dtype=d)] * 3)[0],
         "lstm cell": lambda d: torch.nn.LSTMCell(2, 2)(a(1, 2, dtype=d))[0],
+        **{
+            f"{kind.lower()} {' '.join(options)}": lambda d, kind=kind, options=options: (
+                getattr(torch.nn, kind)(2, 3, **options)(a(4, 1, 2, dtype=d))[0]
+            )
+            for kind, options in [
+                ("RNN", {}), ("LSTM", {}), ("GRU", {}), ("LSTM", {"proj_size": 2}),
+                ("LSTM", {"num_layers": 2, "bidirectional": True}),
+            ]
+        },
         "prod": lambda d: a(2, dtype=d).prod(),
         "cdist": lambda d: torch.cdist(a(2, 2, dtype=d), a(2, 2, dtype=d)),
         "trace": lambda d: a(2, 2, dtype=d).trace(),
@@ -297,10 +306,11 @@ def cases(torch):
         "logsumexp": lambda d: a(2, dtype=d).logsumexp(0),
         "atan2": lambda d: torch.atan2(a(2, dtype=d), a(2, dtype=d)),
         "rfft": lambda d: torch.fft.rfft(a(4, dtype=d)),
-    }.items()
+    }.items()  # fmt: skip
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_dtypes_are_those_of_torch(dtype):
     torch = pytest.importorskip("torch")
@@ -310,3 +320,19 @@ def test_dtypes_are_those_of_torch(dtype):
             return {name: str(run(getattr(library, dtype)).dtype) for name, run in cases(library)}
 
     assert dtypes(rushlight) == dtypes(torch)
+
+
+def test_an_lstm_runs_in_the_dtype_of_the_region():
+    rushlight.manual_seed(0)
+    lstm = rushlight.nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+    x = rushlight.randn(5, 2, 3, requires_grad=True)
+    with autocast("cpu"):
+        output, states = lstm(x)
+    assert output.dtype is BF16 and all(state.dtype is BF16 for state in states)
+    rushlight.testing.assert_close(output.float(), lstm(x)[0], rtol=0.02, atol=0.02)
+    output.float().square().sum().backward()
+    assert x.grad.dtype is lstm.weight_hh_l1.grad.dtype is rushlight.float32
+    gradient = lstm.weight_hh_l1.grad.clone()
+    lstm.zero_grad()
+    lstm(x)[0].square().sum().backward()
+    rushlight.testing.assert_close(gradient, lstm.weight_hh_l1.grad, rtol=0.05, atol=0.05)

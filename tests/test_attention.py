@@ -1,4 +1,5 @@
-"""Attention in blocks: shapes that span several blocks of queries and of keys, masks, shared heads."""
+"""Attention in blocks: shapes that span several blocks of queries and of keys, masks, shared
+heads."""
 
 import math
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 import rushlight as rl
+from rushlight.nn.attention import flex_attention
 from rushlight.nn.functional import scaled_dot_product_attention
 
 pytestmark = pytest.mark.kernels
@@ -87,3 +89,119 @@ def test_the_matrix_of_weights_never_exists():
     before = rl.memory_stats()["peak"]
     scaled_dot_product_attention(q, q, q, is_causal=True)
     assert rl.memory_stats()["peak"] - before < 4096 * 4096
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_dropout(shape, mask, strided):
+    """Dropout of the matrix of weights, with the numbers that it draws."""
+    arrays, tensors, allowed = operands(shape, mask, strided)
+    given = None if allowed is None else rl.from_numpy(allowed)
+    q, k, v = tensors
+    group = q.shape[1] // k.shape[1]
+
+    def attend():
+        rl.manual_seed(5)
+        return scaled_dot_product_attention(
+            q, k, v, given, dropout_p=0.3, is_causal=mask == "causal", enable_gqa=True
+        )
+
+    def by_definition():
+        scores = q @ k.repeat_interleave(group, 1).transpose(-1, -2) / math.sqrt(q.shape[-1])
+        attends = given if mask == "bool" else rl.ones(scores.shape[-2:]).bool()
+        if mask == "causal":
+            attends = attends.tril()
+        if mask == "float":
+            scores = scores + given
+        scores = scores.masked_fill(~attends, -math.inf)
+        weights = scores.softmax(-1).masked_fill(~attends.any(-1, keepdim=True), 0)
+        rl.manual_seed(5)
+        return rl.dropout(weights, 0.3, True) @ v.repeat_interleave(group, 1)
+
+    out, expected = attend(), by_definition()
+    after = rl.rand(1)
+    attend()
+    assert rl.equal(rl.rand(1), after)
+    rl.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    grad = rl.cos(rl.arange(out.numel(), dtype=rl.float64)).view(out.shape)
+    if mask == "bool":  # whose last queries' softmax has no gradient there
+        grad[:, :, -1] = 0
+        expected = by_definition()[:, :, :-1]
+        reference = rl.autograd.grad(expected, tensors, grad[:, :, :-1]) if expected.numel() else ()
+    else:
+        reference = rl.autograd.grad(expected, tensors, grad)
+    by_blocks = rl.autograd.grad(out, tensors, grad)
+    by_ops = rl.autograd.grad(attend(), tensors, grad, create_graph=True)
+    for blocks, ops in zip(by_blocks, by_ops, strict=True):
+        rl.testing.assert_close(blocks, ops.detach(), rtol=1e-9, atol=1e-11)
+    for blocks, definition in zip(by_blocks, reference):
+        rl.testing.assert_close(blocks, definition.nan_to_num(), rtol=1e-9, atol=1e-11)
+
+
+# ---- flex_attention
+
+
+def far(score, b, h, q, kv):
+    return score - 0.1 * (h + 1) * (q - kv).abs()
+
+
+def within(b, h, q, kv):
+    return (q >= kv) & (q - kv < 3) & (q != 4)
+
+
+def test_flex_attention_changes_scores_and_selects_pairs():
+    arrays, (q, k, v), _ = operands((2, 4, 2, 7, 5, 8, 6), "none", False)
+    h, i, j = np.ogrid[:4, :7, :5]
+    mask = (i >= j) & (i - j < 3) & (i != 4)
+    bias = np.where(mask, -0.1 * (h + 1) * np.abs(i - j), -np.inf)
+    expected = reference(*arrays, bias, False)
+    block_mask = flex_attention.create_block_mask(within, None, None, 7, 5, BLOCK_SIZE=2)
+    got, lse = flex_attention.flex_attention(
+        q, k, v, far, block_mask, enable_gqa=True, return_lse=True
+    )
+    np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert (got[:, :, 4] == 0).all() and (lse[:, :, 4] == -math.inf).all()
+    assert block_mask.shape == (1, 1, 7, 5) and block_mask[0].seq_lengths == (7, 5)
+    blocks = [[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]]
+    assert block_mask.to_dense().tolist() == [[blocks]]
+
+
+def test_flex_attention_has_gradients():
+    q, k, v = (rl.randn(1, 2, 4, 3, dtype=rl.float64, requires_grad=True) for _ in range(3))
+    block_mask = flex_attention.create_block_mask(within, 1, 2, 4, 4)
+    assert rl.autograd.gradcheck(
+        lambda *operands: flex_attention.flex_attention(*operands, far, block_mask), (q, k, v)
+    )
+
+
+def test_masks_of_flex_attention_are_joined():
+    def later(b, h, q, kv):
+        return q >= kv
+
+    def even(b, h, q, kv):
+        return kv % 2 == 0
+
+    i, j = np.ogrid[:3, :3]
+    for join, expected in (
+        (flex_attention.and_masks, (i >= j) & (j % 2 == 0)),
+        (flex_attention.or_masks, (i >= j) | (j % 2 == 0)),
+    ):
+        got = flex_attention.create_mask(join(later, even), None, 2, 3, 3)
+        assert got.shape == (1, 2, 3, 3) and (got.numpy() == expected).all()
+    everything = flex_attention.create_block_mask(flex_attention.noop_mask, 1, 1, 3, 3)
+    assert everything.to_dense().tolist() == [[[[1]]]]
+
+
+def test_flex_attention_refuses():
+    q, k = rl.randn(1, 4, 3, 2), rl.randn(1, 2, 3, 2)
+    with pytest.raises(ValueError, match="4 heads of query and 2 of key need enable_gqa"):
+        flex_attention.flex_attention(q, k, k)
+    with pytest.raises(ValueError, match="expected 4 dims of query"):
+        flex_attention.flex_attention(q[0], k, k)
+    with pytest.raises(ValueError, match="was made for"):
+        flex_attention.flex_attention(
+            q, q, q, block_mask=flex_attention.create_block_mask(within, 1, 1, 2, 2)
+        )
+    with pytest.raises(RuntimeError, match="callable mask_mods"):
+        flex_attention.and_masks(within, 1)

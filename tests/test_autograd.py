@@ -262,9 +262,11 @@ def test_the_accumulator_has_torchs_name():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda x: x.mul_(x), lambda x: x.div_(x + 1), lambda x: x.pow_(x), lambda x: x.mul_(x[0]), lambda x: x.square_(),
-        lambda x: x.clamp_(0.5, 1.5), lambda x: torch.nn.functional.celu(x, 1.5, True), lambda x: x.addmm_(x, x),
-        lambda x: x.addcmul_(x, x), lambda x: x.lerp_(x, x), lambda x: x.ldexp_(x), lambda x: x.logit_(1e-3),
+        lambda x: x.mul_(x), lambda x: x.div_(x + 1), lambda x: x.pow_(x),
+        lambda x: x.mul_(x[0]), lambda x: x.square_(), lambda x: x.clamp_(0.5, 1.5),
+        lambda x: torch.nn.functional.celu(x, 1.5, True), lambda x: x.addmm_(x, x),
+        lambda x: x.addcmul_(x, x), lambda x: x.lerp_(x, x), lambda x: x.ldexp_(x),
+        lambda x: x.logit_(1e-3),
         lambda x: torch.nn.functional.selu(x, True), lambda x: x.float_power_(2.0),
         lambda x: x.index_add_(0, torch.tensor([1, 1]), x),
         lambda x: x.index_put_((torch.tensor([1, 0]),), x + 1),
@@ -277,7 +279,8 @@ def test_the_accumulator_has_torchs_name():
     ],
 )  # fmt: skip
 def test_in_place_is_the_plain_op(change):
-    """Also where backward needs what the op overwrites, and where an operand is the tensor itself."""
+    """Also where backward needs what the op overwrites, and where an operand is the tensor
+    itself."""
     start = torch.tensor([[0.3, 0.7], [0.9, 0.4]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: change(x.clone()), start)
 

@@ -1,4 +1,5 @@
-"""Tensors of given numbers that the op table does not make: windows, histograms, ranges, and Tensor.set_."""
+"""Tensors of given numbers that the op table does not make: windows, histograms, ranges, and
+Tensor.set_."""
 
 import pytest
 

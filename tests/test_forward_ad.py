@@ -1,4 +1,5 @@
-"""Dual numbers: every row of the op table in forward mode, views and in-place ops, custom Functions, func.jvp."""
+"""Dual numbers: every row of the op table in forward mode, views and in-place ops, custom
+Functions, func.jvp."""
 
 import pytest
 from table import cases

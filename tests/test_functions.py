@@ -63,8 +63,10 @@ def test_histogramdd(density):
 
 
 def test_histogramdd_refuses():
-    for arguments in ({"bins": [3]}, {"bins": 0}, {"bins": 2, "range": [0.0, 1.0]}, {"bins": 2, "weight": rl.ones(3)},
-                      {"bins": 2, "range": [1.0, 0.0, 0.0, 1.0]}):  # fmt: skip
+    for arguments in (
+        {"bins": [3]}, {"bins": 0}, {"bins": 2, "range": [0.0, 1.0]},
+        {"bins": 2, "weight": rl.ones(3)}, {"bins": 2, "range": [1.0, 0.0, 0.0, 1.0]},
+    ):  # fmt: skip
         with pytest.raises(RuntimeError, match="histogramdd"):
             rl.histogramdd(POINTS, **arguments)
     with pytest.raises(RuntimeError, match="finite"):

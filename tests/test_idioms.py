@@ -307,6 +307,11 @@ def test_compilers_pass_through():
     )
     torch._dynamo.config.suppress_errors = True
     torch._dynamo.reset()
+    from rushlight._dynamo import _trace_wrapped_higher_order_op
+
+    table = torch.tensor([3, 1, 2])
+    with _trace_wrapped_higher_order_op.TransformGetItemToIndex():
+        assert torch.vmap(lambda i: table[i])(torch.tensor([2, 0])).tolist() == [2, 3]
     assert torch._C._get_tracing_state() is None
 
 

@@ -1,11 +1,13 @@
 """nn beside torch.nn: signatures, printed forms, state, initial values, results and gradients."""
 
 import copy
+import importlib
 import inspect
 import pickle
 import re
 import warnings
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -346,3 +348,25 @@ def test_errors_and_warnings(text):
     assert isinstance(ours[0], str) == isinstance(theirs[0], str), (ours[0], theirs[0])
     if isinstance(theirs[0], str):
         assert ours[0] == theirs[0]
+
+
+def test_flex_attention():
+    results = []
+    for library in (torch, rushlight):
+        flex = importlib.import_module(f"{library.__name__}.nn.attention.flex_attention")
+        library.manual_seed(0)
+        q, bias = library.randn(2, 4, 6, 8), library.randn(4, 6, 10)
+        k, v = library.randn(2, 2, 10, 8), library.randn(2, 2, 10, 8)
+        mask = flex.create_block_mask(
+            lambda b, h, q, kv: (q * 2 >= kv) & (q != 3) & (b < 1), 2, None, 6, 10, "cpu", 4
+        )
+        output, lse = flex.flex_attention(
+            q, k, v, lambda score, b, h, q, kv, bias=bias: score * (b + 1) + bias[h, q, kv], mask,
+            enable_gqa=True, return_lse=True,
+        )  # fmt: skip
+        results.append((output, lse, mask.to_dense(), mask.sparsity(), mask.shape))
+    for expected, got in zip(*results):
+        if isinstance(expected, torch.Tensor):
+            np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+        else:
+            assert got == pytest.approx(expected)

@@ -329,9 +329,10 @@ def test_all_names_mean_the_same(op, name):
 
 
 NEEDS_VALUES = {
-    "nonzero", "masked_select", "repeat_interleave_tensor", "one_hot", "item", "unique", "bincount", "histc",
-    "equal", "is_nonzero", "tolist", "allclose", "resize_", "unique_dim", "unique_consecutive", "argwhere",
-    "nonzero_tuple", "where_condition", "narrow_tensor", "tensor_split_tensor", "cpu",
+    "nonzero", "masked_select", "repeat_interleave_tensor", "one_hot", "item", "unique", "bincount",
+    "histc", "equal", "is_nonzero", "tolist", "allclose", "resize_", "unique_dim",
+    "unique_consecutive", "argwhere", "nonzero_tuple", "where_condition", "narrow_tensor",
+    "tensor_split_tensor", "cpu",
 }  # fmt: skip
 
 

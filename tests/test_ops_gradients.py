@@ -21,8 +21,10 @@ DIFFERENTIABLE = [
 ]
 # Vectors have a free sign or phase, so only what does not depend on it has a gradient.
 FREE_PHASE = {"linalg_eigh", "linalg_eig", "linalg_svd", "svd"}
-READS_A_TRIANGLE = {"cholesky_solve", "cholesky_inverse", "linalg_solve_triangular", "triangular_solve", "linalg_lu_solve", "lu_solve",
-                    "lu_unpack"}  # fmt: skip
+READS_A_TRIANGLE = {
+    "cholesky_solve", "cholesky_inverse", "linalg_solve_triangular", "triangular_solve",
+    "linalg_lu_solve", "lu_solve", "lu_unpack",
+}  # fmt: skip
 
 
 def problem(op, number, dtype):

@@ -1,4 +1,5 @@
-"""Every row beside torch: the same call gives the same values, dtypes, shapes, strides and gradients."""
+"""Every row beside torch: the same call gives the same values, dtypes, shapes, strides and
+gradients."""
 
 import importlib
 
@@ -24,7 +25,8 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
-# Rows of the same name as a function of torch, but with other arguments; nothing outside calls them.
+# Rows of the same name as a function of torch, but with other arguments; nothing outside calls
+# them.
 OURS = {"softmax_kernel", "log_softmax_kernel", "unique", "result_type", "promote_types"}
 
 
@@ -137,9 +139,12 @@ def gradients(library, call, op):
 
 
 # torch treats these as constants; test_ops_gradients.py checks them by differences.
-DIFFERENTIABLE_HERE_ALONE = {op.full_name for op in SHARED if op.table == "special" and "_bessel_k" in op.full_name} | {
-    "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0", "hermite_polynomial_h", "hermite_polynomial_he",
-    "laguerre_polynomial_l", "legendre_polynomial_p", "chebyshev_polynomial_t", "chebyshev_polynomial_u",
+DIFFERENTIABLE_HERE_ALONE = {
+    op.full_name for op in SHARED if op.table == "special" and "_bessel_k" in op.full_name
+} | {
+    "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0",
+    "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+    "legendre_polynomial_p", "chebyshev_polynomial_t", "chebyshev_polynomial_u",
     "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
 }  # fmt: skip
 

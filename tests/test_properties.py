@@ -9,7 +9,9 @@ from hypothesis.extra import numpy as hnp
 import rushlight as rl
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
 
 
 def numbers(shape):

@@ -151,3 +151,35 @@ def test_subclasses():
         and parameter.requires_grad
         and type(parameter * 2) is torch.Tensor
     )
+
+
+def test_storages_are_sliced_without_copies():
+    x = torch.arange(8, dtype=torch.uint8)
+    storage = x.untyped_storage()
+    part = storage[2:6]
+    assert type(part) is torch.UntypedStorage and part.tolist() == [2, 3, 4, 5]
+    assert part.data_ptr() == storage.data_ptr() + 2 and storage[-1] == 7
+    shared = torch.asarray(part, dtype=torch.uint8)
+    shared[0] = 9
+    assert x[2] == 9 and storage[5:2].nbytes() == 0 and storage.untyped() is storage
+    del x, storage
+    assert shared.view(torch.int16).shape == (2,) and shared[0] == 9
+    with pytest.raises(RuntimeError, match="slice with a step of 2"):
+        part[::2]
+
+
+def test_files_are_mapped(tmp_path):
+    path = str(tmp_path / "numbers")
+    torch.arange(4.0).numpy().tofile(path)
+    private = torch.from_file(path, size=3)
+    assert private.tolist() == [0, 1, 2]
+    private.fill_(7)
+    shared = torch.from_file(path, shared=True, size=6, dtype=torch.float32)  # the file grows
+    assert shared.tolist() == [0, 1, 2, 3, 0, 0]
+    shared[5] = 5
+    assert torch.UntypedStorage.from_file(path, False, 24)[20:].tolist() == [0, 0, 160, 64]
+    assert torch.UntypedStorage.from_file(path).nbytes() == 0
+    with pytest.raises(RuntimeError, match="smaller than the required mapping size <28>"):
+        torch.from_file(path, size=7)
+    with pytest.raises(RuntimeError, match="unable to open file <.*nothing> in read-only mode"):
+        torch.from_file(str(tmp_path / "nothing"), size=1)

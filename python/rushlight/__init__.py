@@ -1,8 +1,10 @@
-"""rushlight: an imperative deep-learning library with PyTorch's model and API, small and quick to start.
+"""rushlight: an imperative deep-learning library with PyTorch's model and API, small and quick to
+start.
 
     import rushlight as torch
 
-What a program needs at once (tensors and their operations) is here; subpackages load when they are first named.
+What a program needs at once (tensors and their operations) is here; subpackages load when they are
+first named.
 """
 
 import importlib
@@ -30,9 +32,10 @@ globals().update(
     _C._types
 )  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
-from rushlight import _tensor  # noqa: E402  (the methods of Tensor that are written in Python)
+from rushlight import _storage_methods, _tensor  # noqa: E402  (the methods written in Python)
 
 _tensor.install()
+_storage_methods.install()
 # Libraries call these: nothing is ever traced, and nobody counts who uses what.
 _C._get_tracing_state = lambda: None
 _C._log_api_usage_once = lambda event: None
@@ -43,9 +46,10 @@ newaxis = None
 def as_torch():
     """Make `import torch` give rushlight in this process, and return rushlight.
 
-    `import torch`, `import torch.nn.functional as F` and `from torch.utils.data import DataLoader` then give rushlight's own
-    modules, in processes that multiprocessing starts too. For notebooks and conftest files; a whole program runs by
-    `python -m rushlight program.py`. An installed torch stays as it is, but cannot be imported beside it.
+    `import torch`, `import torch.nn.functional as F` and `from torch.utils.data import DataLoader`
+    then give rushlight's own modules, in processes that multiprocessing starts too. For notebooks
+    and conftest files; a whole program runs by `python -m rushlight program.py`. An installed torch
+    stays as it is, but cannot be imported beside it.
 
     Raises:
         RuntimeError: another torch is imported already.
@@ -56,10 +60,11 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
-    "func", "functional", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
-    "onnx", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse", "special", "storage",
-    "testing", "torch_version", "types", "utils", "version", "xpu",
+    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
+    "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -70,53 +75,60 @@ _ELSEWHERE = {
     "_device": ("set_default_device", "get_default_device"),
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
-        "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",
-        "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "lu", "meshgrid", "nonzero", "norm", "split",
-        "tensordot", "unique", "unique_consecutive", "unravel_index",
+        "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
+        "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "lu",
+        "meshgrid", "nonzero", "norm", "split", "tensordot", "unique", "unique_consecutive",
+        "unravel_index",
     ),
     "_short_time_fourier": ("stft", "istft"),
     "_gradient": ("gradient",),
     "_low_rank": ("svd_lowrank", "pca_lowrank"),
     "_histogramdd": ("histogramdd",),
+    "_storage_methods": ("from_file",),
     "_creation": ("range", "scalar_tensor"),
     "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     "_histogram": ("histogram",),
-    "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+    "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
+                 "kaiser_window"),
     "nn.functional": (
-        "adaptive_avg_pool1d", "alpha_dropout", "channel_shuffle", "conv_tbc", "cosine_similarity", "feature_alpha_dropout",
-        "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "rrelu", "rrelu_",
+        "adaptive_avg_pool1d", "alpha_dropout", "channel_shuffle", "conv_tbc", "cosine_similarity",
+        "feature_alpha_dropout", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
+        "rrelu", "rrelu_",
     ),
     "jit": ("fork", "wait"),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("save", "load"),
-    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
-               "sparse_compressed_tensor"),
+    "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
+               "sparse_bsc_tensor", "sparse_compressed_tensor"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (
-        "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",
-        "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
-        "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+        "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+        "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+        "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
         "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ),
     "func": ("vmap",),
     "_settings": (
-        "are_deterministic_algorithms_enabled", "can_cast", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-        "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
-        "is_warn_always_enabled", "promote_types", "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
-        "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
+        "are_deterministic_algorithms_enabled", "can_cast", "get_deterministic_debug_mode",
+        "get_float32_matmul_precision", "get_num_interop_threads",
+        "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "promote_types",
+        "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
+        "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always",
+        "use_deterministic_algorithms",
     ),
     "_typed_tensors": (
-        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
-        "LongTensor", "ShortTensor",
+        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+        "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
     ),
-    "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename",
-                "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "get_device_module",
-                "SymBool", "SymFloat", "SymInt", "cond", "get_device", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-                "is_conj", "is_distributed", "is_inference", "is_neg", "is_signed",
-                "set_anomaly_enabled", "set_flush_denormal"),
+    "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
+                "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
+                "get_device_module", "SymBool", "SymFloat", "SymInt", "cond", "get_device",
+                "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
+                "is_inference", "is_neg", "is_signed", "set_anomaly_enabled", "set_flush_denormal"),
     "_absent_dtypes": (
-        "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-        "qint32", "qint8", "quint8", "uint16", "uint32", "uint64",
+        "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float8_e8m0fnu", "qint32", "qint8", "quint8", "uint16", "uint32", "uint64",
     ),
     "storage": ("TypedStorage",),
 }  # fmt: skip

@@ -54,7 +54,8 @@ def _assert(condition, message):
 
 
 def compile(model=None, **options):
-    """Returns the model: there is nothing to compile. Takes torch.compile's options and works as a decorator."""
+    """Returns the model: there is nothing to compile. Takes torch.compile's options and works as a
+    decorator."""
     return model if model is not None else lambda m: m
 
 

@@ -41,7 +41,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     for d in dims:
         if not -input.dim() <= d < input.dim():
             raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {d})"
+                f"Dimension out of range (expected to be in range of [{-input.dim()}, "
+                f"{input.dim() - 1}], but got {d})"
             )
         if d % input.dim() in found:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
@@ -61,7 +62,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
                 )
             if tuple(step.shape) != (size,):
                 raise RuntimeError(
-                    f"torch.gradient expected {size} coordinates in dim {d}, got shape {tuple(step.shape)}"
+                    f"torch.gradient expected {size} coordinates in dim {d}, got shape "
+                    f"{tuple(step.shape)}"
                 )
     return tuple(_along(input, d, step, edge_order) for d, step in zip(found, spacings))
 

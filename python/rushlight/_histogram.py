@@ -28,12 +28,14 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         raise NotImplementedError(f"histogram: not implemented for dtype {input.dtype}")
     if weight is not None and weight.shape != input.shape:
         raise RuntimeError(
-            f"histogram: input {tuple(input.shape)} and weight {tuple(weight.shape)} differ in shape"
+            f"histogram: input {tuple(input.shape)} and weight {tuple(weight.shape)} differ in "
+            "shape"
         )
     if isinstance(bins, Tensor):
         if bins.dim() != 1 or bins.dtype != input.dtype or bins.numel() < 2:
             raise RuntimeError(
-                f"histogram: expected at least two edges of dtype {input.dtype} in one dim, got shape "
+                f"histogram: expected at least two edges of dtype {input.dtype} in one dim, got "
+                "shape "
                 f"{tuple(bins.shape)} and dtype {bins.dtype}"
             )
         edges = bins.detach()

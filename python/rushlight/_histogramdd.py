@@ -33,7 +33,8 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """
     if input.dim() < 2:
         raise RuntimeError(
-            f"torch.histogramdd: input tensor should have at least 2 dimensions, got shape {tuple(input.shape)}"
+            "torch.histogramdd: input tensor should have at least 2 dimensions, got shape "
+            f"{tuple(input.shape)}"
         )
     if not input.is_floating_point():
         raise RuntimeError(
@@ -44,17 +45,21 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     bins = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(bins) != dims:
         raise RuntimeError(
-            f"histogramdd: The size of bins must be equal to the innermost dimension of the input: got {len(bins)} for {dims}"
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input: "
+            f"got {len(bins)} for {dims}"
         )
     if range is not None and len(range) != 2 * dims:
         raise RuntimeError(
-            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got {len(range)}"
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} "
+            f"elements, but got {len(range)}"
         )
     if weight is not None:
         if tuple(weight.shape) != tuple(input.shape[:-1]) or weight.dtype != input.dtype:
             raise RuntimeError(
-                f"torch.histogramdd: if weight tensor is provided it should have the shape and dtype of the input without its last dim, "
-                f"{tuple(input.shape[:-1])} and {input.dtype}, but got {tuple(weight.shape)} and {weight.dtype}"
+                "torch.histogramdd: if weight tensor is provided it should have the shape and "
+                "dtype of the input without its last dim, "
+                f"{tuple(input.shape[:-1])} and {input.dtype}, but got {tuple(weight.shape)} and "
+                f"{weight.dtype}"
             )
         weight = weight.detach().reshape(-1)
     edges = tuple(
@@ -93,11 +98,13 @@ def _edges(values, bins, ends):
     if isinstance(bins, rushlight.Tensor):
         if bins.dim() != 1 or bins.numel() < 2:
             raise RuntimeError(
-                f"torch.histogramdd: bins tensor should have one dimension and 2 or more edges, but got shape {tuple(bins.shape)}"
+                "torch.histogramdd: bins tensor should have one dimension and 2 or more edges, "
+                f"but got shape {tuple(bins.shape)}"
             )
         if bins.dtype != values.dtype:
             raise RuntimeError(
-                f"torch.histogramdd: input tensor and bins tensors should have the same dtype, but got {values.dtype} and {bins.dtype}"
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
+                f"got {values.dtype} and {bins.dtype}"
             )
         return bins.detach().contiguous()
     if bins <= 0:

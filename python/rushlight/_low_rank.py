@@ -9,7 +9,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     Args:
         A: matrices of shape (*, m, n).
         q: a little more than the rank.
-        niter: how often a random subspace is multiplied by A A^H; more where the values fall slowly.
+        niter: how often a random subspace is multiplied by A A^H; more where the values fall
+            slowly.
         M: subtracted from A, broadcast to its shape.
 
     Returns:

@@ -30,7 +30,8 @@ def set_deterministic_debug_mode(debug_mode):
     modes = {0: 0, 1: 1, 2: 2, "default": 0, "warn": 1, "error": 2}
     if debug_mode not in modes:
         raise RuntimeError(
-            f"invalid value of debug_mode, expected 'default', 'warn' or 'error', got {debug_mode!r}"
+            "invalid value of debug_mode, expected 'default', 'warn' or 'error', got "
+            f"{debug_mode!r}"
         )
     use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
 
@@ -43,7 +44,8 @@ def get_deterministic_debug_mode():
 
 
 def set_float32_matmul_precision(precision):
-    """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always exact."""
+    """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always
+    exact."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"

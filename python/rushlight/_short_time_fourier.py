@@ -125,7 +125,8 @@ def istft(
     expected = n_fft // 2 + 1 if onesided else n_fft
     if frequencies != expected:
         raise RuntimeError(
-            f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match "
+            "istft: expected the frequency dimension (3rd to the last) of the input tensor to "
+            "match "
             f"n_fft={n_fft} with onesided={onesided}: {expected}, but got {frequencies}"
         )
     if not 0 < hop_length <= win_length:
@@ -152,7 +153,8 @@ def istft(
     signal, weight = signal[:, start:end], weight[:, start:end]
     if weight.numel() and not bool(weight.abs().min() > 1e-11):
         raise RuntimeError(
-            "istft: window overlap add min: the windows overlap to zero, so the signal is not determined"
+            "istft: window overlap add min: the windows overlap to zero, so the signal is not "
+            "determined"
         )
     signal = signal / weight
     if end > full:
@@ -163,7 +165,8 @@ def istft(
 def _check_window(op, window, win_length, n_fft):
     if not 0 < win_length <= n_fft:
         raise RuntimeError(
-            f"{op}: expected 0 < win_length <= n_fft, but got win_length={win_length}, n_fft={n_fft}"
+            f"{op}: expected 0 < win_length <= n_fft, but got win_length={win_length}, "
+            f"n_fft={n_fft}"
         )
     if window is not None and tuple(window.shape) != (win_length,):
         raise RuntimeError(

@@ -4,7 +4,7 @@ import copy
 from collections import OrderedDict
 
 import rushlight
-from rushlight import _C, Tensor, UntypedStorage
+from rushlight import _C, Tensor
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -260,18 +260,6 @@ class _Methods:
         return self
 
 
-def _share_storage(self):
-    """Move the bytes to where other processes can map them too, in place. Returns self."""
-
-    if not self._try_share(False):
-        raise RuntimeError(
-            "share_memory_: other tensors (views, .data, detach() or numpy() of it, or a graph"
-            " that saved it) look at this memory and cannot follow; call share_memory_() before"
-            " they are made, or on a clone()"
-        )
-    return self
-
-
 def _dense_strides(size):
     return rushlight.empty(size, device="meta").stride()
 
@@ -314,8 +302,7 @@ for _name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"
 
 
 def install():
-    """Give `Tensor` and `UntypedStorage` the methods of this module."""
-    UntypedStorage.share_memory_ = _share_storage
+    """Give `Tensor` the methods of this module."""
     for name, member in vars(_Methods).items():
         if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
             function = getattr(member, "__func__", member)

@@ -27,7 +27,10 @@ class _TensorType(type):
 
 
 def _named(name, dtype):
-    doc = f"Tensors of {dtype}: from a sequence of numbers, or of the given sizes with elements that are not set."
+    doc = (
+        f"Tensors of {dtype}: from a sequence of numbers, or of the given sizes with elements that "
+        "are not set."
+    )
     return _TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "rushlight"})
 
 

@@ -245,7 +245,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Distinct elements (or slices of a dim), in order; on request where each came from and how often."""
+    """Distinct elements (or slices of a dim), in order; on request where each came from and how
+    often."""
     found = rushlight._unique(input, dim, return_inverse, return_counts)
     return _chosen(found, return_inverse, return_counts)
 
@@ -263,7 +264,8 @@ def _chosen(found, return_inverse, return_counts):
 
 
 def nonzero(input, *, out=None, as_tuple=False):
-    """The places of elements that are not zero: a row each, or with as_tuple a tensor for each dim."""
+    """The places of elements that are not zero: a row each, or with as_tuple a tensor for each
+    dim."""
     if as_tuple:
         return rushlight._nonzero_tuple(input)
     return rushlight._nonzero(input) if out is None else rushlight._nonzero(input, out=out)
@@ -275,8 +277,9 @@ def nonzero(input, *, out=None, as_tuple=False):
 def einsum(equation, *operands):
     """Sums of products by Einstein's notation: einsum('ij,jk->ik', a, b).
 
-    Also takes operands and lists of dim numbers in turn. Letters that stand in one operand alone and not in the
-    result are summed at once; the operands are then multiplied from left to right, each step a batched matrix product.
+    Also takes operands and lists of dim numbers in turn. Letters that stand in one operand alone
+    and not in the result are summed at once; the operands are then multiplied from left to right,
+    each step a batched matrix product.
     """
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
@@ -309,12 +312,14 @@ def _from_sublists(arguments):
 
 
 def _parse_einsum(equation, operands):
-    """Letters of each operand and of the result; '...' becomes numbered labels, repeated letters become diagonals."""
+    """Letters of each operand and of the result; '...' becomes numbered labels, repeated letters
+    become diagonals."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         raise ValueError(
-            f"einsum(): the number of subscripts in the equation ({len(terms)}) does not match the number of "
+            f"einsum(): the number of subscripts in the equation ({len(terms)}) does not match the "
+            "number of "
             f"operands ({len(operands)})"
         )
     widest = 0
@@ -326,7 +331,8 @@ def _parse_einsum(equation, operands):
         labels = _labels(term, t.dim(), widest, n)
         if len(labels) != t.dim():
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of "
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not "
+                "match the number of "
                 f"dimensions ({t.dim()}) for operand {n}"
             )
         operands[n], labels = _diagonals(t, labels, n)
@@ -341,7 +347,8 @@ def _parse_einsum(equation, operands):
                 )
             if not any(c in labels for labels in inputs):
                 raise RuntimeError(
-                    f"einsum(): output subscript {c} does not appear in the equation for any input operand"
+                    f"einsum(): output subscript {c} does not appear in the equation for any input "
+                    "operand"
                 )
     else:
         count = {c: left.count(c) for c in left if c.isalpha()}
@@ -369,7 +376,8 @@ def _diagonals(t, labels, operand):
             j = labels.index(c, i + 1)
             if t.shape[i] != t.shape[j]:
                 raise RuntimeError(
-                    f"einsum(): subscript {c} is repeated for operand {operand} but the sizes don't match, "
+                    f"einsum(): subscript {c} is repeated for operand {operand} but the sizes "
+                    "don't match, "
                     f"{t.shape[j]} != {t.shape[i]}"
                 )
             t = t.diagonal(0, i, j).movedim(-1, i)
@@ -384,7 +392,8 @@ def _check_sizes(inputs, operands):
             known = sizes.setdefault(c, n)
             if n != known and n != 1 and known != 1:
                 raise RuntimeError(
-                    f"einsum(): operands do not broadcast with remapped shapes: subscript {c} has size {n} and {known}"
+                    f"einsum(): operands do not broadcast with remapped shapes: subscript {c} has "
+                    f"size {n} and {known}"
                 )
             sizes[c] = max(known, n) if 0 not in (known, n) else 0
 
@@ -395,7 +404,8 @@ def _reduce_labels(t, labels, keep):
 
 
 def _contract(a, labels_a, b, labels_b, keep):
-    """Multiplies and sums over labels of both that nothing later needs: one batched matrix product."""
+    """Multiplies and sums over labels of both that nothing later needs: one batched matrix
+    product."""
 
     def wide(labels, t, c):
         return t.shape[labels.index(c)] != 1

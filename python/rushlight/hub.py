@@ -109,7 +109,8 @@ def load_state_dict_from_url(
     file_name=None,
     weights_only=True,
 ):
-    """Load what rushlight.save or torch.save wrote, downloaded once and kept in the hub's folder."""
+    """Load what rushlight.save or torch.save wrote, downloaded once and kept in the hub's
+    folder."""
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
     name = file_name or os.path.basename(urllib.parse.urlparse(url).path)

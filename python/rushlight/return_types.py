@@ -4,8 +4,9 @@ import rushlight
 
 # Arguments after the input; an operation makes its class when it first runs.
 _ARGUMENTS = {
-    "aminmax": (), "cummax": (0,), "cummin": (0,), "frexp": (), "geqrf": (), "kthvalue": (1, 0), "max": (0,), "median": (0,),
-    "min": (0,), "mode": (0,), "nanmedian": (0,), "qr": (), "slogdet": (), "sort": (), "svd": (), "topk": (1,),
+    "aminmax": (), "cummax": (0,), "cummin": (0,), "frexp": (), "geqrf": (), "kthvalue": (1, 0),
+    "max": (0,), "median": (0,), "min": (0,), "mode": (0,), "nanmedian": (0,), "qr": (),
+    "slogdet": (), "sort": (), "svd": (), "topk": (1,),
 }  # fmt: skip
 
 

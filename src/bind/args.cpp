@@ -266,11 +266,25 @@ bool Arguments::accept_list(const Parameter& p, PyObject* o) {
 
 // ---- calls that do not fit ---------------------------------------------------------------------
 
+bool Arguments::takes_count(const Overload& o, const Call& call) {
+  const int self = call.self ? 1 : 0;
+  int required = -self;
+  for (int i = 0; i < o.count; ++i) required += !o.parameters[i].has_default;
+  const Py_ssize_t given = call.count + call.keywords();
+  return call.count <= o.positional - self && required <= given && given <= o.count - self;
+}
+
 int Arguments::refuse(const Call& call) {
   std::string text = std::string(spec_->name) + "()";
   std::string why;
-  if (spec_->count == 1) {
-    overload_ = spec_->overloads;
+  // Of several forms the ones that take as many arguments are meant: if it is one, it alone speaks.
+  const Overload* meant = nullptr;
+  int meant_count = 0;
+  for (int k = 0; k < spec_->count; ++k)
+    if (takes_count(spec_->overloads[k], call)) meant = &spec_->overloads[k], ++meant_count;
+  if (spec_->count == 1) meant = spec_->overloads, meant_count = 1;
+  if (meant_count == 1) {
+    overload_ = meant;
     fit(call, &why);
     check_type(false, text, why);
   }
@@ -336,10 +350,12 @@ int Arguments::ask_subclasses(const Call& call) {
     for (int i = 0; i < overload_->count; ++i)
       if (slots_[i]) collect_overriding(slots_[i], found);
   if (found.empty() && !function_mode_active()) return 0;
-  Object function =
-      call.self
-          ? checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name))
-          : public_function(spec_->qualified);
+  Object function;
+  if (call.self) {  // a method may have a name of its own: Tensor.orgqr
+    function = Object(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name));
+    if (!function) PyErr_Clear();
+  }
+  if (!function) function = public_function(spec_->qualified);
   Py_ssize_t first = call.self ? 1 : 0;
   Object args = checked(PyTuple_New(call.count + first));
   if (call.self) PyTuple_SET_ITEM(args.get(), 0, Object::share(call.self).release());

@@ -125,6 +125,7 @@ class Arguments {
   bool accept_other_tensor(PyObject* o);
   PyObject* unchanging(PyObject* list);
   std::string explain_type(int i, bool is_method) const;
+  static bool takes_count(const Overload& o, const Call& call);
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
   [[noreturn]] void overflow(int i) const;

@@ -2,6 +2,7 @@
 #include "kernels/attention.h"
 
 #include <cmath>
+#include <optional>
 
 #include "dispatch/generated.h"
 
@@ -40,17 +41,24 @@ Tensor for_each_query_head(const Tensor& t, int64_t heads) {
   return ops::repeat_interleave(t, heads / t.size(-3), -3);
 }
 
-kernels::AttentionViews views_of(const Tensor& query, const Tensor& key, const Tensor& value,
-                                 const View* mask, bool is_causal, double scale) {
-  return {query.view(), key.view(), value.view(), mask, is_causal, scale};
-}
+// The views of a call of the kernels.
+class Operands {
+ public:
+  Operands(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+           const Tensor& kept, bool is_causal, double scale, double kept_scale)
+      : views{query.view(), key.view(), value.view(), nullptr,
+              nullptr,      is_causal,  scale,        kept_scale} {
+    if (mask.defined()) views.mask = &mask_.emplace(mask.view());
+    if (kept.defined()) views.kept = &kept_.emplace(kept.view());
+  }
+  Operands(const Operands&) = delete;
 
-// Zeros of the shape of `t`, in its order in memory.
-Tensor zeros_in_order_of(const Tensor& t) {
-  Tensor out = empty_like(t);
-  ops::zero_(out);
-  return out;
-}
+ private:
+  std::optional<View> mask_, kept_;
+
+ public:
+  kernels::AttentionViews views;
+};
 
 }  // namespace
 
@@ -59,18 +67,16 @@ namespace impl {
 // The result's dims lie in the order of the query's: where models made the heads by a transpose,
 // they merge them by one.
 std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
-                                       const Tensor& mask, bool is_causal, double scale) {
+                                       const Tensor& mask, const Tensor& kept, bool is_causal,
+                                       double scale, double kept_scale) {
   int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2],
           width = value.sizes()[3];
   Dims sizes{samples, heads, queries, width};
   Tensor out = empty_strided(sizes, dense_strides_like(sizes, query.strides()), options(query));
   Tensor log_sum = rl::empty(Dims{samples, heads, queries}, options(query));
   if (out.is_meta()) return {out, log_sum};
-  View mask_view;
-  if (mask.defined()) mask_view = mask.view();
-  kernels::attention(
-      views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale),
-      out.view(), log_sum.view());
+  Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
+  kernels::attention(operands.views, out.view(), log_sum.view());
   return {out, log_sum};
 }
 
@@ -80,14 +86,18 @@ namespace grad {
 
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
                                           const Tensor& key, const Tensor& value,
-                                          const Tensor& mask, const Tensor& output,
-                                          const Tensor& log_sum, bool is_causal, double scale) {
+                                          const Tensor& mask, const Tensor& kept,
+                                          const Tensor& output, const Tensor& log_sum,
+                                          bool is_causal, double scale, double kept_scale) {
   int64_t group = query.sizes()[1] / key.sizes()[1];
   if (grad_enabled()) {  // by ops that can be differentiated again
     Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key,
            v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
     Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
-    Tensor slopes = ops::matmul(grad, ops::transpose(v, -2, -1));
+    auto drop = [&](const Tensor& t) {
+      return kept.defined() ? t * (impl::to_dtype(kept, t.dtype()) * Scalar(kept_scale)) : t;
+    };
+    Tensor slopes = drop(ops::matmul(grad, ops::transpose(v, -2, -1)));
     Tensor d = weights * (slopes - ops::sum(weights * slopes, Dims{-1}, true)) * Scalar(scale);
     auto shared = [&](const Tensor& t) {
       if (group == 1) return t;
@@ -97,17 +107,13 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
       return ops::sum(ops::reshape(t, sizes), Dims{2}, false);
     };
     return {ops::matmul(d, k), shared(ops::matmul(ops::transpose(d, -2, -1), query)),
-            shared(ops::matmul(ops::transpose(weights, -2, -1), grad))};
+            shared(ops::matmul(ops::transpose(drop(weights), -2, -1), grad))};
   }
-  std::array<Tensor, 3> grads{zeros_in_order_of(query), zeros_in_order_of(key),
-                              zeros_in_order_of(value)};
+  std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
   if (grad.is_meta()) return grads;
-  View mask_view;
-  if (mask.defined()) mask_view = mask.view();
-  kernels::attention_backward(
-      views_of(query, key, value, mask.defined() ? &mask_view : nullptr, is_causal, scale),
-      grad.view(), output.view(), log_sum.view(), grads[0].view(), grads[1].view(),
-      grads[2].view());
+  Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
+  kernels::attention_backward(operands.views, grad.view(), output.view(), log_sum.view(),
+                              grads[0].view(), grads[1].view(), grads[2].view());
   return grads;
 }
 
@@ -136,7 +142,7 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
 // Whether attention_kernel computes this: (..., H, L, E) with no more to it.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  double dropout_p, bool enable_gqa) {
-  if (dropout_p > 0 || (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) ||
+  if (dropout_p >= 1 || (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) ||
       records(mask))
     return false;
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return false;
@@ -186,8 +192,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       Tensor q = with_four_dims(query);
       mask = expand(mask, Dims{q.sizes()[0], q.sizes()[1], q.sizes()[2], key.size(-2)});
     }
-    Tensor out = attention_kernel(with_four_dims(query), with_four_dims(key), with_four_dims(value),
-                                  mask, is_causal, factor)[0];
+    Tensor q = with_four_dims(query), kept;
+    if (dropout_p > 0)  // as dropout draws them for the matrix of weights
+      kept = bernoulli_(rl::empty(Dims{q.size(0), q.size(1), q.size(2), key.size(-2)},
+                                  TensorOptions{DType::Bool, q.device()}),
+                        1 - dropout_p, nullptr);
+    Tensor out = attention_kernel(q, with_four_dims(key), with_four_dims(value), mask, kept,
+                                  is_causal, factor, 1 / (1 - dropout_p))[0];
     for (int64_t d = query.dim(); d < 4; ++d) out = select(out, 0, 0);
     return out;
   }

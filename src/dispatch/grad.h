@@ -122,22 +122,25 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
 // Of query, key and value of the attention kernel.
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
                                           const Tensor& key, const Tensor& value,
-                                          const Tensor& mask, const Tensor& output,
-                                          const Tensor& log_sum, bool is_causal, double scale);
+                                          const Tensor& mask, const Tensor& kept,
+                                          const Tensor& output, const Tensor& log_sum,
+                                          bool is_causal, double scale, double kept_scale);
 // Normalisation: of input, weight and bias, undefined where it is not wanted.
 std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
                                            const Tensor& weight, const Tensor& mean,
                                            const Tensor& invstd, bool training, double eps,
                                            bool of_input, bool of_weight, bool of_bias);
-// `which` is 0 for the input, 1 for the weight, 2 for the bias.
-Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which);
-Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                         const Tensor& rstd, const Tensor& weight, double eps, int64_t which);
-Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which);
+std::array<Tensor, 3> layer_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           const Dims& size, const Tensor& mean, const Tensor& rstd,
+                                           const Tensor& weight, double eps, bool of_input,
+                                           bool of_weight, bool of_bias);
+std::array<Tensor, 3> rms_norm_gradients(const Tensor& grad, const Tensor& input, const Dims& size,
+                                         const Tensor& rstd, const Tensor& weight, double eps,
+                                         bool of_input, bool of_weight);
+std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           int64_t num_groups, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& weight, double eps,
+                                           bool of_input, bool of_weight, bool of_bias);
 
 // Raises: of one input of an op that has gradients for the others. `what` names both.
 Tensor missing_gradient(const char* what);
@@ -151,6 +154,10 @@ Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tenso
 Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight,
                          int64_t ignore_index, const std::string& reduction,
                          const Tensor& total_weight, const OutputMeta& input);
+Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, const Tensor& largest, const Tensor& sums,
+                              const Tensor& total_weight, int64_t ignore_index,
+                              const std::string& reduction, double label_smoothing);
 Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
                              int64_t ignore_index, const std::string& reduction);
 

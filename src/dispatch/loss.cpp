@@ -1,6 +1,6 @@
 // Softmax and losses.
 #include "dispatch/generated.h"
-#include "kernels/nll_loss.h"
+#include "kernels/cross_entropy.h"
 #include "kernels/softmax.h"
 
 namespace rl {
@@ -98,6 +98,24 @@ Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const 
   return out;
 }
 
+std::array<Tensor, 4> cross_entropy_kernel(const Tensor& input, const Tensor& target,
+                                           const Tensor& weight, int64_t ignore_index,
+                                           const std::string& reduction, double label_smoothing) {
+  kernels::Reduction how = reduction_of(reduction);
+  TensorOptions sums = options(input, compute_dtype(input.dtype()));
+  Tensor loss =
+      rl::empty(how == kernels::Reduction::None ? target.sizes() : Dims(), options(input));
+  std::array<Tensor, 4> result{loss, rl::empty(target.sizes(), sums),
+                               rl::empty(target.sizes(), sums), rl::empty(Dims(), sums)};
+  if (loss.is_meta()) return result;
+  View x = input.view(), t = target.view(), w;
+  if (weight.defined()) w = weight.view();
+  kernels::cross_entropy(
+      {x, t, weight.defined() ? &w : nullptr, ignore_index, how, label_smoothing}, loss.view(),
+      result[1].view(), result[2].view(), result[3].view());
+  return result;
+}
+
 }  // namespace impl
 
 namespace grad {
@@ -116,6 +134,48 @@ Tensor nll_loss_gradient(const Tensor& grad, const Tensor& target, const Tensor&
   return ops::nll_loss_gradient_kernel(grad, target, weight, ignore_index, reduction, total_weight,
                                        input.sizes);
 }
+namespace {
+
+// How much of each class a target is: the loss is the sum of goal * -log_softmax(input).
+Tensor goals(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+             double smoothing) {
+  int64_t classes = input.sizes()[1];
+  Dims by_class(input.dim(), 1);
+  by_class[1] = classes;
+  Tensor index = ops::unsqueeze(impl::to_dtype(target, DType::Int64), 1);
+  Tensor numbers = ops::arange(Scalar(int64_t(0)), Scalar(classes), Scalar(int64_t(1)),
+                               DType::Int64, {}, input.device());
+  Tensor goal = impl::to_dtype(ops::eq(ops::view(numbers, by_class), index), input.dtype()) *
+                    Scalar(1 - smoothing) +
+                Scalar(smoothing / static_cast<double>(classes));
+  if (weight.defined()) goal = goal * ops::view(weight, by_class);
+  return ops::masked_fill(goal, ops::eq(index, wrap_number(Scalar(ignore_index))), Scalar(0));
+}
+
+}  // namespace
+
+Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, const Tensor& largest, const Tensor& sums,
+                              const Tensor& total_weight, int64_t ignore_index,
+                              const std::string& reduction, double label_smoothing) {
+  if (grad_enabled()) {  // by ops that can be differentiated again
+    Tensor goal = goals(input, target, weight, ignore_index, label_smoothing);
+    Tensor g = grad.dim() ? ops::unsqueeze(grad, 1) : grad;
+    if (reduction == "mean") g = g / total_weight;
+    return g * (ops::softmax(input, 1) * ops::sum(goal, Dims{1}, true) - goal);
+  }
+  Tensor out = rl::empty(input.sizes(), options(input));
+  if (out.is_meta()) return out;
+  Tensor g = grad.dtype() == input.dtype() ? grad : impl::to_dtype(grad, input.dtype());
+  View x = input.view(), t = target.view(), w;
+  if (weight.defined()) w = weight.view();
+  kernels::cross_entropy_backward({x, t, weight.defined() ? &w : nullptr, ignore_index,
+                                   reduction_of(reduction), label_smoothing},
+                                  g.view(), largest.view(), sums.view(), total_weight.view(),
+                                  out.view());
+  return out;
+}
+
 Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
                              int64_t ignore_index, const std::string& reduction) {
   return ops::nll_loss_kernel(input, target, weight, ignore_index, reduction)[0];
@@ -200,47 +260,75 @@ Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> siz
   return reduced(elements, name);
 }
 
+namespace {
+
+void check_class_weight(const char* op, const Tensor& weight, int64_t classes) {
+  check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes), op,
+        ": weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape ",
+        weight.defined() ? weight.sizes() : Dims());
+}
+
+// Scores, class targets and weights in the shapes and dtypes that kernels take.
+struct ClassTargets {
+  ClassTargets(const char* op, const Tensor& input, const Tensor& target, const Tensor& given)
+      : scores(input), targets(target), weight(given), single(input.dim() == 1) {
+    check_value(input.dim() > 0, op, ": input must have at least one dim, got shape ",
+                input.sizes());
+    check(!records(weight), op,
+          ": The function is not differentiable with respect to argument 'weight'. This input "
+          "cannot have requires_grad True.");
+    if (single) scores = unsqueeze(input, 0);
+    if (single && target.dim() == 0) targets = unsqueeze(target, 0);
+    check_implemented(input.is_floating(), op, ": not implemented for dtype ", input.dtype());
+    check(targets.dtype() == DType::Int64 || targets.dtype() == DType::UInt8, op,
+          ": expected a target of dtype int64, got ", target.dtype());
+    Dims expected = scores.sizes();
+    check(expected.size() > 1, op, ": expected classes in dim 1 of input");
+    expected.erase(1);
+    int64_t batch = scores.sizes()[0], classes = scores.sizes()[1];
+    int64_t target_batch = targets.dim() ? targets.sizes()[0] : 0;
+    check_value(batch == target_batch, "Expected input batch_size (", batch,
+                ") to match target batch_size (", target_batch, ").");
+    check(targets.sizes() == expected, op, ": expected target size ", expected, ", got ",
+          targets.sizes());
+    check_class_weight(op, weight, classes);
+    if (weight.defined())
+      weight =
+          contiguous(weight.dtype() == input.dtype() ? weight : to_dtype(weight, input.dtype()));
+  }
+
+  Tensor finish(const Tensor& loss) const {
+    return single && loss.dim() == 1 ? squeeze(loss, Dims{0}) : loss;
+  }
+
+  Tensor scores, targets, weight;
+  bool single;
+};
+
+}  // namespace
+
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 std::optional<bool> size_average, int64_t ignore_index, std::optional<bool> reduce,
                 const std::string& reduction) {
-  check_value(input.dim() > 0, "nll_loss: input must have at least one dim, got shape ",
-              input.sizes());
-  check(!records(weight),
-        "nll_loss: The function is not differentiable with respect to argument 'weight'. This "
-        "input cannot have "
-        "requires_grad True.");
-  bool single = input.dim() == 1;
-  Tensor x = single ? unsqueeze(input, 0) : input;
-  Tensor y = single && target.dim() == 0 ? unsqueeze(target, 0) : target;
-  check_implemented(input.is_floating(), "nll_loss: not implemented for dtype ", input.dtype());
-  check(y.dtype() == DType::Int64 || y.dtype() == DType::UInt8,
-        "nll_loss: expected target of dtype int64, got ", target.dtype());
-  Dims expected = x.sizes();
-  expected.erase(1);
-  check_value(x.sizes()[0] == (y.dim() ? y.sizes()[0] : 0), "Expected input batch_size (",
-              x.sizes()[0], ") to match target batch_size (", y.dim() ? y.sizes()[0] : 0, ").");
-  check(y.sizes() == expected, "nll_loss: expected target size ", expected, ", got ", y.sizes());
-  check(!weight.defined() || (weight.dim() == 1 && weight.numel() == x.sizes()[1]),
-        "nll_loss: weight tensor should be defined either for all ", x.sizes()[1],
-        " classes or no classes but got weight tensor of shape ",
-        weight.defined() ? weight.sizes() : Dims());
-  Tensor w =
-      weight.defined()
-          ? contiguous(weight.dtype() == input.dtype() ? weight : to_dtype(weight, input.dtype()))
-          : weight;
-  Tensor loss =
-      nll_loss_kernel(x, y, w, ignore_index, reduction_name(size_average, reduce, reduction))[0];
-  return single && loss.dim() == 1 ? squeeze(loss, Dims{0}) : loss;
+  ClassTargets checked("nll_loss", input, target, weight);
+  return checked.finish(nll_loss_kernel(checked.scores, checked.targets, checked.weight,
+                                        ignore_index,
+                                        reduction_name(size_average, reduce, reduction))[0]);
 }
 
 namespace {
 
 // Targets are probabilities of the classes.
 Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
-                          const std::string& reduction, double smoothing) {
+                          int64_t ignore_index, const std::string& reduction, double smoothing) {
   check(target.is_floating(),
         "Expected floating point type for target with class probabilities, got ", target.dtype());
+  check(ignore_index < 0,
+        "cross_entropy: ignore_index is not supported for floating point target, got ",
+        ignore_index);
   int64_t d = input.dim() == 1 ? 0 : 1, classes = input.sizes()[d];
+  check_class_weight("cross_entropy", weight, classes);
   Tensor goal = smoothing > 0 ? target * Scalar(1 - smoothing) +
                                     Scalar(smoothing / static_cast<double>(classes))
                               : target;
@@ -266,35 +354,12 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   check_value(input.dim() > 0, "cross_entropy: input must have at least one dim, got shape ",
               input.sizes());
   if (input.sizes() == target.sizes())
-    return soft_cross_entropy(input, target, weight, reduction, label_smoothing);
+    return soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing);
   check(label_smoothing >= 0 && label_smoothing <= 1,
         "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
-  int64_t d = input.dim() == 1 ? 0 : 1, classes = input.sizes()[d];
-  Tensor logs = log_softmax(input, d);
-  Tensor hard = nll_loss(logs, target, weight, {}, ignore_index, {}, reduction);
-  if (label_smoothing == 0) return hard;
-  Tensor smooth = neg(logs);
-  if (weight.defined()) {
-    Dims shape(input.dim(), 1);
-    shape[d] = classes;
-    smooth = smooth * view(weight, shape);
-  }
-  Tensor ignored = eq(target, wrap_number(Scalar(ignore_index)));
-  smooth = masked_fill(sum(smooth, Dims{d}, false), ignored, Scalar(0));
-  if (reduction == "mean") {
-    Tensor kept = logical_not(ignored);
-    Tensor total =
-        weight.defined()
-            ? sum(index_select(weight, 0,
-                               reshape(masked_fill(target, ignored, Scalar(0)), Dims{-1})) *
-                  reshape(kept, Dims{-1}))
-            : to_dtype(sum(kept), input.dtype());
-    smooth = sum(smooth) / total;
-  } else {
-    smooth = reduced(smooth, reduction);
-  }
-  return hard * Scalar(1 - label_smoothing) +
-         smooth * Scalar(label_smoothing / static_cast<double>(classes));
+  ClassTargets checked("cross_entropy", input, target, weight);
+  return checked.finish(cross_entropy_kernel(checked.scores, checked.targets, checked.weight,
+                                             ignore_index, reduction, label_smoothing)[0]);
 }
 
 }  // namespace ops

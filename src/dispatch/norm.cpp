@@ -31,10 +31,9 @@ Tensor unless_same(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : impl::to_dtype(t, dtype);
 }
 
-// A new contiguous tensor for the one gradient that is asked for.
-Tensor for_which(int64_t which, int64_t wanted, IntSpan sizes, const Tensor& like) {
-  return which == wanted ? empty(sizes, options(like)) : Tensor();
-}
+struct Wanted {
+  bool input, weight, bias;
+};
 
 }  // namespace
 
@@ -166,6 +165,37 @@ Tensor channel_shape(const Tensor& t, int64_t ndim) {
   return view(t, sizes);
 }
 
+// Layer and RMS norm.
+std::array<Tensor, 3> composed_row_norm(const Tensor& grad, const Tensor& input, const Dims& size,
+                                        const Tensor& weight, bool centred, double eps,
+                                        const Wanted& wanted) {
+  std::array<Tensor, 3> result;
+  Composed c;
+  if (wanted.input || wanted.weight)
+    c = normalise_backward(weight.defined() ? grad * weight : grad, input,
+                           last_dims(input.dim(), size.size()), centred, eps);
+  if (wanted.input) result[0] = c.input_gradient;
+  if (wanted.weight) result[1] = sum_to(grad * c.normalised, size);
+  if (wanted.bias) result[2] = sum_to(grad, size);
+  return result;
+}
+
+// All the gradients in one pass; the parameters have sizes `size`.
+template <class Kernel>
+std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                 const Dims& size, const Wanted& wanted, Kernel kernel) {
+  std::array<Tensor, 3> result;
+  if (wanted.input) result[0] = rl::empty(input.sizes(), options(input));
+  if (wanted.weight) result[1] = rl::empty(size, options(input));
+  if (wanted.bias) result[2] = rl::empty(size, options(input));
+  if (input.is_meta()) return result;
+  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
+         w = impl::ordered(weight);
+  kernel(g.view(), x.view(), Maybe(w).get(), Maybe(result[0]).get(), Maybe(result[1]).get(),
+         Maybe(result[2]).get());
+  return result;
+}
+
 }  // namespace
 
 std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& input,
@@ -203,65 +233,56 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
   return result;
 }
 
-Tensor layer_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which) {
-  Dims reduce = last_dims(input.dim(), size.size());
-  if (which == 2) return sum_to(grad, size);
-  if (grad_enabled()) {
-    Composed c =
-        normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, true, eps);
-    return which == 0 ? c.input_gradient : sum_to(grad * c.normalised, size);
-  }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
-         w = weight.defined() ? contiguous(weight) : weight;
-  Tensor dx = for_which(which, 0, input.sizes(), input), dw = for_which(which, 1, size, input);
-  Tensor result = which == 0 ? dx : dw;
-  if (!result.is_meta())
-    kernels::layer_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(),
-                                 Maybe(dx).get(), Maybe(dw).get(), nullptr);
-  return result;
+std::array<Tensor, 3> layer_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           const Dims& size, const Tensor& mean, const Tensor& rstd,
+                                           const Tensor& weight, double eps, bool of_input,
+                                           bool of_weight, bool of_bias) {
+  Wanted wanted{of_input, of_weight, of_bias};
+  if (grad_enabled()) return composed_row_norm(grad, input, size, weight, true, eps, wanted);
+  return fused_norm(grad, input, weight, size, wanted,
+                    [&](const View& g, const View& x, const View* w, const View* grad_input,
+                        const View* grad_weight, const View* grad_bias) {
+                      kernels::layer_norm_backward(g, x, mean.view(), rstd.view(), w, grad_input,
+                                                   grad_weight, grad_bias);
+                    });
 }
 
-Tensor rms_norm_gradient(const Tensor& grad, const Tensor& input, const Dims& size,
-                         const Tensor& rstd, const Tensor& weight, double eps, int64_t which) {
-  Dims reduce = last_dims(input.dim(), size.size());
-  if (grad_enabled()) {
-    Composed c =
-        normalise_backward(weight.defined() ? grad * weight : grad, input, reduce, false, eps);
-    return which == 0 ? c.input_gradient : sum_to(grad * c.normalised, size);
-  }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
-         w = weight.defined() ? contiguous(weight) : weight;
-  Tensor dx = for_which(which, 0, input.sizes(), input), dw = for_which(which, 1, size, input);
-  Tensor result = which == 0 ? dx : dw;
-  if (!result.is_meta())
-    kernels::rms_norm_backward(g.view(), x.view(), rstd.view(), Maybe(w).get(), Maybe(dx).get(),
-                               Maybe(dw).get());
-  return result;
+std::array<Tensor, 3> rms_norm_gradients(const Tensor& grad, const Tensor& input, const Dims& size,
+                                         const Tensor& rstd, const Tensor& weight, double eps,
+                                         bool of_input, bool of_weight) {
+  Wanted wanted{of_input, of_weight, false};
+  if (grad_enabled()) return composed_row_norm(grad, input, size, weight, false, eps, wanted);
+  return fused_norm(grad, input, weight, size, wanted,
+                    [&](const View& g, const View& x, const View* w, const View* grad_input,
+                        const View* grad_weight, const View*) {
+                      kernels::rms_norm_backward(g, x, rstd.view(), w, grad_input, grad_weight);
+                    });
 }
 
-Tensor group_norm_gradient(const Tensor& grad, const Tensor& input, int64_t num_groups,
-                           const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                           int64_t which) {
-  if (which == 2) return sum(grad, other_dims(input.dim(), 1), false);
+std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& input,
+                                           int64_t num_groups, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& weight, double eps,
+                                           bool of_input, bool of_weight, bool of_bias) {
+  Wanted wanted{of_input, of_weight, of_bias};
   if (grad_enabled()) {
-    Dims grouped{input.sizes()[0], num_groups, -1};
-    Tensor x = reshape(input, grouped);
+    Dims grouped{input.sizes()[0], num_groups, -1}, others = other_dims(input.dim(), 1);
     Tensor weighted = weight.defined() ? grad * channel_shape(weight, input.dim()) : grad;
-    Composed c = normalise_backward(reshape(weighted, grouped), x, Dims{2}, true, eps);
-    if (which == 0) return reshape(c.input_gradient, input.sizes());
-    return sum(grad * reshape(c.normalised, input.sizes()), other_dims(input.dim(), 1), false);
+    std::array<Tensor, 3> result;
+    Composed c;
+    if (wanted.input || wanted.weight)
+      c = normalise_backward(reshape(weighted, grouped), reshape(input, grouped), Dims{2}, true,
+                             eps);
+    if (wanted.input) result[0] = reshape(c.input_gradient, input.sizes());
+    if (wanted.weight) result[1] = sum(grad * reshape(c.normalised, input.sizes()), others, false);
+    if (wanted.bias) result[2] = sum(grad, others, false);
+    return result;
   }
-  Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
-         w = weight.defined() ? contiguous(weight) : weight;
-  Tensor dx = for_which(which, 0, input.sizes(), input),
-         dw = for_which(which, 1, Dims{input.sizes()[1]}, input);
-  Tensor result = which == 0 ? dx : dw;
-  if (!result.is_meta())
-    kernels::group_norm_backward(g.view(), x.view(), mean.view(), rstd.view(), Maybe(w).get(),
-                                 Maybe(dx).get(), Maybe(dw).get(), nullptr);
-  return result;
+  return fused_norm(grad, input, weight, Dims{input.sizes()[1]}, wanted,
+                    [&](const View& g, const View& x, const View* w, const View* grad_input,
+                        const View* grad_weight, const View* grad_bias) {
+                      kernels::group_norm_backward(g, x, mean.view(), rstd.view(), w, grad_input,
+                                                   grad_weight, grad_bias);
+                    });
 }
 
 }  // namespace grad

@@ -3,7 +3,8 @@
 // query (N, H, L, E), key (N, G, S, E), value (N, G, S, V) of float32 or float64 with any strides;
 // G divides H, and groups of H / G query heads share a head of key and value. `mask` may be null,
 // else (N, H, L, S), bool (false: not attended) or of the query's dtype (added to the scores),
-// usually expanded. With `causal`, query i attends to the keys 0 ... i. Queries that may attend to
+// usually expanded. `kept` may be null, else bool (N, H, L, S): the weights that dropout keeps,
+// times kept_scale. With `causal`, query i attends to the keys 0 ... i. Queries that may attend to
 // nothing get zeros. Splits work over heads and queries; results do not depend on the number of
 // threads.
 #pragma once
@@ -13,16 +14,16 @@ namespace rl::kernels {
 
 struct AttentionViews {
   View query, key, value;
-  const View* mask;
+  const View *mask, *kept;
   bool causal;
-  double scale;
+  double scale, kept_scale;
 };
 
 // out (N, H, L, V); log_sum (N, H, L), contiguous: the logarithm of each query's sum of
 // exponentials, -inf where it attends to nothing.
 void attention(const AttentionViews& a, const View& out, const View& log_sum);
 
-// Gradients in the shapes of query, key and value, which must be zeros.
+// Gradients in the shapes of query, key and value.
 void attention_backward(const AttentionViews& a, const View& grad, const View& out,
                         const View& log_sum, const View& grad_query, const View& grad_key,
                         const View& grad_value);

@@ -1,9 +1,8 @@
 """Autocast: a region in which matrix products and convolutions run in 16 bits.
 
 Operations of one list cast their floating-point arguments to the region's dtype, those of another
-to
-float32, and a few to the widest dtype that came; all others run in the dtype of their arguments.
-float64 is left alone. The lists are those of torch on the CPU.
+to float32, and a few to the widest dtype that came; all others run in the dtype of their arguments.
+float64 is left alone. The lists are those of torch on the CPU, and so is what recurrent layers do.
 """
 
 import functools

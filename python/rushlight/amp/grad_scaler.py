@@ -6,12 +6,14 @@ import rushlight
 
 
 class GradScaler:
-    """Scales the loss before backward, the gradients back before the step, and skips steps whose gradients overflowed.
+    """Scales the loss before backward, the gradients back before the step, and skips steps whose
+    gradients overflowed.
 
     Args:
         device: accepted; gradients are unscaled where they are.
         init_scale: the first scale.
-        growth_factor, backoff_factor: what the scale is multiplied by after growth_interval good steps, or a bad one.
+        growth_factor, backoff_factor: what the scale is multiplied by after growth_interval good
+            steps, or a bad one.
         growth_interval: the number of good steps after which the scale grows.
         enabled: without it every method passes through.
     """
@@ -118,8 +120,9 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval, "_growth_tracker": self._good_steps,
+            "scale": self._scale, "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
+            "_growth_tracker": self._good_steps,
         }  # fmt: skip
 
     def load_state_dict(self, state_dict):
@@ -128,7 +131,8 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+                "The source state dict is empty, possibly because it was saved from a disabled "
+                "instance of GradScaler."
             )
         self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
         self._backoff_factor, self._growth_interval = (

@@ -7,8 +7,9 @@
 
 Within a level every operation on a dual gives duals. Views and operations that are linear in one
 argument are applied to the tangent as they are; for the others, the tangent is the derivative of
-u -> backward(u) in the direction of the tangents: the transpose of a transpose, which follows from the
-gradient that each operation has. See `Function.jvp` for functions with derivatives of their own.
+u -> backward(u) in the direction of the tangents: the transpose of a transpose, which follows from
+the gradient that each operation has. See `Function.jvp` for functions with derivatives of their
+own.
 """
 
 import threading
@@ -55,7 +56,8 @@ def enter_dual_level():
     """Begin a level; see `dual_level`."""
     if getattr(_active, "level", None) is not None:
         raise RuntimeError(
-            "Nested forward mode AD is not supported: leave the dual level first, or use func.jvp, which nests"
+            "Nested forward mode AD is not supported: leave the dual level first, or use func.jvp, "
+            "which nests"
         )
     _active.level = _Level()
     _C._push_torch_function_mode(_ForwardMode(_active.level))
@@ -91,18 +93,21 @@ class dual_level:
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """Return a view of `tensor` that moves in the direction `tangent`, which has its shape and dtype."""
+    """Return a view of `tensor` that moves in the direction `tangent`, which has its shape and
+    dtype."""
     current = getattr(_active, "level", None)
     if current is None:
         raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
         )
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
     if tangent.shape != tensor.shape or tangent.dtype != tensor.dtype:
         raise RuntimeError(
-            f"make_dual: the tangent has shape {tuple(tangent.shape)} and dtype {tangent.dtype}, the tensor has "
+            f"make_dual: the tangent has shape {tuple(tangent.shape)} and dtype {tangent.dtype}, "
+            "the tensor has "
             f"{tuple(tensor.shape)} and {tensor.dtype}"
         )
     with _C.DisableTorchFunction():
@@ -125,14 +130,15 @@ def unpack_dual(tensor, *, level=None):
 
 # Of one tensor, and linear in it.
 _LINEAR = frozenset(
-    "clone contiguous neg negative positive sum mean cumsum flip fliplr flipud roll rot90 tril triu trace diff diag_embed "
-    "diagflat sum_to_size double float half bfloat16".split()
+    "clone contiguous neg negative positive sum mean cumsum flip fliplr flipud roll rot90 tril "
+    "triu trace diff diag_embed diagflat sum_to_size double float half bfloat16".split()
 )
 _LINEAR_ATTRIBUTES = frozenset(("T", "H", "mT", "mH", "real", "imag"))
 # They change what a tensor is, not its elements; or they belong to backward.
 _AS_THEY_ARE = frozenset(
-    "requires_grad_ detach_ retain_grad register_hook register_post_accumulate_grad_hook backward set_ resize_ resize_as_ "
-    "share_memory_ __repr__ __len__ size dim stride numel is_contiguous data_ptr storage_offset untyped_storage".split()
+    "requires_grad_ detach_ retain_grad register_hook register_post_accumulate_grad_hook backward "
+    "set_ resize_ resize_as_ share_memory_ __repr__ __len__ size dim stride numel is_contiguous "
+    "data_ptr storage_offset untyped_storage".split()
 )
 # They change how a tensor looks at its elements, and its tangent must follow.
 _SHAPE_IN_PLACE = frozenset(
@@ -140,15 +146,12 @@ _SHAPE_IN_PLACE = frozenset(
 )
 # Functions with an `inplace` argument, and its place.
 _INPLACE_AT = {
-    "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1, "leaky_relu": 2, "elu": 2, "celu": 2,
-    "threshold": 3, "hardtanh": 3, "dropout": 3,
+    "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1,
+    "leaky_relu": 2, "elu": 2, "celu": 2, "threshold": 3, "hardtanh": 3, "dropout": 3,
 }  # fmt: skip
+_OPERATORS = "add sub mul div truediv floordiv mod pow and or xor lshift rshift matmul"
 _MAGIC_IN_PLACE = frozenset(
-    ("__setitem__",)
-    + tuple(
-        f"__i{name}__"
-        for name in "add sub mul div truediv floordiv mod pow and or xor lshift rshift matmul".split()
-    )
+    ("__setitem__", *(f"__i{name}__" for name in _OPERATORS.split()))
 )
 
 
@@ -227,7 +230,8 @@ class _Call:
         return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
     def _inputs(self):
-        """{place: an input of a graph that begins here}; a tensor that stands twice is one input."""
+        """{place: an input of a graph that begins here}; a tensor that stands twice is one
+        input."""
         made, inputs = {}, {}
         for place in self.tangents:
             leaf = self._leaves[place]
@@ -388,7 +392,8 @@ class _ForwardMode:
             return call.in_place() if attribute in ("real", "imag") else func(*args, **kwargs)
         if kwargs.get("out") is not None:
             raise RuntimeError(
-                f"{name}(): functions with out=... arguments don't support forward mode differentiation, "
+                f"{name}(): functions with out=... arguments don't support forward mode "
+                "differentiation, "
                 "but one of the arguments has a tangent."
             )
         if name in _SHAPE_IN_PLACE and 0 in call.tangents:
@@ -407,7 +412,8 @@ class _ForwardMode:
             return cls.apply(*args)
         if cls.jvp is rushlight.autograd.Function.jvp:
             raise RuntimeError(
-                f"{cls.__name__}: to use a custom Function with forward mode differentiation, give it a static "
+                f"{cls.__name__}: to use a custom Function with forward mode differentiation, give "
+                "it a static "
                 "method jvp(ctx, *grad_inputs)"
             )
         keep = rushlight.is_grad_enabled() and any(
@@ -434,8 +440,10 @@ class _ForwardMode:
             if tangent is not None:
                 if tangent.shape != out.shape or tangent.dtype != out.dtype:
                     raise RuntimeError(
-                        f"{cls.__name__}.jvp returned a tangent of shape {tuple(tangent.shape)} and dtype "
-                        f"{tangent.dtype} for an output of shape {tuple(out.shape)} and dtype {out.dtype}"
+                        f"{cls.__name__}.jvp returned a tangent of shape {tuple(tangent.shape)} "
+                        "and dtype "
+                        f"{tangent.dtype} for an output of shape {tuple(out.shape)} and dtype "
+                        f"{out.dtype}"
                     )
                 level.set_tangent(out, _laid_out_as(tangent, out))
         rest = iter(shown)

@@ -50,5 +50,6 @@ def stream(stream):
 
 
 __all__ = [
-    "Stream", "amp", "current_device", "current_stream", "device_count", "is_available", "set_device", "stream", "synchronize",
+    "Stream", "amp", "current_device", "current_stream", "device_count", "is_available",
+    "set_device", "stream", "synchronize",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from rushlight import inf
 from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AbsTransform
+from rushlight.distributions.utils import _same_as
 
 
 class Half(TransformedDistribution):
@@ -19,9 +20,7 @@ class Half(TransformedDistribution):
     def __init__(self, base, validate_args):
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def scale(self):
-        return self.base_dist.scale
+    scale = _same_as("base_dist.scale")
 
     @property
     def mode(self):

@@ -7,7 +7,7 @@ import weakref
 import rushlight
 from rushlight import Tensor
 from rushlight.distributions import constraints
-from rushlight.distributions.utils import _sum_rightmost, broadcast_all
+from rushlight.distributions.utils import _same_as, _sum_rightmost, broadcast_all
 
 
 class Transform:
@@ -133,17 +133,9 @@ class _InverseTransform(Transform):
     def codomain(self):
         return self._forward.domain
 
-    @property
-    def bijective(self):
-        return self._forward.bijective
-
-    @property
-    def sign(self):
-        return self._forward.sign
-
-    @property
-    def inv(self):
-        return self._forward
+    bijective = _same_as("_forward.bijective")
+    sign = _same_as("_forward.sign")
+    inv = _same_as("_forward")
 
     def with_cache(self, cache_size=1):
         return self._forward.with_cache(cache_size).inv
@@ -284,13 +276,8 @@ class IndependentTransform(Transform):
     def codomain(self):
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self):
-        return self.base_transform.bijective
-
-    @property
-    def sign(self):
-        return self.base_transform.sign
+    bijective = _same_as("base_transform.bijective")
+    sign = _same_as("base_transform.sign")
 
     def _checked(self, value, constraint):
         if value.dim() < constraint.event_dim:

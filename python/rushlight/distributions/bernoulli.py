@@ -6,7 +6,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import _bernoulli_log_likelihood
+from rushlight.distributions.utils import _bernoulli_log_likelihood, _same_as
 
 __all__ = ["Bernoulli"]
 
@@ -32,9 +32,7 @@ class Bernoulli(HasProbabilities, ExponentialFamily):
         param = self._set_probabilities(probs, logits)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.probs
+    mean = _same_as("probs")
 
     @property
     def mode(self):

@@ -6,6 +6,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.bernoulli import _range_of_values
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["Categorical"]
 
@@ -61,9 +62,7 @@ class Categorical(HasProbabilities):
     def mode(self):
         return self.probs.argmax(-1)
 
-    @property
-    def variance(self):
-        return self.mean
+    variance = _same_as("mean")
 
     def sample(self, sample_shape=()):
         count = Size(sample_shape).numel()

@@ -6,6 +6,7 @@ import rushlight
 from rushlight import inf, nan
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["Cauchy"]
 
@@ -33,9 +34,7 @@ class Cauchy(Distribution):
     def mean(self):
         return rushlight.full_like(self.loc, nan)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = _same_as("loc")
 
     @property
     def variance(self):

@@ -4,6 +4,7 @@ import rushlight
 from rushlight import inf, nan, where
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["GeneralizedPareto"]
 
@@ -49,9 +50,7 @@ class GeneralizedPareto(Distribution):
         mean = self.loc + self.scale / (1 - self.concentration)
         return where(self.concentration < 1, mean, nan)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = _same_as("loc")
 
     @property
     def variance(self):

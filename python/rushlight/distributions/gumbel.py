@@ -7,7 +7,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
 from rushlight.distributions.uniform import Uniform
-from rushlight.distributions.utils import broadcast_all, euler_constant
+from rushlight.distributions.utils import _same_as, broadcast_all, euler_constant
 
 __all__ = ["Gumbel"]
 
@@ -44,9 +44,7 @@ class Gumbel(TransformedDistribution):
     def mean(self):
         return self.loc + self.scale * euler_constant
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = _same_as("loc")
 
     @property
     def stddev(self):

@@ -4,6 +4,7 @@ import rushlight
 from rushlight import inf
 from rushlight.distributions._half import Half
 from rushlight.distributions.cauchy import Cauchy
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["HalfCauchy"]
 
@@ -26,9 +27,7 @@ class HalfCauchy(Half):
     def mean(self):
         return rushlight.full_like(self.scale, inf)
 
-    @property
-    def variance(self):
-        return self.base_dist.variance
+    variance = _same_as("base_dist.variance")
 
     def log_prob(self, value):
         value = rushlight.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)

@@ -2,7 +2,7 @@
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import _sum_rightmost
+from rushlight.distributions.utils import _same_as, _sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -36,9 +36,7 @@ class Independent(Distribution):
         event_shape = batch[cut:] + base_distribution.event_shape
         super().__init__(batch[:cut], event_shape, validate_args=validate_args)
 
-    @property
-    def has_rsample(self):
-        return self.base_dist.has_rsample
+    has_rsample = _same_as("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self):
@@ -50,17 +48,9 @@ class Independent(Distribution):
         more = self.reinterpreted_batch_ndims
         return constraints.independent(support, more) if more else support
 
-    @property
-    def mean(self):
-        return self.base_dist.mean
-
-    @property
-    def mode(self):
-        return self.base_dist.mode
-
-    @property
-    def variance(self):
-        return self.base_dist.variance
+    mean = _same_as("base_dist.mean")
+    mode = _same_as("base_dist.mode")
+    variance = _same_as("base_dist.variance")
 
     def sample(self, sample_shape=()):
         return self.base_dist.sample(sample_shape)

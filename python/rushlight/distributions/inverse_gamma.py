@@ -5,6 +5,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import PowerTransform
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["InverseGamma"]
 
@@ -30,13 +31,8 @@ class InverseGamma(TransformedDistribution):
         inverse = PowerTransform(base.rate.new_tensor(-1.0))
         super().__init__(base, inverse, validate_args=validate_args)
 
-    @property
-    def concentration(self):
-        return self.base_dist.concentration
-
-    @property
-    def rate(self):
-        return self.base_dist.rate
+    concentration = _same_as("base_dist.concentration")
+    rate = _same_as("base_dist.rate")
 
     @property
     def mean(self):

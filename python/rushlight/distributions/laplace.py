@@ -3,6 +3,7 @@
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["Laplace"]
 
@@ -26,13 +27,7 @@ class Laplace(Distribution):
     def __init__(self, loc, scale, validate_args=None):
         self._start(validate_args, loc=loc, scale=scale)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = _same_as("loc")
 
     @property
     def variance(self):

@@ -4,6 +4,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["LogNormal"]
 
@@ -28,13 +29,8 @@ class LogNormal(TransformedDistribution):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self):
-        return self.base_dist.loc
-
-    @property
-    def scale(self):
-        return self.base_dist.scale
+    loc = _same_as("base_dist.loc")
+    scale = _same_as("base_dist.scale")
 
     @property
     def mean(self):

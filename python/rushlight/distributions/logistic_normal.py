@@ -4,6 +4,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import StickBreakingTransform
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["LogisticNormal"]
 
@@ -30,10 +31,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self):
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self):
-        return self.base_dist.base_dist.scale
+    loc = _same_as("base_dist.base_dist.loc")
+    scale = _same_as("base_dist.base_dist.scale")

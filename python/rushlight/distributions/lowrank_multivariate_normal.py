@@ -10,7 +10,7 @@ from rushlight.distributions.multivariate_normal import (
     _batch_mv,
     _half_log_det,
 )
-from rushlight.distributions.utils import _standard_normal, lazy_property
+from rushlight.distributions.utils import _same_as, _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -71,13 +71,7 @@ class LowRankMultivariateNormal(Distribution):
         )
         self._capacitance_tril = rushlight.linalg.cholesky(capacitance)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = _same_as("loc")
 
     @lazy_property
     def variance(self):

@@ -6,6 +6,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["Multinomial"]
 
@@ -39,18 +40,9 @@ class Multinomial(Distribution):
     def support(self):
         return constraints.multinomial(self.total_count)
 
-    @property
-    def probs(self):
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        return self._categorical.logits
-
-    @property
-    def param_shape(self):
-        """Shape of the probabilities."""
-        return self._categorical.param_shape
+    probs = _same_as("_categorical.probs")
+    logits = _same_as("_categorical.logits")
+    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
     def _new(self, *args, **kwargs):
         return self._categorical._new(*args, **kwargs)

@@ -5,7 +5,7 @@ import math
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import _standard_normal, lazy_property
+from rushlight.distributions.utils import _same_as, _standard_normal, lazy_property
 
 __all__ = ["MultivariateNormal"]
 
@@ -136,13 +136,7 @@ class MultivariateNormal(_HasScaleMatrix):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._set_matrix(name, matrix, batch_shape)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = _same_as("loc")
 
     @property
     def variance(self):

@@ -5,7 +5,7 @@ import math
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import _standard_normal
+from rushlight.distributions.utils import _same_as, _standard_normal
 
 __all__ = ["Normal"]
 
@@ -30,17 +30,8 @@ class Normal(ExponentialFamily):
     def __init__(self, loc, scale, validate_args=None):
         self._start(validate_args, loc=loc, scale=scale)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
-    @property
-    def stddev(self):
-        return self.scale
+    mean = mode = _same_as("loc")
+    stddev = _same_as("scale")
 
     @property
     def variance(self):

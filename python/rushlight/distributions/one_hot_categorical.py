@@ -4,6 +4,7 @@ import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import _same_as
 from rushlight.nn.functional import one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
@@ -30,29 +31,15 @@ class OneHotCategorical(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    @property
-    def probs(self):
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        return self._categorical.logits
-
-    @property
-    def _param(self):
-        return self._categorical._param
-
-    @property
-    def param_shape(self):
-        """Shape of the probabilities."""
-        return self._categorical.param_shape
+    probs = _same_as("_categorical.probs")
+    logits = _same_as("_categorical.logits")
+    _param = _same_as("_categorical._param")
+    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
     def _new(self, *args, **kwargs):
         return self._categorical._new(*args, **kwargs)
 
-    @property
-    def mean(self):
-        return self.probs
+    mean = _same_as("probs")
 
     @property
     def mode(self):

@@ -4,7 +4,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
-from rushlight.distributions.utils import broadcast_all
+from rushlight.distributions.utils import _same_as, broadcast_all
 
 __all__ = ["Pareto"]
 
@@ -38,9 +38,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self):
-        return self.scale
+    mode = _same_as("scale")
 
     @property
     def variance(self):

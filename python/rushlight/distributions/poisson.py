@@ -3,6 +3,7 @@
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.utils import _same_as
 
 __all__ = ["Poisson"]
 
@@ -24,17 +25,13 @@ class Poisson(ExponentialFamily):
     def __init__(self, rate, validate_args=None):
         self._start(validate_args, rate=rate)
 
-    @property
-    def mean(self):
-        return self.rate
+    mean = _same_as("rate")
 
     @property
     def mode(self):
         return self.rate.floor()
 
-    @property
-    def variance(self):
-        return self.rate
+    variance = _same_as("rate")
 
     def sample(self, sample_shape=()):
         with rushlight.no_grad():

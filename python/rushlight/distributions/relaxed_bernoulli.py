@@ -6,7 +6,7 @@ from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
-from rushlight.distributions.utils import clamp_probs
+from rushlight.distributions.utils import _same_as, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -68,14 +68,6 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self):
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        return self.base_dist.probs
+    temperature = _same_as("base_dist.temperature")
+    logits = _same_as("base_dist.logits")
+    probs = _same_as("base_dist.probs")

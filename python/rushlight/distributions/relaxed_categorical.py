@@ -6,7 +6,7 @@ from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
-from rushlight.distributions.utils import clamp_probs
+from rushlight.distributions.utils import _same_as, clamp_probs
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
@@ -31,18 +31,9 @@ class ExpRelaxedCategorical(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    @property
-    def probs(self):
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        return self._categorical.logits
-
-    @property
-    def param_shape(self):
-        """Shape of the probabilities."""
-        return self._categorical.param_shape
+    probs = _same_as("_categorical.probs")
+    logits = _same_as("_categorical.logits")
+    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
@@ -86,14 +77,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self):
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        return self.base_dist.probs
+    temperature = _same_as("base_dist.temperature")
+    logits = _same_as("base_dist.logits")
+    probs = _same_as("base_dist.probs")

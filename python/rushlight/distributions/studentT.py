@@ -6,7 +6,7 @@ from rushlight import inf, nan
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import _standard_normal
+from rushlight.distributions.utils import _same_as, _standard_normal
 
 __all__ = ["StudentT"]
 
@@ -40,9 +40,7 @@ class StudentT(Distribution):
     def mean(self):
         return self.loc.masked_fill(self.df <= 1, nan)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = _same_as("loc")
 
     @property
     def variance(self):

@@ -6,7 +6,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transforms import ComposeTransform, Transform
-from rushlight.distributions.utils import _sum_rightmost
+from rushlight.distributions.utils import _same_as, _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -61,9 +61,7 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    @property
-    def has_rsample(self):
-        return self.base_dist.has_rsample
+    has_rsample = _same_as("base_dist.has_rsample")
 
     @constraints.dependent_property
     def support(self):

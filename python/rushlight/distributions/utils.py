@@ -2,6 +2,7 @@
 
 import functools
 import numbers
+import operator
 
 import rushlight
 from rushlight import Tensor
@@ -39,6 +40,12 @@ def _standard_normal(shape, dtype, device=None):
 def _sum_rightmost(value, dims):
     """Sum the last `dims` dims."""
     return value.reshape(value.shape[: value.dim() - dims] + (-1,)).sum(-1) if dims else value
+
+
+def _same_as(path, doc=None):
+    """A property that is another attribute, such as "loc" or "base_dist.mean"."""
+    get = operator.attrgetter(path)
+    return property(lambda self: get(self), doc=doc)
 
 
 def clamp_probs(probs):

@@ -6,7 +6,7 @@ import rushlight
 from rushlight import where
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import lazy_property
+from rushlight.distributions.utils import _same_as, lazy_property
 
 __all__ = ["VonMises"]
 
@@ -33,14 +33,8 @@ class VonMises(Distribution):
     def __init__(self, loc, concentration, validate_args=None):
         self._start(validate_args, loc=loc, concentration=concentration)
 
-    @property
-    def mean(self):
-        """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = _same_as("loc", doc="The circular mean.")
+    mode = _same_as("loc")
 
     @lazy_property
     def variance(self):

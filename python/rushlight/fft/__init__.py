@@ -1,7 +1,7 @@
 """Discrete Fourier transforms.
 
-`norm` says where the factor 1 / n stands: "backward" (the default) in the inverse, "forward" in the transform, "ortho" as
-1 / sqrt(n) in both.
+`norm` says where the factor 1 / n stands: "backward" (the default) in the inverse, "forward" in the
+transform, "ortho" as 1 / sqrt(n) in both.
 """
 
 from rushlight._ops import fft as _native
@@ -29,8 +29,9 @@ from rushlight.fft._transforms import (
 from rushlight.overrides import _make_overridable
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
-    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
+    "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
+    "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 _c2c = _native._c2c  # modes are given the functions of here

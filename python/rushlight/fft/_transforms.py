@@ -101,7 +101,8 @@ def _sizes_and_dims(name, input, s, dim):
         )
     if s is not None and len(s) > input.dim():
         raise RuntimeError(
-            f"{name}: Got shape with {len(s)} values but input tensor only has {input.dim()} dimensions."
+            f"{name}: Got shape with {len(s)} values but input tensor only has {input.dim()} "
+            "dimensions."
         )
     if dim is None:
         dim = (
@@ -118,7 +119,8 @@ def _wrapped(name, input, dims):
     for d in dims:
         if not -input.dim() <= d < input.dim():
             raise IndexError(
-                f"{name}: Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {d})"
+                f"{name}: Dimension out of range (expected to be in range of [{-input.dim()}, "
+                f"{input.dim() - 1}], but got {d})"
             )
         wrapped.append(d % input.dim())
     if len(set(wrapped)) != len(wrapped):
@@ -189,7 +191,8 @@ def _to_real(name, input, sizes, dims, norm, inverse):
     if n < 1:
         raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
     half = _resized(name, _as_complex(_promoted(name, input)), [*sizes[:-1], n // 2 + 1], dims)
-    # A frequency and its conjugate add up to twice the real part; the first, and the middle of an even n, stand alone.
+    # A frequency and its conjugate add up to twice the real part; the first, and the middle of an
+    # even n, stand alone.
     weight = rushlight.full([n // 2 + 1], 2.0, dtype=half.real.dtype)
     weight[0] = 1
     if n % 2 == 0:

@@ -1,6 +1,7 @@
 """Derivatives of functions of tensors, and functions of a module's parameters.
 
-The transforms run the function as it is and ask autograd, so they nest; `vmap` calls the function once per slice.
+The transforms run the function as it is and ask autograd, so they nest; `vmap` computes each
+operation for all examples at once.
 """
 
 from rushlight.func._derivatives import (
@@ -18,5 +19,6 @@ from rushlight.func._derivatives import (
 from rushlight.func._vmap import vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap",
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

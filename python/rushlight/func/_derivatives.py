@@ -3,6 +3,7 @@
 import functools
 
 import rushlight
+from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
@@ -39,6 +40,7 @@ def _differentiable(args, argnums):
     args, inputs = list(args), []
     for n in (argnums,) if isinstance(argnums, int) else argnums:
         leaves, structure = tree_flatten(args[n])
+        leaves = [lift(leaf) for leaf in leaves]
         fresh = [
             leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
             for leaf in leaves
@@ -81,7 +83,8 @@ def _only_recorded(tree, args):
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """A function that returns the gradient of func's single number, and that number (with the rest, if has_aux)."""
+    """A function that returns the gradient of func's single number, and that number (with the rest,
+    if has_aux)."""
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
@@ -91,7 +94,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
             value, aux = output if has_aux else (output, None)
             if not isinstance(value, rushlight.Tensor) or value.numel() != 1 or value.dim() != 0:
                 raise RuntimeError(
-                    "grad: Expected f(*args) to return a scalar tensor, got a tensor or value of another kind"
+                    "grad: Expected f(*args) to return a scalar tensor, got a tensor or value of "
+                    "another kind"
                 )
             found = _gradients(value, inputs)
         result = found[0] if isinstance(argnums, int) else tuple(found)
@@ -102,7 +106,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """A function that returns the gradient of func's single number with respect to its arguments of the given places."""
+    """A function that returns the gradient of func's single number with respect to its arguments of
+    the given places."""
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
@@ -134,8 +139,8 @@ def vjp(func, *primals, has_aux=False):
 def _pushforward(func, primals, has_aux=False):
     """func(*primals), and a function that multiplies its Jacobian with tangents.
 
-    u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in the direction of the
-    tangents is the product: one backward pass for each, after one that stays.
+    u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in the
+    direction of the tangents is the product: one backward pass for each, after one that stays.
     """
     with rushlight.enable_grad():
         given, inputs = _differentiable(primals, tuple(range(len(primals))))
@@ -170,7 +175,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 
 def linearize(func, *primals):
-    """func(*primals), and a function that multiplies the Jacobian there with tangents, without running func again.
+    """func(*primals), and a function that multiplies the Jacobian there with tangents, without
+    running func again.
 
     Example:
         >>> value, push = rushlight.func.linearize(rushlight.square, rushlight.tensor(3.0))
@@ -216,7 +222,8 @@ def _jacobian(output, inputs):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
-    """A function that returns the Jacobian of func, column by column: for functions of few numbers."""
+    """A function that returns the Jacobian of func, column by column: for functions of few
+    numbers."""
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(func)

@@ -1,60 +1,290 @@
-"""vmap: a function of one example becomes one of a batch."""
+"""vmap: a function of one example becomes a function of many, each operation computed once for all.
+
+Within a call of the mapped function, a tensor that has one value per example is represented by a
+stand-in: a tensor of the shape, dtype and device that one example has. The examples themselves lie
+in a tensor with one more dim, the first, which the level of the call remembers with the stand-in.
+A function mode sees every operation and computes it on these, by the rules of `_batching`; where
+there is no rule, example by example. Levels nest: to an outer level, the tensors of an inner one
+are tensors like others.
+"""
 
 import functools
+import threading
 
 import rushlight
+from rushlight import _C, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+_active = threading.local()  # .levels: those of this thread, the innermost last
+
+
+class Level:
+    """One call of a mapped function: which tensors stand for many.
+
+    Args:
+        size: the number of examples.
+        randomness: "error", "same" or "different", as vmap takes it.
+    """
+
+    def __init__(self, size, randomness):
+        self.size, self.randomness = size, randomness
+
+    def examples(self, value):
+        """The tensor of all examples for which `value` stands; None if it is the same in all."""
+        marks = value.__dict__.get("_examples") if isinstance(value, Tensor) else None
+        return None if marks is None else marks.get(self)
+
+    def stand_in(self, examples):
+        """A tensor that stands for `examples`, of which the first dim counts them."""
+        if self.size:
+            one = examples.select(0, 0)
+        else:
+            one = examples.new_empty(examples.shape[1:])
+        one.__dict__["_examples"] = {self: examples}
+        return one
+
+    def all_examples(self, value):
+        """As `examples`; of what is the same in all examples, so many views."""
+        found = self.examples(value)
+        return value.expand(self.size, *value.shape) if found is None else found
+
+    def slices(self, tree):
+        """One copy of `tree` for each example."""
+        leaves, structure = tree_flatten(tree)
+        found = [self.examples(leaf) for leaf in leaves]
+        for i in range(self.size):
+            yield tree_unflatten(
+                [leaf if f is None else f.select(0, i) for leaf, f in zip(leaves, found)], structure
+            )
+
+    def changes_its_first(self, func, args):
+        """Does `func` write into its first argument? Refused where all examples share that."""
+        name = func.__name__
+        if not (name.endswith("_") and not name.endswith("__")) and name != "__setitem__":
+            return False
+        if self.examples(args[0]) is None:
+            raise RuntimeError(
+                f"vmap: inplace arithmetic(self, *extra_args) is not possible: {name}() would "
+                "write a value for each example into a tensor that all share; use the form "
+                "without _, or expand the tensor for the examples"
+            )
+        return True
+
+    def run_inside(self, function, args, kwargs):
+        """A function whose operations this level sees."""
+        _C._push_torch_function_mode(_Mode(self))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _C._pop_torch_function_mode()
+
+    def one_by_one(self, func, args, kwargs):
+        """`func` called for each example, and the results stacked."""
+        in_place = self.changes_its_first(func, args)
+        results = [func(*a, **k) for a, k in self.slices((args, kwargs))]
+        columns, structure = [], None
+        for result in results:
+            leaves, structure = tree_flatten(result)
+            columns.append(leaves)
+        if structure is None:
+            raise RuntimeError(
+                f"vmap: {func.__name__}() has no rule for no examples; map over at least one"
+            )
+        if in_place:
+            return args[0]  # each example was changed where it lies
+        return tree_unflatten([self._joined(func, leaves) for leaves in zip(*columns)], structure)
+
+    def _joined(self, func, leaves):
+        if isinstance(leaves[0], Tensor):
+            return self.stand_in(rushlight.stack(leaves))
+        if any(leaf != leaves[0] for leaf in leaves):
+            raise RuntimeError(
+                f"vmap: {func.__name__}() gives each example another {type(leaves[0]).__name__}, "
+                "on which the program cannot depend"
+            )
+        return leaves[0]
+
+
+def lift(tensor):
+    """`tensor` with a value of its own in each example of the calls of mapped functions around.
+
+    What is differentiated within must have one: its gradient differs from example to example.
+    """
+    for level in getattr(_active, "levels", ()):
+        if level.examples(tensor) is None:
+            tensor = level.stand_in(level.all_examples(tensor))
+    return tensor
+
+
+class _Mode:
+    """Sees every operation of its thread while a mapped function runs."""
+
+    def __init__(self, level):
+        self._level = level
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        from rushlight.func import _batching
+
+        return _batching.compute(self._level, func, args, kwargs or {})
+
+    def apply_function(self, cls, args):
+        """Of a custom Function: it knows nothing of examples."""
+        level = self._level
+        if all(level.examples(a) is None for a in args):
+            return cls.apply(*args)
+
+        def apply(*arguments):
+            return cls.apply(*arguments)
+
+        return level.one_by_one(apply, args, {})
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that calls `func` for each slice of its inputs and stacks the results.
+    """A function that maps `func`, which takes one example, over a dim of its inputs.
+
+    Operations are computed for all examples at once; those without a rule (few) example by example.
 
     Args:
-        in_dims: the dim of each input that is sliced; None passes an input whole.
-        out_dims: the dim of each output that counts the slices.
-        randomness: accepted; random numbers differ from slice to slice.
-        chunk_size: accepted; slices are computed one by one.
+        in_dims: the dim of each input that counts the examples: one for all inputs, or nested as
+            they are; None passes an input whole.
+        out_dims: the dim of each output that counts the examples; nested as the outputs are.
+        randomness: "error" refuses random operations, "same" gives every example the same numbers,
+            "different" gives each its own.
+        chunk_size: the most examples to compute at once.
+
+    Raises:
+        ValueError: in_dims does not fit the inputs, or they differ in size there.
+        RuntimeError: `func` uses random numbers where randomness is "error", or the value of a
+            mapped tensor (`item`, `if x:`).
+
+    Example:
+        >>> dot = rushlight.func.vmap(rushlight.dot)
+        >>> dot(rushlight.ones(3, 4), rushlight.ones(3, 4))
+        tensor([4., 4., 4.])
     """
+    if randomness not in ("error", "same", "different"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. "
+            f"Got {randomness}"
+        )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
-    def batched(*args, **kwargs):
-        flat, structure = tree_flatten(args)
-        dims = _flat_dims(in_dims, args, flat)
-        sizes = {t.shape[d] for t, d in zip(flat, dims) if d is not None}
-        if not sizes:
-            raise ValueError(
-                "vmap: at least one input must be sliced, but in_dims holds None alone"
-            )
-        if len(sizes) > 1:
-            raise ValueError(
-                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)}"
-            )
-        outputs = []
-        for i in range(sizes.pop()):
-            one = [t if d is None else t.select(d, i) for t, d in zip(flat, dims)]
-            outputs.append(tree_flatten(func(*tree_unflatten(one, structure), **kwargs)))
-        columns = zip(*(leaves for leaves, _ in outputs))
-        stacked = [
-            rushlight.stack(list(c), d)
-            for c, d in zip(columns, _repeat(out_dims, len(outputs[0][0])))
+    def mapped(*args, **kwargs):
+        flat, structure = tree_flatten((args, kwargs))
+        dims = _input_dims(in_dims, args, kwargs)
+        size = _number_of_examples(flat, dims)
+        if not chunk_size or chunk_size >= size:
+            return _mapped_once(func, structure, flat, dims, size, out_dims, randomness)
+        pieces = []
+        for begin in range(0, size, chunk_size):
+            count = min(chunk_size, size - begin)
+            part = [t if d is None else t.narrow(d, begin, count) for t, d in zip(flat, dims)]
+            pieces.append(_mapped_once(func, structure, part, dims, count, out_dims, randomness))
+        columns = [tree_flatten(p) for p in pieces]
+        places = _output_dims(out_dims, pieces[0], columns[0][0])
+        joined = [
+            rushlight.cat(c, p) for c, p in zip(zip(*(leaves for leaves, _ in columns)), places)
         ]
-        return tree_unflatten(stacked, outputs[0][1])
+        return tree_unflatten(joined, columns[0][1])
 
-    return batched
+    return mapped
 
 
-def _flat_dims(in_dims, args, flat):
+def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
+    level = Level(size, randomness)
+    given = [t if d is None else level.stand_in(t.movedim(d, 0)) for t, d in zip(flat, dims)]
+    args, kwargs = tree_unflatten(given, structure)
+    levels = _active.__dict__.setdefault("levels", [])
+    levels.append(level)
+    _C._push_torch_function_mode(_Mode(level))
+    try:
+        result = func(*args, **kwargs)
+    finally:
+        _C._pop_torch_function_mode()
+        levels.pop()
+    leaves, result_structure = tree_flatten(result)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap({getattr(func, '__name__', func)}, ...): must only return Tensors, got type "
+                f"{type(leaf)}"
+            )
+    places = _output_dims(out_dims, result, leaves)
+    outputs = []
+    for leaf, place in zip(leaves, places):
+        if place is None:
+            if level.examples(leaf) is not None:
+                raise ValueError("vmap: out_dims is None for an output that has many values")
+            outputs.append(leaf)
+        else:
+            found = level.all_examples(leaf)
+            outputs.append(found if place == 0 else found.movedim(0, place))
+    return tree_unflatten(outputs, result_structure)
+
+
+def _input_dims(in_dims, args, kwargs):
+    """The dim that counts examples, for each leaf; the first for keyword arguments."""
     if in_dims is None or isinstance(in_dims, int):
-        return [in_dims if isinstance(leaf, rushlight.Tensor) else None for leaf in flat]
-    if len(in_dims) != len(args):
-        raise ValueError(f"vmap: in_dims has {len(in_dims)} entries for {len(args)} inputs")
-    dims = []
-    for d, argument in zip(in_dims, args):
-        leaves = tree_flatten(argument)[0]
-        own = tree_flatten(d)[0] if isinstance(d, (tuple, list, dict)) else [d] * len(leaves)
-        dims += [o if isinstance(leaf, rushlight.Tensor) else None for o, leaf in zip(own, leaves)]
-    return dims
+        dims = _spread(in_dims, args, "in_dims")
+    elif isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args):
+        dims = [
+            d for one, argument in zip(in_dims, args) for d in _spread(one, argument, "in_dims")
+        ]
+    else:
+        entries = len(in_dims) if isinstance(in_dims, (tuple, list)) else in_dims
+        raise ValueError(
+            f"vmap: in_dims must be an int or have an entry for each of the {len(args)} inputs, "
+            f"but got {entries}"
+        )
+    dims += [0 if isinstance(leaf, Tensor) else None for leaf in tree_flatten(kwargs)[0]]
+    flat = tree_flatten((args, kwargs))[0]
+    result = []
+    for leaf, d in zip(flat, dims):
+        if d is None:
+            result.append(None)
+            continue
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. "
+                "We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -leaf.dim() <= d < leaf.dim():
+            raise ValueError(
+                f"vmap: Got in_dim={d} for some input, but that input is a Tensor of "
+                f"dimensionality {leaf.dim()} so expected in_dim to satisfy "
+                f"-{leaf.dim()} <= in_dim < {leaf.dim()}."
+            )
+        result.append(d % leaf.dim())
+    return result
 
 
-def _repeat(out_dims, count):
-    return [out_dims] * count if isinstance(out_dims, int) else list(out_dims)
+def _spread(dims, tree, what):
+    """`dims`, which may be nested as the first levels of `tree`, for each leaf of the tree."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(tree_flatten(tree)[0])
+    if isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys():
+        return [d for name in tree for d in _spread(dims[name], tree[name], what)]
+    if isinstance(dims, (tuple, list)) and isinstance(tree, (tuple, list)):
+        if len(dims) == len(tree):
+            return [d for one, part in zip(dims, tree) for d in _spread(one, part, what)]
+    raise ValueError(f"vmap: {what} {dims} is not nested as what it speaks of")
+
+
+def _output_dims(out_dims, result, leaves):
+    if isinstance(out_dims, (tuple, list)) and isinstance(result, Tensor) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    return _spread(out_dims, result, "out_dims")
+
+
+def _number_of_examples(flat, dims):
+    sizes = {t.shape[d] for t, d in zip(flat, dims) if d is not None}
+    if not sizes:
+        raise ValueError("vmap: at least one input must be mapped, but in_dims holds None alone")
+    if len(sizes) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sorted(sizes)} for the mapped dimension"
+        )
+    return sizes.pop()

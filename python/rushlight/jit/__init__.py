@@ -122,7 +122,8 @@ def Attribute(value, type: Any):
 
 
 __all__ = [
-    "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore", "interface",
-    "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save", "script",
-    "script_if_tracing", "trace", "trace_module", "unused", "wait",
+    "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze",
+    "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
+    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "trace",
+    "trace_module", "unused", "wait",
 ]  # fmt: skip

@@ -23,7 +23,8 @@ def check_square(name, a):
     check_matrix(name, a)
     if a.shape[-1] != a.shape[-2]:
         raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
+            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by "
+            f"{a.shape[-1]} matrices"
         )
 
 

@@ -13,8 +13,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     """Norm of the matrices in two dims.
 
     Args:
-        ord: 'fro' (root of the sum of squares), 'nuc' (sum of the singular values), inf and -inf (largest and smallest
-            row sum), 1 and -1 (column sum), 2 and -2 (largest and smallest singular value).
+        ord: 'fro' (root of the sum of squares), 'nuc' (sum of the singular values), inf and -inf
+            (largest and smallest row sum), 1 and -1 (column sum), 2 and -2 (largest and smallest
+            singular value).
         dim: the dims of the rows and of the columns.
         keepdim: keep both dims with size 1.
     """
@@ -61,13 +62,15 @@ def _largest(sizes, dim, keepdim=False):
 def _wrap(d, ndim):
     if not -ndim <= d < ndim:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})"
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{d})"
         )
     return d % ndim
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
-    """Norm of a vector or a matrix: of all elements, of one dim (a vector) or of two dims (a matrix)."""
+    """Norm of a vector or a matrix: of all elements, of one dim (a vector) or of two dims (a
+    matrix)."""
     if ord is not None:
         if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
             raise RuntimeError(
@@ -75,7 +78,8 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
             )
         if dim is None and A.dim() not in (1, 2):
             raise RuntimeError(
-                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D"
+                "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                f"{A.dim()}D"
             )
     if isinstance(dim, (tuple, list)) and len(dim) == 1:
         dim = dim[0]
@@ -115,7 +119,8 @@ def matrix_rank(A, *args, tol=None, atol=None, rtol=None, hermitian=False, out=N
 
     Args:
         tol: the older name of atol, then alone in deciding.
-        atol, rtol: numbers or tensors of the batch's shape; rtol is max(rows, columns) * eps if neither is given.
+        atol, rtol: numbers or tensors of the batch's shape; rtol is max(rows, columns) * eps if
+            neither is given.
         hermitian: the matrices are Hermitian, so that their eigenvalues tell.
     """
     if args:

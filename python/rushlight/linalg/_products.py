@@ -52,7 +52,8 @@ def multi_dot(tensors, *, out=None):
             )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError(
-                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {tensors[0].dtype} and tensor {i} {t.dtype}"
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{tensors[0].dtype} and tensor {i} {t.dtype}"
             )
     first, last = tensors[0].dim() == 1, tensors[-1].dim() == 1
     if first:
@@ -74,7 +75,8 @@ def multi_dot(tensors, *, out=None):
 
 
 def _best_splits(tensors):
-    """For each run of matrices, where the cheapest order splits it: the textbook dynamic programme."""
+    """For each run of matrices, where the cheapest order splits it: the textbook dynamic
+    programme."""
     sizes = [tensors[0].shape[0], *(t.shape[1] for t in tensors)]
     count = len(tensors)
     cost = {(i, i): 0 for i in range(count)}
@@ -104,7 +106,8 @@ def tensorinv(A, ind=2, *, out=None):
     rows, columns = math.prod(A.shape[:ind]), math.prod(A.shape[ind:])
     if rows != columns:
         raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            "prod(self.shape[:ind]), "
             f"but got {columns} != {rows}"
         )
     result = _native.inv(A.reshape(rows, columns)).reshape(*A.shape[ind:], *A.shape[:ind])
@@ -118,7 +121,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
     shape = A.shape[B.dim() :]
     if math.prod(shape) != math.prod(A.shape[: B.dim()]):
         raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            "prod(self.shape[:other.ndim]), "
             f"but got {math.prod(shape)} != {math.prod(A.shape[: B.dim()])}"
         )
     return into(out, _native.solve(A.reshape(-1, math.prod(shape)), B.flatten()).reshape(shape))

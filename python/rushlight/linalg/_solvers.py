@@ -14,8 +14,8 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Moore-Penrose inverses.
 
     Args:
-        atol, rtol: singular values at most max(atol, rtol * the largest) count as zero; numbers or tensors of the batch's
-            shape. rtol is max(rows, columns) * eps if neither is given.
+        atol, rtol: singular values at most max(atol, rtol * the largest) count as zero; numbers or
+            tensors of the batch's shape. rtol is max(rows, columns) * eps if neither is given.
         rcond: the older name of rtol.
         hermitian: the matrices are Hermitian.
     """
@@ -38,18 +38,21 @@ def lstsq(A, B, rcond=None, *, driver=None, out=None):
     """X that makes the sum of squares of A X - B least.
 
     Args:
-        rcond: singular values below rcond * the largest count as zero; max(rows, columns) * eps by default.
+        rcond: singular values below rcond * the largest count as zero; max(rows, columns) * eps by
+            default.
         driver: LAPACK's 'gels' (full rank), 'gelsy' (default), 'gelsd' or 'gelss'.
 
     Returns:
-        solution, residuals (of full rank and more rows than columns, else empty), rank, singular_values.
+        solution, residuals (of full rank and more rows than columns, else empty), rank,
+        singular_values.
     """
     check_matrix("torch.linalg.lstsq", A)
     if B.dim() < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if A.dtype != B.dtype:
         raise RuntimeError(
-            f"torch.linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} "
+            f"and {B.dtype}"
         )
     if driver is None:
         driver = "gelsy"

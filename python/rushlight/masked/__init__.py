@@ -1,7 +1,9 @@
-"""Reductions and normalisations that leave out elements: where `mask` is False, as if they were not there.
+"""Reductions and normalisations that leave out elements: where `mask` is False, as if they were not
+there.
 
-A mask is a bool tensor that broadcasts to the input's shape; None keeps all. Where a mask leaves nothing,
-the result is what the operation gives for nothing: 0 for a sum, -inf for a maximum, NaN for a mean.
+A mask is a bool tensor that broadcasts to the input's shape; None keeps all. Where a mask leaves
+nothing, the result is what the operation gives for nothing: 0 for a sum, -inf for a maximum, NaN
+for a mean.
 
     >>> x, mask = rushlight.tensor([1.0, 2.0, 4.0]), rushlight.tensor([True, False, True])
     >>> rushlight.masked.mean(x, mask=mask).item()
@@ -13,8 +15,9 @@ import math
 import rushlight
 
 __all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp",
-    "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",
+    "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum",
+    "var",
 ]  # fmt: skip
 
 

@@ -268,7 +268,8 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if linear_weight.dim() > 2 and input.dim() < 2:
         raise RuntimeError(
-            f"linear_cross_entropy: linear_weight of shape {tuple(linear_weight.shape)} requires batched input, got shape "
+            f"linear_cross_entropy: linear_weight of shape {tuple(linear_weight.shape)} requires "
+            "batched input, got shape "
             f"{tuple(input.shape)}"
         )
     logits = F.linear(

@@ -71,6 +71,8 @@ def run(
     Returns:
         The outputs of the last layer in the form of `input`, and the last states.
     """
+    if mode == "LSTM" and batch_sizes is None and rushlight.is_autocast_enabled("cpu"):
+        input, states, all_weights = _in_dtype_of_autocast(input, states, all_weights, has_biases)
     directions = 2 if bidirectional else 1
     sizes = None if batch_sizes is None else batch_sizes.tolist()
     last = []
@@ -94,6 +96,22 @@ def run(
     return input, tuple(rushlight.stack(finals) for finals in zip(*last))
 
 
+def _in_dtype_of_autocast(input, states, all_weights, has_biases):
+    """The tensors of an LSTM as torch's whole-layer operation has them, which takes none with
+    projections; the other kinds run step by step there, and only their products in 16 bits.
+    """
+    tensors = (input, *states, *all_weights[0])
+    has_projections = _five(all_weights[0], has_biases)[4] is not None
+    if has_projections or any(t.dtype is rushlight.float64 for t in tensors):
+        return input, states, all_weights
+    dtype = rushlight.get_autocast_dtype("cpu")
+    return (
+        input.to(dtype),
+        tuple(state.to(dtype) for state in states),
+        [[weight.to(dtype) for weight in weights] for weights in all_weights],
+    )
+
+
 def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
     step = _STEPS[mode]
@@ -113,7 +131,8 @@ def _scan(mode, input, states, weights, sizes, backwards):
 
 
 def _at_once(mode, x, states, weights):
-    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or are short."""
+    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or
+    are short."""
     if mode not in ("LSTM", "GRU") or weights[4] is not None:
         return False
     return x.dtype in (rushlight.float32, rushlight.float64) and all(

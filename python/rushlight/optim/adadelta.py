@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     _column,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["Adadelta"]
@@ -57,8 +58,8 @@ class Adadelta(ElementwiseOptimizer):
     def _begin(self, param, group):
         return {
             "step": _step_count(),
-            "square_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
-            "acc_delta": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "square_avg": _zeros_of(param),
+            "acc_delta": _zeros_of(param),
         }
 
     _update = staticmethod(_update)

@@ -8,8 +8,10 @@ from rushlight.optim.optimizer import (
     _check_lr,
     _checked,
     _column,
+    _decayed,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["Adam"]
@@ -17,13 +19,9 @@ __all__ = ["Adam"]
 
 def _update(param, grad, state, group):
     """The rule: m and v average g and g^2; p = p - lr m' / (sqrt(v') + eps), ' without bias."""
-    lr, weight_decay = group["lr"], group["weight_decay"]
+    lr = group["lr"]
     beta1, beta2 = group["betas"]
-    if weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad + weight_decay * param
+    grad = _decayed(param, grad, group)
     exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
     exp_avg.lerp_(grad, 1 - beta1)
     exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
@@ -86,13 +84,11 @@ class Adam(ElementwiseOptimizer):
     def _begin(self, param, group):
         state = {
             "step": _step_count(),
-            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
-            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg": _zeros_of(param),
+            "exp_avg_sq": _zeros_of(param),
         }
         if group["amsgrad"]:
-            state["max_exp_avg_sq"] = rushlight.zeros_like(
-                param, memory_format=rushlight.preserve_format
-            )
+            state["max_exp_avg_sq"] = _zeros_of(param)
         return state
 
     _update = staticmethod(_update)

@@ -8,6 +8,7 @@ from rushlight.optim.optimizer import (
     _column,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["Adamax"]
@@ -56,8 +57,8 @@ class Adamax(ElementwiseOptimizer):
     def _begin(self, param, group):
         return {
             "step": _step_count(),
-            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
-            "exp_inf": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg": _zeros_of(param),
+            "exp_inf": _zeros_of(param),
         }
 
     _update = staticmethod(_update)

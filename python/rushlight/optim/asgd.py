@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     _column,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["ASGD"]
@@ -66,7 +67,7 @@ class ASGD(ElementwiseOptimizer):
             "step": _step_count(),
             "eta": _step_count().fill_(_to_scalar(group["lr"])),
             "mu": _step_count().fill_(1.0),
-            "ax": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "ax": _zeros_of(param),
         }
 
     def _update(self, param, grad, state, group):

@@ -6,8 +6,10 @@ from rushlight.optim.optimizer import (
     _addcdiv,
     _checked,
     _column,
+    _decayed,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["NAdam"]
@@ -20,13 +22,9 @@ def _momentum(step, group):
 
 def _update(param, grad, state, group):
     """The rule: Adam whose step looks ahead: next step's share of m and this step's of g."""
-    lr, weight_decay = group["lr"], group["weight_decay"]
+    lr = group["lr"]
     beta1, beta2 = group["betas"]
-    if weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad + weight_decay * param
+    grad = _decayed(param, grad, group)
     step, product = state["step"].item(), state["mu_product"].item()
     mu, next_mu = _momentum(step, group), _momentum(step + 1, group)
     exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
@@ -69,8 +67,8 @@ class NAdam(ElementwiseOptimizer):
         return {
             "step": _step_count(),
             "mu_product": _step_count().fill_(1.0),
-            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
-            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg": _zeros_of(param),
+            "exp_avg_sq": _zeros_of(param),
         }
 
     def _update(self, param, grad, state, group):

@@ -390,6 +390,22 @@ def _step_count():
     return rushlight.zeros((), dtype=rushlight.float64 if wide else rushlight.float32)
 
 
+def _zeros_of(param):
+    """A new running average."""
+    return rushlight.zeros_like(param, memory_format=rushlight.preserve_format)
+
+
+def _decayed(param, grad, group):
+    """The gradient with weight decay, unless that is decoupled and shrinks the parameter here."""
+    lr, weight_decay = group["lr"], group["weight_decay"]
+    if weight_decay == 0:
+        return grad
+    if group["decoupled_weight_decay"]:
+        param.mul_(1 - lr * weight_decay)
+        return grad
+    return grad + weight_decay * param
+
+
 class ElementwiseOptimizer(Optimizer):
     """An optimizer that treats every element alike, one parameter independent of the others.
 

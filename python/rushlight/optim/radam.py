@@ -5,8 +5,10 @@ from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     _checked,
     _column,
+    _decayed,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["RAdam"]
@@ -14,13 +16,9 @@ __all__ = ["RAdam"]
 
 def _update(param, grad, state, group):
     """The rule: Adam times a rectification, or without the division while v is too uncertain."""
-    lr, weight_decay = group["lr"], group["weight_decay"]
+    lr = group["lr"]
     beta1, beta2 = group["betas"]
-    if weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad + weight_decay * param
+    grad = _decayed(param, grad, group)
     exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
     exp_avg.lerp_(grad, 1 - beta1)
     exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
@@ -66,8 +64,8 @@ class RAdam(ElementwiseOptimizer):
     def _begin(self, param, group):
         return {
             "step": _step_count(),
-            "exp_avg": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
-            "exp_avg_sq": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "exp_avg": _zeros_of(param),
+            "exp_avg_sq": _zeros_of(param),
         }
 
     _update = staticmethod(_update)

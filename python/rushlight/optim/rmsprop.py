@@ -9,6 +9,7 @@ from rushlight.optim.optimizer import (
     _column,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["RMSprop"]
@@ -74,7 +75,7 @@ class RMSprop(ElementwiseOptimizer):
             names.append("grad_avg")
         state = {"step": _step_count()}
         for name in names:
-            state[name] = rushlight.zeros_like(param, memory_format=rushlight.preserve_format)
+            state[name] = _zeros_of(param)
         return state
 
     _update = staticmethod(_update)

@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     _column,
     _step_count,
     _to_scalar,
+    _zeros_of,
 )
 
 __all__ = ["Rprop"]
@@ -59,7 +60,7 @@ class Rprop(ElementwiseOptimizer):
         first = complex(lr, lr) if param.is_complex() else lr
         return {
             "step": _step_count(),
-            "prev": rushlight.zeros_like(param, memory_format=rushlight.preserve_format),
+            "prev": _zeros_of(param),
             "step_size": rushlight.full_like(param.grad, first),
         }
 

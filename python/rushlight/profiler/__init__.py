@@ -1,10 +1,8 @@
 """A simple profiler: how long the calls of operations take, seen from Python.
 
 It sees what a function mode sees: every function and method of the library that the thread calls,
-with
-what the call itself costs in Python. The backward pass is not divided into its operations: mark it
-by
-`record_function`. Memory, stacks and floating-point operations are not counted.
+with what the call itself costs in Python. The backward pass is not divided into its operations:
+mark it by `record_function`. Memory, stacks and floating-point operations are not counted.
 """
 
 import functools

@@ -1,10 +1,11 @@
-"""The `utils` namespace: data loading, checkpointing, TensorBoard, trees of containers, handles of hooks."""
+"""The `utils` namespace: data loading, checkpointing, TensorBoard, trees of containers, handles of
+hooks."""
 
 import importlib
 
 _SUBMODULES = (
-    "_pytree", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
-    "tensorboard",
+    "_pytree", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack",
+    "hooks", "model_zoo", "tensorboard",
 )  # fmt: skip
 
 

@@ -481,8 +481,8 @@ _is_leaf = tree_is_leaf
 
 # The functions of the built-in nodes, by the names under which libraries reuse them.
 for _name, _kind in {
-    "list": list, "tuple": tuple, "dict": dict, "namedtuple": namedtuple, "ordereddict": OrderedDict,
-    "defaultdict": defaultdict, "deque": deque,
+    "list": list, "tuple": tuple, "dict": dict, "namedtuple": namedtuple,
+    "ordereddict": OrderedDict, "defaultdict": defaultdict, "deque": deque,
 }.items():  # fmt: skip
     globals()[f"_{_name}_flatten"] = SUPPORTED_NODES[_kind].flatten_fn
     globals()[f"_{_name}_flatten_with_keys"] = SUPPORTED_NODES[_kind].flatten_with_keys_fn

@@ -38,6 +38,8 @@ class Heads {
       h.mask = matrix(*a_.mask, sample, head);
       h.mask_is_bool = a_.mask->dtype == DType::Bool;
     }
+    if (a_.kept) h.kept = matrix(*a_.kept, sample, head);
+    h.kept_scale = a_.kept_scale;
     h.causal = a_.causal;
     h.scale = a_.scale;
     return h;
@@ -96,9 +98,9 @@ void attention_backward(const AttentionViews& a, const View& grad, const View& o
       for (int64_t head = shared * all.group; head < (shared + 1) * all.group; ++head) {
         AttentionHead h = all.at(sample, head);
         if (head == shared * all.group) attention_pack(h, true, scratch.data());
-        attention_head_backward(h, matrix(grad, sample, head), matrix(out, sample, head),
-                                row(log_sum, sample, head, 0), matrix(grad_query, sample, head),
-                                matrix(grad_key, sample, shared),
+        attention_head_backward(h, head > shared * all.group, matrix(grad, sample, head),
+                                matrix(out, sample, head), row(log_sum, sample, head, 0),
+                                matrix(grad_query, sample, head), matrix(grad_key, sample, shared),
                                 matrix(grad_value, sample, shared), scratch.data());
       }
     }

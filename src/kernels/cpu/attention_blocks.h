@@ -14,9 +14,9 @@ struct AttentionMatrix {
 struct AttentionHead {
   DType dtype;
   int64_t queries, keys, width, value_width;
-  AttentionMatrix query, key, value, mask;  // mask.data is nullptr where there is none
+  AttentionMatrix query, key, value, mask, kept;  // mask, kept: data is nullptr where there is none
   bool mask_is_bool, causal;
-  double scale;
+  double scale, kept_scale;
 };
 
 inline constexpr int64_t attention_rows = 64;   // queries of a block
@@ -34,10 +34,10 @@ RL_ISA_KERNEL(attention_pack, (const AttentionHead& head, bool values, void* scr
 // Queries [first, first + count) of a head, count <= attention_rows; log_sum from `first` on.
 RL_ISA_KERNEL(attention_block, (const AttentionHead& head, int64_t first, int64_t count,
                                 const AttentionMatrix& out, void* log_sum, void* scratch))
-// Adds the gradients of the whole head.
+// The gradients of the whole head; those of key and value are added if `add`.
 RL_ISA_KERNEL(attention_head_backward,
-              (const AttentionHead& head, const AttentionMatrix& grad, const AttentionMatrix& out,
-               const void* log_sum, const AttentionMatrix& grad_query,
+              (const AttentionHead& head, bool add, const AttentionMatrix& grad,
+               const AttentionMatrix& out, const void* log_sum, const AttentionMatrix& grad_query,
                const AttentionMatrix& grad_key, const AttentionMatrix& grad_value, void* scratch))
 
 }  // namespace rl::kernels

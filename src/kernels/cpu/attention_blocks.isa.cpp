@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/lanes.h"
 #include "kernels/gemm_small.h"
+#include "kernels/transpose.h"
 #include "math/math.h"
 
 namespace rl::kernels::RL_ISA {
@@ -31,11 +32,33 @@ void multiply(int64_t m, int64_t n, int64_t k, double alpha, Matrix<T> a, Matrix
 template <class T> void pack_transposed(const AttentionMatrix& from, int64_t rows, int64_t columns,
                                         T* to) {
   Matrix<T> m(from);
-  constexpr int64_t tile = 16;
-  for (int64_t i = 0; i < rows; i += tile)
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t r = i; r < rows && r < i + tile; ++r)
-        to[j * rows + r] = m.data[r * m.row + j * m.column];
+  if constexpr (sizeof(T) == 4)
+    if (m.column == 1) return transpose_32(m.data, m.row, to, rows, rows, columns);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t r = 0; r < rows; ++r) to[j * rows + r] = m.data[r * m.row + j * m.column];
+}
+
+template <class T> void clear(Matrix<T> m, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) m.data[i * m.row + j * m.column] = 0;
+}
+
+// f(j, element) for elements [0, n) of a row of a matrix, which most often are contiguous.
+template <class M, class F> RL_INLINE void for_row(const AttentionMatrix& m, int64_t at, int64_t n,
+                                                   F f) {
+  const M* row = static_cast<const M*>(m.data) + at;
+  if (m.column == 1)
+    for (int64_t j = 0; j < n; ++j) f(j, row[j]);
+  else
+    for (int64_t j = 0; j < n; ++j) f(j, row[j * m.column]);
+}
+
+// x or -inf, by bits: gcc makes a jump of a choice.
+template <class T> RL_INLINE T if_allowed(T x, uint8_t allowed) {
+  using Int = typename math::Format<T>::Int;
+  Int keep = -static_cast<Int>(allowed);
+  return math::bit_cast<T>((math::bit_cast<Int>(x) & keep) |
+                           (math::bit_cast<Int>(lowest<T>) & ~keep));
 }
 
 // The scores of a block of queries for the keys [from, from + columns), masked.
@@ -47,17 +70,24 @@ void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, 
   for (int64_t i = 0; i < count; ++i) {
     T* row = scores + i * columns;
     int64_t at = (first + i) * h.mask.row + from * h.mask.column;
-    if (h.mask.data && h.mask_is_bool) {
-      const bool* mask = static_cast<const bool*>(h.mask.data) + at;
-      for (int64_t j = 0; j < columns; ++j) row[j] = mask[j * h.mask.column] ? row[j] : lowest<T>;
-    } else if (h.mask.data) {
-      const T* mask = static_cast<const T*>(h.mask.data) + at;
-      for (int64_t j = 0; j < columns; ++j) row[j] += mask[j * h.mask.column];
-    }
+    if (h.mask.data && h.mask_is_bool)
+      for_row<uint8_t>(h.mask, at, columns,
+                       [row](int64_t j, uint8_t allowed) { row[j] = if_allowed(row[j], allowed); });
+    else if (h.mask.data)
+      for_row<T>(h.mask, at, columns, [row](int64_t j, T bias) { row[j] += bias; });
     if (h.causal)
       for (int64_t j = first + i + 1 - from > 0 ? first + i + 1 - from : 0; j < columns; ++j)
         row[j] = lowest<T>;
   }
+}
+
+// Of a row of weights, or of their gradients, those that dropout keeps.
+template <class T>
+void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, T* row) {
+  if (!h.kept.data) return;
+  T scale = static_cast<T>(h.kept_scale);
+  for_row<uint8_t>(h.kept, query * h.kept.row + from * h.kept.column, columns,
+                   [=](int64_t j, uint8_t kept) { row[j] *= static_cast<T>(kept) * scale; });
 }
 
 // Keys beyond these no query of the block attends to.
@@ -89,9 +119,14 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
         for (int64_t j = 0; j < columns; ++j) row[j] = 0;
         continue;
       }
-      T correction = math::exp(high[i] - top);
-      for (int64_t j = 0; j < columns; ++j) row[j] = math::exp(row[j] - top);
-      total[i] = total[i] * correction + fold<Add>(row, columns);
+      T correction = exp_below(high[i] - top);
+      T sum = sum_places<T>(columns, [row, top](auto at) {
+        auto e = exp_below(at(row) - top);
+        at.put(row, e);
+        return e;
+      });
+      total[i] = total[i] * correction + sum;
+      drop(h, first + i, from, columns, row);
       high[i] = top;
       if (from > 0)
         for (int64_t j = 0; j < h.value_width; ++j) sums[i * h.value_width + j] *= correction;
@@ -111,12 +146,16 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
 // With p the weights and g the gradient of the output: value gets p^T g, the scores
 // p * (g value^T - sum(g * out)), and query and key theirs from those.
 template <class T>
-void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* log_sum,
+void backward(const AttentionHead& h, bool add, Matrix<T> grad, Matrix<T> out, const T* log_sum,
               Matrix<T> grad_query, Matrix<T> grad_key, Matrix<T> grad_value, T* scratch) {
   T *keys = scratch, *values = scratch + h.width * h.keys;
   int64_t step = h.keys < attention_keys ? h.keys : attention_keys;
   T* weights = values + h.value_width * h.keys;
   T *slopes = weights + attention_rows * step, *shift = slopes + attention_rows * step;
+  if (!add) {
+    clear(grad_key, h.keys, h.width);
+    clear(grad_value, h.keys, h.value_width);
+  }
   for (int64_t first = 0; first < h.queries; first += attention_rows) {
     int64_t count = h.queries - first < attention_rows ? h.queries - first : attention_rows;
     Matrix<T> g = grad.from_row(first), o = out.from_row(first);
@@ -138,13 +177,19 @@ void backward(const AttentionHead& h, Matrix<T> grad, Matrix<T> out, const T* lo
           for (int64_t j = 0; j < columns; ++j) w[j] = s[j] = 0;
           continue;
         }
-        for (int64_t j = 0; j < columns; ++j) w[j] = math::exp(w[j] - base);
-        for (int64_t j = 0; j < columns; ++j) s[j] = w[j] * (s[j] - shift[i]);
+        drop(h, first + i, from, columns, s);
+        T offset = shift[i];
+        for_places<T>(columns, [=](auto at) {
+          auto e = exp_below(at(w) - base);
+          at.put(w, e);
+          at.put(s, e * (at(s) - offset));
+        });
+        drop(h, first + i, from, columns, w);
       }
       Matrix<T> p(weights, columns), d(slopes, columns);
       multiply<T>(columns, h.value_width, count, 1, p.transposed(), g, 1,
                   grad_value.from_row(from));
-      multiply<T>(count, h.width, columns, h.scale, d, Matrix<T>(h.key).from_row(from), 1,
+      multiply<T>(count, h.width, columns, h.scale, d, Matrix<T>(h.key).from_row(from), from > 0,
                   grad_query.from_row(first));
       multiply<T>(columns, h.width, count, h.scale, d.transposed(),
                   Matrix<T>(h.query).from_row(first), 1, grad_key.from_row(from));
@@ -171,13 +216,13 @@ void attention_block(const AttentionHead& h, int64_t first, int64_t count,
   });
 }
 
-void attention_head_backward(const AttentionHead& h, const AttentionMatrix& grad,
+void attention_head_backward(const AttentionHead& h, bool add, const AttentionMatrix& grad,
                              const AttentionMatrix& out, const void* log_sum,
                              const AttentionMatrix& grad_query, const AttentionMatrix& grad_key,
                              const AttentionMatrix& grad_value, void* scratch) {
   visit<float, double>("attention", h.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    backward<T>(h, grad, out, static_cast<const T*>(log_sum), grad_query, grad_key, grad_value,
+    backward<T>(h, add, grad, out, static_cast<const T*>(log_sum), grad_query, grad_key, grad_value,
                 static_cast<T*>(scratch));
   });
 }

@@ -1,12 +1,9 @@
 #include "kernels/nll_loss.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
-#include "kernels/copy.h"
+#include "kernels/cpu/loss_total.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/reduce.h"
 #include "kernels/walk.h"
 
 namespace rl::kernels {
@@ -74,21 +71,6 @@ class Targets {
   Walk<2> walk_;  // target, scores
 };
 
-// The sum of contiguous values, by the tree of reductions.
-template <class C>
-C total(const std::vector<C>& values) {
-  C result = 0;
-  int64_t n = static_cast<int64_t>(values.size()), one = 1;
-  sum({const_cast<C*>(values.data()), &n, &one, 1, n, dtype_of<C>},
-      {&result, &one, &one, 1, 1, dtype_of<C>});
-  return result;
-}
-
-template <class C>
-void store(C value, const View& out) {
-  fill(out, Scalar(static_cast<double>(value)));
-}
-
 }  // namespace
 
 void nll_loss(const View& input, const View& target, const View* weight, int64_t ignore_index,
@@ -103,16 +85,7 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
       losses[static_cast<size_t>(i)] = -C(*score) * w;
       if (!weights.empty()) weights[static_cast<size_t>(i)] = w;
     });
-    if (reduction == Reduction::None) {
-      store(C(0), total_weight);
-      Dims strides = contiguous_strides(target.shape());
-      copy({losses.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>},
-           out);
-      return;
-    }
-    C weight_sum = total(weights), loss = total(losses);
-    store(weight_sum, total_weight);
-    store(reduction == Reduction::Mean ? loss / weight_sum : loss, out);
+    store_losses(losses, weights, reduction, target, out, total_weight);
   });
 }
 
@@ -124,18 +97,9 @@ void nll_loss_backward(const View& grad, const View& target, const View* weight,
   visit_floating("nll_loss_backward", grad_input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    if (reduction == Reduction::None) {
-      std::vector<C> grads(static_cast<size_t>(targets.count()));
-      Dims strides = contiguous_strides(target.shape());
-      copy(grad,
-           {grads.data(), target.sizes, strides.data(), target.ndim, target.numel, dtype_of<C>});
-      targets.template for_each<T>(
-          [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
-      return;
-    }
-    C g = C(*grad.ptr<T>());
-    if (reduction == Reduction::Mean) g /= C(*total_weight.ptr<T>());
-    targets.template for_each<T>([&](int64_t, T* to, C w) { *to = T(-w * g); });
+    std::vector<C> grads = loss_gradients<C>(grad, reduction, target, total_weight);
+    targets.template for_each<T>(
+        [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
   });
 }
 

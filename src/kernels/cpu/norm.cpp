@@ -19,6 +19,7 @@ class Rows {
  public:
   Rows(const View& v, DType element, int64_t n)
       : view_(v), element_(element), n_(n), direct_(v.dtype == element) {}
+  bool direct() const { return direct_; }
   std::unique_ptr<char[]> scratch() const {
     return std::unique_ptr<char[]>(
         direct_ ? nullptr : new char[static_cast<size_t>(n_ * itemsize(element_))]);
@@ -50,61 +51,65 @@ struct Norm {
   bool centred;
   int64_t length() const { return parts * n; }
   int64_t channels() const { return parts * cycle; }
+  // Of row r's first channel, in bytes among values per channel.
+  int64_t channel_offset(int64_t r) const { return r % cycle * parts * itemsize(element); }
 };
 
-// A parameter in the compute dtype, or nothing.
+// A parameter in the compute dtype; `missing` throughout where there is none.
 class Parameter {
  public:
-  Parameter(const Norm& norm, const View* v) {
-    if (!v) return;
-    check(v->numel == norm.channels(), norm.name, ": expected a parameter of ", norm.channels(),
-          " elements, got sizes ", v->shape());
-    data_ = v->ptr<char>();
-    if (v->dtype == norm.element) return;
-    converted_.reset(new char[static_cast<size_t>(v->numel * itemsize(norm.element))]);
-    convert_contiguous(v->dtype, norm.element, v->data, converted_.get(), v->numel);
+  Parameter(const Norm& norm, const View* v, double missing) {
+    check(!v || v->numel == norm.channels(), norm.name, ": expected a parameter of ",
+          norm.channels(), " elements, got sizes ", v ? v->shape() : IntSpan());
+    if (v && v->dtype == norm.element) {
+      data_ = v->ptr<char>();
+      return;
+    }
+    int64_t channels = norm.channels(), one = 1;
+    converted_.reset(new char[static_cast<size_t>(channels * itemsize(norm.element))]);
     data_ = converted_.get();
+    if (v) convert_contiguous(v->dtype, norm.element, v->data, data_, channels);
+    else fill({data_, &channels, &one, 1, channels, norm.element}, Scalar(missing));
   }
   const char* data() const { return data_; }
 
  private:
-  const char* data_ = nullptr;
+  char* data_;
   std::unique_ptr<char[]> converted_;
 };
 
-// The address of row r's first channel among values per channel.
-template <class P>
-P channels_of(const Norm& norm, P values, int64_t row) {
-  return values ? values + row % norm.cycle * norm.parts * itemsize(norm.element) : nullptr;
+// f(r, rows) for the rows from begin to end, `rows` of them from r on: as many at once as lie
+// behind one another in the compute dtype and have the same channels.
+template <class F>
+void for_rows(const Norm& norm, int64_t begin, int64_t end, bool direct, const Parameter& weight,
+              const Parameter& bias, F&& f) {
+  int64_t together = direct && norm.cycle == 1 ? end - begin : 1;
+  for (int64_t r = begin; r < end; r += together) {
+    int64_t offset = norm.channel_offset(r);
+    f(r, NormRows{norm.centred, norm.element, together, norm.parts, norm.n, weight.data() + offset,
+                  bias.data() + offset});
+  }
 }
 
-int64_t rows_per_thread(const Norm& norm) {
-  return std::max<int64_t>(1, default_grain / 4 / norm.length());
+// The address of row r's statistic.
+char* of_row(const Norm& norm, const View* statistics, int64_t r) {
+  return statistics ? statistics->ptr<char>() + r * itemsize(norm.element) : nullptr;
 }
 
 void forward(const Norm& norm, const View& input, const View* weight, const View* bias, double eps,
              const View& out, const View* mean, const View& rstd) {
   if (input.numel == 0) return;
-  Parameter w(norm, weight), b(norm, bias);
+  Parameter w(norm, weight, 1), b(norm, bias, 0);
   Rows in(input, norm.element, norm.length()), result(out, norm.element, norm.length());
-  int64_t size = itemsize(norm.element);
-  parallel_for(0, norm.rows, rows_per_thread(norm), [&](int64_t begin, int64_t end) {
+  int64_t grain = std::max<int64_t>(1, default_grain / 4 / norm.length());
+  parallel_for(0, norm.rows, grain, [&](int64_t begin, int64_t end) {
     auto in_scratch = in.scratch(), out_scratch = result.scratch();
-    for (int64_t r = begin; r < end; ++r) {
-      double unused;
-      void* m = mean ? mean->ptr<char>() + r * size : reinterpret_cast<char*>(&unused);
-      void* s = rstd.ptr<char>() + r * size;
-      NormRow row{norm.centred,
-                  norm.element,
-                  norm.parts,
-                  norm.n,
-                  channels_of(norm, w.data(), r),
-                  channels_of(norm, b.data(), r)};
-      const char* x = in.load(r, in_scratch.get());
-      norm_statistics(row, x, eps, m, s);
-      norm_forward(row, x, m, s, result.begin_store(r, out_scratch.get()));
+    for_rows(norm, begin, end, in.direct(), w, b, [&](int64_t r, const NormRows& rows) {
+      norm_forward(rows, in.load(r, in_scratch.get()), eps,
+                   result.begin_store(r, out_scratch.get()), of_row(norm, mean, r),
+                   of_row(norm, &rstd, r));
       result.end_store(r, out_scratch.get());
-    }
+    });
   });
 }
 
@@ -115,7 +120,7 @@ class Backward {
   Backward(const Norm& norm, const View& grad, const View& input, const View* mean,
            const View& rstd, const View* weight, const View* grad_input)
       : norm_(norm),
-        w_(norm, weight),
+        w_(norm, weight, 1),
         mean_(mean),
         rstd_(rstd),
         grad_input_(grad_input),
@@ -130,8 +135,8 @@ class Backward {
 
   void run(const View* grad_weight, const View* grad_bias) {
     int64_t bytes = chunks_ * norm_.channels() * itemsize(norm_.element);
-    std::unique_ptr<char[]> weights(grad_weight ? new char[static_cast<size_t>(bytes)]() : nullptr);
-    std::unique_ptr<char[]> biases(grad_bias ? new char[static_cast<size_t>(bytes)]() : nullptr);
+    std::unique_ptr<char[]> weights(new char[static_cast<size_t>(bytes)]());
+    std::unique_ptr<char[]> biases(new char[static_cast<size_t>(bytes)]());
     parallel_for(0, chunks_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) run_chunk(c, weights.get(), biases.get());
     });
@@ -142,22 +147,16 @@ class Backward {
  private:
   void run_chunk(int64_t chunk, char* weights, char* biases) {
     auto g_scratch = g_.scratch(), x_scratch = x_.scratch(), gx_scratch = gx_.scratch();
-    int64_t size = itemsize(norm_.element), offset = chunk * norm_.channels() * size;
+    int64_t sums = chunk * norm_.channels() * itemsize(norm_.element);
     int64_t begin = chunk * rows_per_chunk_, end = std::min(norm_.rows, begin + rows_per_chunk_);
-    const double zero = 0;
-    for (int64_t r = begin; r < end; ++r) {
-      NormRow row{
-          norm_.centred, norm_.element, norm_.parts, norm_.n, channels_of(norm_, w_.data(), r),
-          nullptr};
-      const void* mean =
-          mean_ ? mean_->ptr<char>() + r * size : reinterpret_cast<const char*>(&zero);
-      norm_gradient(row, g_.load(r, g_scratch.get()), x_.load(r, x_scratch.get()), mean,
-                    rstd_.ptr<char>() + r * size,
-                    grad_input_ ? gx_.begin_store(r, gx_scratch.get()) : nullptr,
-                    channels_of(norm_, weights ? weights + offset : nullptr, r),
-                    channels_of(norm_, biases ? biases + offset : nullptr, r));
+    for_rows(norm_, begin, end, x_.direct(), w_, w_, [&](int64_t r, const NormRows& rows) {
+      int64_t offset = sums + norm_.channel_offset(r);
+      norm_gradient(rows, g_.load(r, g_scratch.get()), x_.load(r, x_scratch.get()),
+                    of_row(norm_, mean_, r), of_row(norm_, &rstd_, r),
+                    grad_input_ ? gx_.begin_store(r, gx_scratch.get()) : nullptr, weights + offset,
+                    biases + offset);
       if (grad_input_) gx_.end_store(r, gx_scratch.get());
-    }
+    });
   }
 
   void add_chunks(char* partial, const View& out) {

@@ -8,118 +8,131 @@ namespace {
 RL_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 RL_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 
-template <class T>
-void statistics(const NormRow& row, const void* in, double eps, void* mean_out, void* rstd_out) {
-  const T* x = static_cast<const T*>(in);
-  int64_t n = row.parts * row.n;
-  T mean = row.centred ? fold<Add>(x, n) / static_cast<T>(n) : T(0);
-  T squares = fold<Add>(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
-  *static_cast<T*>(mean_out) = mean;
-  *static_cast<T*>(rstd_out) =
-      T(1) / square_root(squares / static_cast<T>(n) + static_cast<T>(eps));
-}
-
-template <class T>
-void forward(const NormRow& row, const void* in, const void* mean_in, const void* rstd_in,
-             void* out) {
-  const T *x = static_cast<const T*>(in), *w = static_cast<const T*>(row.weight);
-  const T* b = static_cast<const T*>(row.bias);
-  T mean = *static_cast<const T*>(mean_in), rstd = *static_cast<const T*>(rstd_in);
-  T* y = static_cast<T*>(out);
-  if (row.n == 1) {
-    if (w && b)
-      for (int64_t i = 0; i < row.parts; ++i) y[i] = (x[i] - mean) * rstd * w[i] + b[i];
-    else if (w)
-      for (int64_t i = 0; i < row.parts; ++i) y[i] = (x[i] - mean) * rstd * w[i];
-    else
-      for (int64_t i = 0; i < row.parts; ++i) y[i] = (x[i] - mean) * rstd + (b ? b[i] : T(0));
-    return;
+// The loops of a row of layer and RMS norm, whose channels are elements, and of group norm, whose
+// channels are runs of n.
+template <class T> struct Layer {
+  static void forward(const NormRows& rows, const T* x, T mean, T rstd, T* y) {
+    const T *w = static_cast<const T*>(rows.weight), *b = static_cast<const T*>(rows.bias);
+    for_places<T>(rows.parts, [=](auto at) { at.put(y, (at(x) - mean) * rstd * at(w) + at(b)); });
   }
-  for (int64_t c = 0; c < row.parts; ++c, x += row.n, y += row.n) {
-    T scale = w ? rstd * w[c] : rstd, shift = b ? b[c] : T(0);
-    for (int64_t i = 0; i < row.n; ++i) y[i] = (x[i] - mean) * scale + shift;
+  // The sums of a = g * weight and of a * (x - mean).
+  static void sums(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T* grad_weight,
+                   T* grad_bias, T* sum, T* dot) {
+    const T* w = static_cast<const T*>(rows.weight);
+    Sum<T> all, products;
+    for_places<T>(rows.parts, [&](auto at) {
+      auto slope = at(g), distance = at(x) - mean, weighted = slope * at(w);
+      at.put(grad_weight, at(grad_weight) + slope * distance * rstd);
+      at.put(grad_bias, at(grad_bias) + slope);
+      all.add(at, weighted);
+      products.add(at, weighted * distance);
+    });
+    *sum = all.total();
+    *dot = products.total();
+  }
+  static void backward(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T average,
+                       T slope, T* grad_x) {
+    const T* w = static_cast<const T*>(rows.weight);
+    for_places<T>(rows.parts, [=](auto at) {
+      at.put(grad_x, rstd * (at(g) * at(w) - average - (at(x) - mean) * slope));
+    });
+  }
+};
+
+template <class T> struct Group {
+  static void forward(const NormRows& rows, const T* x, T mean, T rstd, T* y) {
+    const T *w = static_cast<const T*>(rows.weight), *b = static_cast<const T*>(rows.bias);
+    for (int64_t c = 0; c < rows.parts; ++c, x += rows.n, y += rows.n) {
+      T scale = rstd * w[c], shift = b[c];
+      for_places<T>(rows.n, [=](auto at) { at.put(y, (at(x) - mean) * scale + shift); });
+    }
+  }
+  static void sums(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T* grad_weight,
+                   T* grad_bias, T* sum, T* dot) {
+    const T* w = static_cast<const T*>(rows.weight);
+    *sum = *dot = 0;
+    for (int64_t c = 0; c < rows.parts; ++c, g += rows.n, x += rows.n) {
+      Sum<T> all, products;
+      for_places<T>(rows.n, [&](auto at) {
+        auto slope = at(g);
+        all.add(at, slope);
+        products.add(at, slope * (at(x) - mean));
+      });
+      T total = all.total(), product = products.total();
+      grad_weight[c] += product * rstd;
+      grad_bias[c] += total;
+      *sum += total * w[c];
+      *dot += product * w[c];
+    }
+  }
+  static void backward(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T average,
+                       T slope, T* grad_x) {
+    const T* w = static_cast<const T*>(rows.weight);
+    for (int64_t c = 0; c < rows.parts; ++c, g += rows.n, x += rows.n, grad_x += rows.n) {
+      T scale = w[c];
+      for_places<T>(rows.n, [=](auto at) {
+        at.put(grad_x, rstd * (at(g) * scale - average - (at(x) - mean) * slope));
+      });
+    }
+  }
+};
+
+template <class T, class Row>
+void forward(const NormRows& rows, const T* x, double eps, T* y, T* means, T* rstds) {
+  int64_t n = rows.parts * rows.n;
+  for (int64_t r = 0; r < rows.count; ++r, x += n, y += n) {
+    T mean = 0;
+    if (rows.centred) means[r] = mean = fold<Add>(x, n) / static_cast<T>(n);
+    T squares = fold<Add>(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
+    rstds[r] = T(1) / square_root(squares / static_cast<T>(n) + static_cast<T>(eps));
+    Row::forward(rows, x, mean, rstds[r], y);
   }
 }
 
 // With h = (x - mean) * rstd and a = g * weight:
 //   grad_x = rstd * (a - average(a) - h * average(a * h)),
 // the first average only if centred.
-template <class T>
-void layer_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, T* __restrict gx,
-                    T* __restrict gw, T* __restrict gb) {
-  const T* w = static_cast<const T*>(row.weight);
-  int64_t n = row.parts;
-  if (gw && gb)
-    for (int64_t i = 0; i < n; ++i) {
-      gw[i] += g[i] * (x[i] - mean) * rstd;
-      gb[i] += g[i];
-    }
-  else if (gw)
-    for (int64_t i = 0; i < n; ++i) gw[i] += g[i] * (x[i] - mean) * rstd;
-  else if (gb)
-    for (int64_t i = 0; i < n; ++i) gb[i] += g[i];
-  if (!gx) return;
-  T sum = 0, dot;
-  if (w) {
-    if (row.centred) sum = sum_of<T>(n, [g, w](int64_t i) { return g[i] * w[i]; });
-    dot = sum_of<T>(n, [g, w, x, mean](int64_t i) { return g[i] * w[i] * (x[i] - mean); });
-  } else {
-    if (row.centred) sum = fold<Add>(g, n);
-    dot = sum_of<T>(n, [g, x, mean](int64_t i) { return g[i] * (x[i] - mean); });
-  }
-  T average = sum / static_cast<T>(n), slope = dot * rstd * rstd / static_cast<T>(n);
-  if (w)
-    for (int64_t i = 0; i < n; ++i) gx[i] = rstd * (g[i] * w[i] - average - (x[i] - mean) * slope);
-  else
-    for (int64_t i = 0; i < n; ++i) gx[i] = rstd * (g[i] - average - (x[i] - mean) * slope);
-}
-
-template <class T>
-void group_gradient(const NormRow& row, const T* g, const T* x, T mean, T rstd, T* gx, T* gw,
-                    T* gb) {
-  const T* w = static_cast<const T*>(row.weight);
-  int64_t n = row.n;
-  T sum = 0, dot = 0;
-  for (int64_t c = 0; c < row.parts; ++c) {
-    const T *gc = g + c * n, *xc = x + c * n;
-    T total = fold<Add>(gc, n);
-    T product = sum_of<T>(n, [gc, xc, mean](int64_t i) { return gc[i] * (xc[i] - mean); });
-    if (gw) gw[c] += product * rstd;
-    if (gb) gb[c] += total;
-    sum += w ? total * w[c] : total;
-    dot += w ? product * w[c] : product;
-  }
-  if (!gx) return;
-  T count = static_cast<T>(row.parts * n), average = sum / count, slope = dot * rstd * rstd / count;
-  for (int64_t c = 0; c < row.parts; ++c, g += n, x += n, gx += n) {
-    T scale = w ? w[c] : T(1);
-    for (int64_t i = 0; i < n; ++i) gx[i] = rstd * (g[i] * scale - average - (x[i] - mean) * slope);
+template <class T, class Row>
+void gradient(const NormRows& rows, const T* g, const T* x, const T* means, const T* rstds,
+              T* grad_x, T* grad_weight, T* grad_bias) {
+  int64_t n = rows.parts * rows.n;
+  for (int64_t r = 0; r < rows.count; ++r, g += n, x += n) {
+    T mean = rows.centred ? means[r] : T(0), rstd = rstds[r], sum, dot;
+    Row::sums(rows, g, x, mean, rstd, grad_weight, grad_bias, &sum, &dot);
+    if (!grad_x) continue;
+    T average = rows.centred ? sum / static_cast<T>(n) : T(0);
+    T slope = dot * rstd * rstd / static_cast<T>(n);
+    Row::backward(rows, g, x, mean, rstd, average, slope, grad_x + r * n);
   }
 }
 
-template <class T>
-void gradient(const NormRow& row, const void* grad, const void* in, const void* mean,
-              const void* rstd, void* grad_x, void* grad_weight, void* grad_bias) {
-  auto typed = row.n == 1 ? layer_gradient<T> : group_gradient<T>;
-  typed(row, static_cast<const T*>(grad), static_cast<const T*>(in), *static_cast<const T*>(mean),
-        *static_cast<const T*>(rstd), static_cast<T*>(grad_x), static_cast<T*>(grad_weight),
-        static_cast<T*>(grad_bias));
+// f(element, struct of the row's loops)
+template <class F> void typed(const NormRows& rows, F f) {
+  if (rows.element == DType::Float64)
+    return rows.n == 1 ? f(double(), Layer<double>()) : f(double(), Group<double>());
+  rows.n == 1 ? f(float(), Layer<float>()) : f(float(), Group<float>());
 }
 
 }  // namespace
 
-void norm_statistics(const NormRow& row, const void* x, double eps, void* mean, void* rstd) {
-  auto typed = row.element == DType::Float64 ? statistics<double> : statistics<float>;
-  typed(row, x, eps, mean, rstd);
+void norm_forward(const NormRows& rows, const void* x, double eps, void* y, void* mean,
+                  void* rstd) {
+  typed(rows, [&](auto element, auto row) {
+    using T = decltype(element);
+    forward<T, decltype(row)>(rows, static_cast<const T*>(x), eps, static_cast<T*>(y),
+                              static_cast<T*>(mean), static_cast<T*>(rstd));
+  });
 }
-void norm_forward(const NormRow& row, const void* x, const void* mean, const void* rstd, void* y) {
-  auto typed = row.element == DType::Float64 ? forward<double> : forward<float>;
-  typed(row, x, mean, rstd, y);
-}
-void norm_gradient(const NormRow& row, const void* grad, const void* x, const void* mean,
+
+void norm_gradient(const NormRows& rows, const void* grad, const void* x, const void* mean,
                    const void* rstd, void* grad_x, void* grad_weight, void* grad_bias) {
-  auto typed = row.element == DType::Float64 ? gradient<double> : gradient<float>;
-  typed(row, grad, x, mean, rstd, grad_x, grad_weight, grad_bias);
+  typed(rows, [&](auto element, auto row) {
+    using T = decltype(element);
+    gradient<T, decltype(row)>(rows, static_cast<const T*>(grad), static_cast<const T*>(x),
+                               static_cast<const T*>(mean), static_cast<const T*>(rstd),
+                               static_cast<T*>(grad_x), static_cast<T*>(grad_weight),
+                               static_cast<T*>(grad_bias));
+  });
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -1,110 +1,22 @@
 #include "kernels/softmax.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <memory>
-
-#include "kernels/cpu/softmax_tiles.h"
-#include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
+#include "kernels/cpu/softmax_lines.h"
 
 namespace rl::kernels {
 namespace {
 
-// Lines along dim of N views, the last of which is written. Tiles of neighbouring lines are handed
-// on where they lie if their elements have the compute dtype and are dense, else through a copy.
-template <int N>
-class SoftmaxLines {
- public:
-  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim)
-      : walk_(views, true, dim) {
-    const View& first = *views[0];
-    check_implemented(is_floating(first.dtype), name, ": not implemented for dtype ", first.dtype);
-    n_ = first.ndim ? first.sizes[dim] : 1;
-    dtype_ = first.dtype;
-    element_ = compute_dtype(dtype_);
-    size_ = itemsize(dtype_);
-    for (int k = 0; k < N; ++k) {
-      check(views[k]->dtype == dtype_ && views[k]->shape() == first.shape(), name, ": sizes ",
-            first.shape(), " and ", views[k]->shape(), " or dtypes ", dtype_, " and ",
-            views[k]->dtype, " differ");
-      step_[k] = first.ndim ? views[k]->strides[dim] * size_ : 0;
-    }
-    across_ = walk_.sizes[0] >= 4 && std::abs(walk_.strides[0][0]) < std::abs(step_[0]);
-    direct_ = dtype_ == element_;
-    for (int k = 0; k < N; ++k)
-      direct_ = direct_ && (across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_);
-  }
-
-  // f(tile, pointers, row strides in elements)
-  template <class F>
-  void run(bool log, F&& f) {
-    if (walk_.numel == 0 || n_ == 0) return;
-    constexpr int64_t copied = 16384;  // elements of a tile that is copied, unless a line is longer
-    int64_t widest = !across_  ? 1
-                     : direct_ ? walk_.sizes[0]
-                               : std::clamp<int64_t>(copied / n_, 1, 64);
-    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n_);
-    size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
-    walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
-      std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);
-      for (int64_t j = 0; j < m; j += widest) {
-        char* p[N];
-        for (int k = 0; k < N; ++k) p[k] = start[k] + j * walk_.strides[k][0];
-        SoftmaxTile tile{log, element_, n_, std::min(widest, m - j)};
-        if (direct_) run_direct(tile, p, f);
-        else run_copied(tile, p, scratch.get(), f);
-      }
-    });
-  }
-
- private:
-  template <class F>
-  void run_direct(const SoftmaxTile& tile, char* const* p, F& f) {
-    int64_t strides[N];
-    for (int k = 0; k < N; ++k) strides[k] = step_[k] / size_;
-    f(tile, p, static_cast<const int64_t*>(strides));
-  }
-
-  template <class F>
-  void run_copied(const SoftmaxTile& tile, char* const* p, char* scratch, F& f) {
-    char* copies[N];
-    int64_t strides[N], row = tile.width * itemsize(element_);
-    for (int k = 0; k < N; ++k) {
-      copies[k] = scratch + k * n_ * row;
-      strides[k] = tile.width;
-      if (k == N - 1) continue;
-      for (int64_t i = 0; across_ && i < n_; ++i)
-        load_strip(dtype_, p[k] + i * step_[k], walk_.strides[k][0], element_, copies[k] + i * row,
-                   tile.width);
-      if (!across_) load_strip(dtype_, p[k], step_[k], element_, copies[k], n_);
-    }
-    f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
-    char *out = p[N - 1], *result = copies[N - 1];
-    for (int64_t i = 0; across_ && i < n_; ++i)
-      store_strip(element_, result + i * row, dtype_, out + i * step_[N - 1],
-                  walk_.strides[N - 1][0], tile.width);
-    if (!across_) store_strip(element_, result, dtype_, out, step_[N - 1], n_);
-  }
-
-  Walk<N> walk_;
-  int64_t n_, size_, step_[N];
-  DType dtype_, element_;
-  bool across_, direct_;
-};
-
 void forward(const char* name, bool log, const View& input, int64_t dim, const View& out) {
   SoftmaxLines<2>(name, {&input, &out}, dim)
-      .run(log, [](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-        softmax_forward(tile, p[0], strides[0], p[1], strides[1]);
+      .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
+        softmax_forward(log, tile, p[0], strides[0], p[1], strides[1]);
       });
 }
 
 void backward(const char* name, bool log, const View& grad, const View& output, int64_t dim,
               const View& grad_input) {
   SoftmaxLines<3>(name, {&grad, &output, &grad_input}, dim)
-      .run(log, [](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-        softmax_gradient(tile, p[0], strides[0], p[1], strides[1], p[2], strides[2]);
+      .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
+        softmax_gradient(log, tile, p[0], strides[0], p[1], strides[1], p[2], strides[2]);
       });
 }
 

@@ -6,38 +6,71 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t block = 64;  // columns that keep their maxima and sums in L1
+constexpr int64_t piece = 4096;  // of a line, which stays in L1 between its maximum and its exp
+
+// The sum of exp(x - high) over a piece of a line, put(at, exponential) called with each. Meanwhile
+// what lies `ahead` comes near: exp leaves the memory idle.
+template <class T, class Put>
+RL_INLINE T sum_exponentials(const T* x, T high, int64_t n, int64_t ahead, Put put) {
+  Sum<T> sum;
+  for_places<T>(n, [&](auto at) {
+    at.prefetch(x + ahead);
+    auto e = exp_below(at(x) - high);
+    put(at, e);
+    sum.add(at, e);
+  });
+  return sum.total();
+}
 
 template <class T>
-void softmax_line(bool log, const T* x, T* y, int64_t n) {
-  T high = fold<Larger>(x, n);
-  if (log) {
-    T sum = sum_of<T>(n, [x, high](int64_t i) { return math::exp(x[i] - high); });
-    T shift = math::log(sum);
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - high - shift;
-    return;
-  }
-  constexpr int64_t piece = 512;
-  T sum = 0;
+void softmax_line(const T* x, T* y, int64_t n) {
+  T high = fold<Highest>(x, n), sum = 0;
   for (int64_t i = 0; i < n; i += piece) {
-    int64_t m = n - i < piece ? n - i : piece;
-    for (int64_t k = i; k < i + m; ++k) y[k] = math::exp(x[k] - high);
-    sum += fold<Add>(y + i, m);
+    T* to = y + i;
+    sum += sum_exponentials(x + i, high, n - i < piece ? n - i : piece, n,
+                            [to](auto at, auto e) { at.put(to, e); });
   }
   T scale = T(1) / sum;
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
+// The largest x, and the sum of exp(x - largest), in one pass through memory.
+template <class T>
+T sums_of_line(const T* x, int64_t n, T* largest) {
+  T high = -math::infinity<T>, sum = 0;
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = n - i < piece ? n - i : piece;
+    T top = Larger::apply(high, fold<Larger>(x + i, m));
+    if (top == -math::infinity<T>) continue;
+    if (top != high) sum *= exp_below(high - top);
+    high = top;
+    sum += sum_exponentials(x + i, high, m, m, [](auto, auto) {});
+  }
+  *largest = high;
+  return sum;
+}
+
+template <class T>
+void log_softmax_line(const T* x, T* y, int64_t n) {
+  T high, shift = math::log(sums_of_line(x, n, &high));
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - high - shift;
+}
+
+template <class T>
+void largest_of_block(const T* x, int64_t stride, int64_t n, int64_t m, T* high) {
+  for (int64_t j = 0; j < m; ++j) high[j] = x[j];
+  for (int64_t i = 1; i < n; ++i)
+    for (int64_t j = 0; j < m; ++j) high[j] = Larger::apply(high[j], x[i * stride + j]);
+}
+
 template <class T>
 void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t n,
                    int64_t m) {
-  T high[block], sum[block] = {};
-  for (int64_t j = 0; j < m; ++j) high[j] = x[j];
-  for (int64_t i = 1; i < n; ++i)
-    for (int64_t j = 0; j < m; ++j) high[j] = Larger::apply(high[j], x[i * x_stride + j]);
+  T high[softmax_columns], sum[softmax_columns] = {};
+  largest_of_block(x, x_stride, n, m, high);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < m; ++j) {
-      T e = math::exp(x[i * x_stride + j] - high[j]);
+      T e = exp_below(x[i * x_stride + j] - high[j]);
       if (!log) y[i * y_stride + j] = e;
       sum[j] += e;
     }
@@ -50,22 +83,21 @@ void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_strid
 }
 
 template <class T>
-void forward(const SoftmaxTile& t, const void* in, int64_t x_stride, void* out, int64_t y_stride) {
+void forward(bool log, const SoftmaxTile& t, const void* in, int64_t x_stride, void* out,
+             int64_t y_stride) {
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
-  if (t.width == 1) return softmax_line(t.log, x, y, t.n);
-  for (int64_t j = 0; j < t.width; j += block) {
-    int64_t m = t.width - j < block ? t.width - j : block;
-    softmax_block(t.log, x + j, x_stride, y + j, y_stride, t.n, m);
-  }
+  if (t.across) softmax_block(log, x, x_stride, y, y_stride, t.n, t.width);
+  else if (log) log_softmax_line(x, y, t.n);
+  else softmax_line(x, y, t.n);
 }
 
 // softmax: (g - sum(g y)) y; log_softmax: g - exp(y) sum(g).
 template <class T>
 void gradient_line(bool log, const T* g, const T* y, T* gx, int64_t n) {
-  T sum = log ? fold<Add>(g, n) : sum_of<T>(n, [g, y](int64_t i) { return g[i] * y[i]; });
+  T sum = log ? fold<Add>(g, n) : sum_places<T>(n, [g, y](auto at) { return at(g) * at(y); });
   if (log)
-    for (int64_t i = 0; i < n; ++i) gx[i] = g[i] - math::exp(y[i]) * sum;
+    for (int64_t i = 0; i < n; ++i) gx[i] = g[i] - exp_below(y[i]) * sum;
   else
     for (int64_t i = 0; i < n; ++i) gx[i] = (g[i] - sum) * y[i];
 }
@@ -73,7 +105,7 @@ void gradient_line(bool log, const T* g, const T* y, T* gx, int64_t n) {
 template <class T>
 void gradient_block(bool log, const T* g, int64_t g_stride, const T* y, int64_t y_stride, T* gx,
                     int64_t gx_stride, int64_t n, int64_t m) {
-  T sum[block] = {};
+  T sum[softmax_columns] = {};
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < m; ++j)
       sum[j] += g[i * g_stride + j] * (log ? T(1) : y[i * y_stride + j]);
@@ -81,36 +113,92 @@ void gradient_block(bool log, const T* g, int64_t g_stride, const T* y, int64_t 
     const T *g_row = g + i * g_stride, *y_row = y + i * y_stride;
     T* out = gx + i * gx_stride;
     if (log)
-      for (int64_t j = 0; j < m; ++j) out[j] = g_row[j] - math::exp(y_row[j]) * sum[j];
+      for (int64_t j = 0; j < m; ++j) out[j] = g_row[j] - exp_below(y_row[j]) * sum[j];
     else
       for (int64_t j = 0; j < m; ++j) out[j] = (g_row[j] - sum[j]) * y_row[j];
   }
 }
 
 template <class T>
-void gradient(const SoftmaxTile& t, const void* grad, int64_t g_stride, const void* output,
-              int64_t y_stride, void* grad_x, int64_t gx_stride) {
+void gradient(bool log, const SoftmaxTile& t, const void* grad, int64_t g_stride,
+              const void* output, int64_t y_stride, void* grad_x, int64_t gx_stride) {
   const T *g = static_cast<const T*>(grad), *y = static_cast<const T*>(output);
   T* gx = static_cast<T*>(grad_x);
-  if (t.width == 1) return gradient_line(t.log, g, y, gx, t.n);
-  for (int64_t j = 0; j < t.width; j += block) {
-    int64_t m = t.width - j < block ? t.width - j : block;
-    gradient_block(t.log, g + j, g_stride, y + j, y_stride, gx + j, gx_stride, t.n, m);
+  if (t.across) gradient_block(log, g, g_stride, y, y_stride, gx, gx_stride, t.n, t.width);
+  else gradient_line(log, g, y, gx, t.n);
+}
+
+template <class T>
+void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weights, void* largest,
+          void* sums_out, void* logs, void* weighted_out) {
+  const T *x = static_cast<const T*>(in), *w = static_cast<const T*>(weights);
+  T *high = static_cast<T*>(largest), *sum = static_cast<T*>(sums_out);
+  T *log_sum = static_cast<T*>(logs), *weighted = static_cast<T*>(weighted_out);
+  if (!t.across) {
+    *sum = sums_of_line(x, t.n, high);
+    *log_sum = math::log(*sum);
+    T top = *high;
+    if (w) *weighted = sum_places<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
+    return;
+  }
+  largest_of_block(x, stride, t.n, t.width, high);
+  for (int64_t j = 0; j < t.width; ++j) sum[j] = weighted[j] = 0;
+  for (int64_t i = 0; i < t.n; ++i, x += stride) {
+    for (int64_t j = 0; j < t.width; ++j) sum[j] += exp_below(x[j] - high[j]);
+    if (w)
+      for (int64_t j = 0; j < t.width; ++j) weighted[j] += w[i] * (x[j] - high[j]);
+  }
+  for (int64_t j = 0; j < t.width; ++j) log_sum[j] = math::log(sum[j]);
+}
+
+template <class T>
+void slopes(const SoftmaxTile& t, const void* in, int64_t x_stride, const void* weights,
+            const void* largest, const void* scales, const void* shares, void* out,
+            int64_t out_stride) {
+  const T *x = static_cast<const T*>(in), *w = static_cast<const T*>(weights);
+  const T *high = static_cast<const T*>(largest), *scale = static_cast<const T*>(scales);
+  const T* share = static_cast<const T*>(shares);
+  T* gx = static_cast<T*>(out);
+  if (!t.across) {
+    T top = *high, factor = *scale, part = *share;
+    if (w)
+      for (int64_t i = 0; i < t.n; ++i) gx[i] = factor * exp_below(x[i] - top) - w[i] * part;
+    else
+      for (int64_t i = 0; i < t.n; ++i) gx[i] = factor * exp_below(x[i] - top);
+    return;
+  }
+  for (int64_t i = 0; i < t.n; ++i, x += x_stride, gx += out_stride) {
+    T weight = w ? w[i] : T(0);
+    for (int64_t j = 0; j < t.width; ++j)
+      gx[j] = scale[j] * exp_below(x[j] - high[j]) - weight * share[j];
   }
 }
 
 }  // namespace
 
-void softmax_forward(const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y,
+void softmax_forward(bool log, const SoftmaxTile& tile, const void* x, int64_t x_stride, void* y,
                      int64_t y_stride) {
   auto typed = tile.element == DType::Float64 ? forward<double> : forward<float>;
-  typed(tile, x, x_stride, y, y_stride);
+  typed(log, tile, x, x_stride, y, y_stride);
 }
 
-void softmax_gradient(const SoftmaxTile& tile, const void* grad, int64_t grad_stride, const void* y,
-                      int64_t y_stride, void* grad_x, int64_t grad_x_stride) {
+void softmax_gradient(bool log, const SoftmaxTile& tile, const void* grad, int64_t grad_stride,
+                      const void* y, int64_t y_stride, void* grad_x, int64_t grad_x_stride) {
   auto typed = tile.element == DType::Float64 ? gradient<double> : gradient<float>;
-  typed(tile, grad, grad_stride, y, y_stride, grad_x, grad_x_stride);
+  typed(log, tile, grad, grad_stride, y, y_stride, grad_x, grad_x_stride);
+}
+
+void softmax_sums(const SoftmaxTile& tile, const void* x, int64_t x_stride, const void* weights,
+                  void* largest, void* sums_out, void* logs, void* weighted) {
+  auto typed = tile.element == DType::Float64 ? sums<double> : sums<float>;
+  typed(tile, x, x_stride, weights, largest, sums_out, logs, weighted);
+}
+
+void softmax_slopes(const SoftmaxTile& tile, const void* x, int64_t x_stride, const void* weights,
+                    const void* largest, const void* scale, const void* share, void* grad_x,
+                    int64_t grad_x_stride) {
+  auto typed = tile.element == DType::Float64 ? slopes<double> : slopes<float>;
+  typed(tile, x, x_stride, weights, largest, scale, share, grad_x, grad_x_stride);
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -1,0 +1,91 @@
+"""What UntypedStorage can do beyond its bytes: share them, show parts, map files into memory."""
+
+import rushlight
+from rushlight import UntypedStorage
+
+_byte_at = UntypedStorage.__getitem__
+
+
+class _Methods:
+    def share_memory_(self):
+        """Move the bytes to where other processes can map them too, in place. Returns self."""
+        if not self._try_share(False):
+            raise RuntimeError(
+                "share_memory_: other tensors (views, .data, detach() or numpy() of it, or a graph"
+                " that saved it) look at this memory and cannot follow; call share_memory_() before"
+                " they are made, or on a clone()"
+            )
+        return self
+
+    def untyped(self):
+        """Return self, as a TypedStorage returns its bytes."""
+        return self
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """The first bytes of a file, read as they are touched.
+
+        Args:
+            shared: whether changes go to the file, which then grows if need be; else they stay in
+                this process.
+            nbytes: how many.
+        """
+        import mmap
+        import os
+
+        try:
+            file = open(filename, "a+b" if shared else "rb")
+        except OSError as error:
+            mode = "read-write" if shared else "read-only"
+            raise RuntimeError(
+                f"unable to open file <{filename}> in {mode} mode: {error.strerror}"
+                f" ({error.errno})"
+            ) from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            if size < nbytes and not shared:
+                raise RuntimeError(
+                    f"file <{filename}> size <{size}> is smaller than the required mapping size"
+                    f" <{nbytes}>"
+                )
+            if size < nbytes:
+                file.truncate(nbytes)
+            if nbytes == 0:
+                return cls(0)
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            return _on_buffer(mmap.mmap(file.fileno(), nbytes, access=access))
+
+    def __getitem__(self, index):
+        if not isinstance(index, slice):
+            return _byte_at(self, index)
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            raise RuntimeError(
+                f"Trying to slice with a step of {step}, but only a step of 1 is supported"
+            )
+        return _on_buffer(memoryview(self)[start:stop]) if stop > start else UntypedStorage(0)
+
+
+def _on_buffer(buffer):
+    """A storage that is the memory of a buffer."""
+    return rushlight.frombuffer(buffer, dtype=rushlight.uint8).untyped_storage()
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, device=None, requires_grad=False):
+    """Return a tensor of the first `size` elements of a file, read as they are touched.
+
+    Args:
+        shared: whether changes go to the file; else they stay in this process.
+    """
+    dtype = dtype or rushlight.get_default_dtype()
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    result = rushlight._C._tensor_on_storage(storage, dtype, 0, (size,), (1,))
+    return result.to(device or "cpu").requires_grad_(requires_grad)
+
+
+def install():
+    """Give `UntypedStorage` the methods of this module."""
+    for name in ("share_memory_", "untyped", "from_file", "__getitem__"):
+        member = vars(_Methods)[name]
+        getattr(member, "__func__", member).__qualname__ = f"UntypedStorage.{name}"
+        setattr(UntypedStorage, name, member)

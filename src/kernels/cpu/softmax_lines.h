@@ -1,0 +1,115 @@
+// The lines along one dim of views, handed to the loops of softmax_tiles.h in tiles.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "kernels/cpu/softmax_tiles.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/walk.h"
+
+namespace rl::kernels {
+
+// Lines along dim of N views of one shape and dtype, the last of which is written if `writes`, and
+// M views of that shape without dim, which hold an element per line. Tiles of neighbouring lines
+// are handed on where they lie if their elements have the compute dtype and are dense, else through
+// a copy.
+template <int N, int M = 0, bool writes = true>
+class SoftmaxLines {
+ public:
+  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim,
+               const std::array<const View*, M>& beside = {}) {
+    const View& first = *views[0];
+    check_implemented(is_floating(first.dtype), name, ": not implemented for dtype ", first.dtype);
+    n_ = first.ndim ? first.sizes[dim] : 1;
+    dtype_ = first.dtype;
+    element_ = compute_dtype(dtype_);
+    size_ = itemsize(dtype_);
+    for (int k = 0; k < N; ++k) {
+      check(views[k]->dtype == dtype_ && views[k]->shape() == first.shape(), name, ": sizes ",
+            first.shape(), " and ", views[k]->shape(), " or dtypes ", dtype_, " and ",
+            views[k]->dtype, " differ");
+      step_[k] = first.ndim ? views[k]->strides[dim] * size_ : 0;
+    }
+    const View* all[N + M];
+    std::copy(views, views + N, all);
+    std::copy(beside.begin(), beside.end(), all + N);
+    for (int k = 0; k < N + M; ++k) walk_.base[k] = all[k]->template ptr<char>();
+    for (int64_t d = first.ndim - 1; d >= 0; --d) {
+      if (d == dim) continue;
+      int64_t step[N + M];
+      for (int k = 0; k < N + M; ++k)
+        step[k] = all[k]->strides[k >= N && d > dim ? d - 1 : d] * itemsize(all[k]->dtype);
+      walk_.add(first.sizes[d], step);
+    }
+    walk_.finish(true);
+    across_ = walk_.sizes[0] >= 4 && std::abs(walk_.strides[0][0]) < std::abs(step_[0]);
+    direct_ = dtype_ == element_;
+    for (int k = 0; k < N; ++k)
+      direct_ = direct_ && (across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_);
+  }
+
+  // f(tile, pointers, row strides in elements); of the views beside, pointers go with the tile's
+  // first line and step(k) leads to the next one's.
+  template <class F>
+  void run(F&& f) const {
+    if (walk_.numel == 0 || n_ == 0) return;
+    // Few classes have wide tiles, for whose rows the memory's prefetching pays; many narrow ones,
+    // which stay in the caches.
+    int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
+    int64_t widest = across_ ? std::clamp(elements / n_, least, softmax_columns) : 1;
+    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n_);
+    size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
+    walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
+      std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);
+      for (int64_t j = 0; j < m; j += widest) {
+        char* p[N + M];
+        for (int k = 0; k < N + M; ++k) p[k] = start[k] + j * walk_.strides[k][0];
+        SoftmaxTile tile{across_, element_, n_, std::min(widest, m - j)};
+        if (direct_) run_direct(tile, p, f);
+        else run_copied(tile, p, scratch.get(), f);
+      }
+    });
+  }
+
+  int64_t step(int beside) const { return walk_.strides[N + beside][0]; }
+
+ private:
+  template <class F>
+  void run_direct(const SoftmaxTile& tile, char* const* p, F& f) const {
+    int64_t strides[N];
+    for (int k = 0; k < N; ++k) strides[k] = step_[k] / size_;
+    f(tile, p, static_cast<const int64_t*>(strides));
+  }
+
+  template <class F>
+  void run_copied(const SoftmaxTile& tile, char* const* p, char* scratch, F& f) const {
+    char* copies[N + M];
+    std::copy(p + N, p + N + M, copies + N);
+    int64_t strides[N], row = tile.width * itemsize(element_);
+    for (int k = 0; k < N; ++k) {
+      copies[k] = scratch + k * n_ * row;
+      strides[k] = tile.width;
+      if (writes && k == N - 1) continue;
+      for (int64_t i = 0; across_ && i < n_; ++i)
+        load_strip(dtype_, p[k] + i * step_[k], walk_.strides[k][0], element_, copies[k] + i * row,
+                   tile.width);
+      if (!across_) load_strip(dtype_, p[k], step_[k], element_, copies[k], n_);
+    }
+    f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
+    if (!writes) return;
+    char *out = p[N - 1], *result = copies[N - 1];
+    for (int64_t i = 0; across_ && i < n_; ++i)
+      store_strip(element_, result + i * row, dtype_, out + i * step_[N - 1],
+                  walk_.strides[N - 1][0], tile.width);
+    if (!across_) store_strip(element_, result, dtype_, out, step_[N - 1], n_);
+  }
+
+  Walk<N + M> walk_;
+  int64_t n_, size_, step_[N];
+  DType dtype_, element_;
+  bool across_, direct_;
+};
+
+}  // namespace rl::kernels

@@ -1,0 +1,118 @@
+"""Layer, RMS and group norm: rows of every width, all gradients in one pass."""
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+from rushlight.nn import functional as F
+
+pytestmark = pytest.mark.kernels
+
+NORMS = {
+    "layer": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
+    "rms": lambda x, w, b: F.rms_norm(x, x.shape[-1:], w, 1e-5),
+    "group": lambda x, w, b: F.group_norm(x, 2, w, b),
+}
+# A row of 1, of less than a vector, of one and some elements, of vectors and a rest, of many.
+WIDTHS = [1, 3, 17, 64, 1000]
+
+
+def normalised(kind, x):
+    """(x - mean) / std, and the dims that weight and bias do not have."""
+    if kind == "group":
+        rows = x.reshape(x.shape[0], 2, -1)
+        rows = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-5)
+        return rows.reshape(x.shape), (0, *range(2, x.ndim))
+    mean = 0 if kind == "rms" else x.mean(-1, keepdims=True)
+    square = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(square + 1e-5), tuple(range(x.ndim - 1))
+
+
+def operands(kind, width, dtype=rl.float64, strided=False):
+    random = np.random.default_rng(0)
+    sizes = (3, 4, width) if kind == "group" else (37, 2, width)
+    x = rl.from_numpy(random.standard_normal(sizes)).to(dtype)
+    if strided:
+        x = x.transpose(0, 2).repeat_interleave(2, 0)[::2].transpose(0, 2)
+    channels = 4 if kind == "group" else width
+    w, b = (rl.from_numpy(random.standard_normal(channels)).to(dtype) for _ in range(2))
+    return [t.requires_grad_() for t in ([x, w] if kind == "rms" else [x, w, b])]
+
+
+def run(kind, tensors):
+    return NORMS[kind](*tensors, *[None] * (3 - len(tensors)))
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", NORMS)
+def test_values_and_gradients(kind, width, strided):
+    tensors = operands(kind, width, strided=strided)
+    out = run(kind, tensors)
+    rows, others = normalised(kind, tensors[0].detach().numpy())
+    w, b = (t.detach().numpy() for t in (tensors[1:] + [rl.zeros(1)])[:2])
+    along = (slice(None), None) if kind == "group" else ()
+    np.testing.assert_allclose(out.detach().numpy(), rows * w[along] + b[along], 1e-9, 1e-9)
+
+    grad = rl.cos(rl.arange(out.numel(), dtype=rl.float64)).view(out.shape)
+    fused = rl.autograd.grad(out, tensors, grad, retain_graph=True)
+    composed = rl.autograd.grad(run(kind, tensors), tensors, grad, create_graph=True)
+    for ours, ops in zip(fused, composed, strict=True):
+        rl.testing.assert_close(ours, ops.detach(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fused[1].numpy(), (grad.numpy() * rows).sum(others), 1e-9, 1e-9)
+    # one gradient alone has the bits it has among the others
+    for tensor, ours in zip(tensors, fused, strict=True):
+        assert rl.equal(rl.autograd.grad(out, tensor, grad, retain_graph=True)[0], ours)
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_no_parameters(kind):
+    x, *_ = operands(kind, 17)
+    out = NORMS[kind](x, None, None)
+    ones = NORMS[kind](x, *[rl.full((4 if kind == "group" else 17,), v).double() for v in (1, 0)])
+    assert rl.equal(out, ones)
+    assert rl.equal(*(rl.autograd.grad(y.sin().sum(), x)[0] for y in (out, ones)))
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
+@pytest.mark.parametrize("kind", NORMS)
+def test_half_precision(kind, dtype):
+    halves = operands(kind, 65, dtype)
+    floats = [t.detach().float().requires_grad_() for t in halves]
+    out, wide = run(kind, halves), run(kind, floats)
+    step = rl.finfo(dtype).eps
+    rl.testing.assert_close(out.float(), wide, rtol=step, atol=step)
+    grads = (rl.autograd.grad(y, t, rl.ones_like(y)) for y, t in ((out, halves), (wide, floats)))
+    for half, full in zip(*grads, strict=True):
+        assert half.dtype == dtype
+        rl.testing.assert_close(half.float(), full, rtol=2 * step, atol=2 * step)
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_the_number_of_threads_changes_no_bit(kind):
+    x, *parameters = operands(kind, 600, rl.float32)
+    x = x.detach().repeat(40, 1, 1).requires_grad_()
+    tensors, before, results = [x, *parameters], rl.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            rl.set_num_threads(threads)
+            out = run(kind, tensors)
+            results.append((out, *rl.autograd.grad(out, tensors, rl.sin(out))))
+    finally:
+        rl.set_num_threads(before)
+    for other in results[1:]:
+        assert all(map(rl.equal, results[0], other))
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_no_rows_and_a_row_with_nan(kind):
+    x, *parameters = operands(kind, 17)
+    nothing = x.detach()[:0].requires_grad_()
+    grads = rl.autograd.grad(run(kind, [nothing, *parameters]).sum(), [nothing, *parameters])
+    assert grads[0].shape == nothing.shape
+    assert not any(g.any() for g in grads[1:])
+    bad = x.detach().clone()
+    bad[1, 0, 3] = float("nan")
+    out = run(kind, [bad, *parameters])
+    assert out[1, 0].isnan().all()
+    assert not out[[0, 2]].isnan().any()

@@ -1,0 +1,300 @@
+"""func.vmap: every row of the op table mapped, beside the same calls one by one."""
+
+import pytest
+from table import PUBLIC, ROWS, case, cases, function, is_random, listed, of_library
+
+import rushlight as rl
+from rushlight.func import functional_call, grad, jacrev, vmap
+from rushlight.func._batching import pointwise_names
+from rushlight.nn import functional as F
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EXAMPLES = 3
+DETERMINISTIC = [op for op in PUBLIC if not is_random(op) and "empty" not in op.full_name]
+# Of the values of one example: the program cannot use them.
+REFUSED = (
+    "item nonzero masked_select unique allclose equal argwhere bincount histc where_condition"
+    " nonzero_tuple as_strided_"
+).split()
+
+
+def example(tensor, k):
+    """The k-th of several tensors of one shape, with other values in the same range."""
+    if k == 0 or not tensor.dim():
+        return tensor.clone() if not tensor.is_floating_point() else tensor * (1 - 0.125 * k)
+    return tensor.flip(-1) if k == 1 else tensor * 1
+
+
+def check_mapped(op, number, name, which):
+    """The op mapped over one of its tensors, or over all where `which` is None."""
+    call = case(op, number)
+    arrays = call.arrays()
+    mapped = range(len(arrays)) if which is None else [which]
+    plain = [array.tensor(rl) for array in arrays]
+    many = {k: rl.stack([example(plain[k], i) for i in range(EXAMPLES)]) for k in mapped}
+
+    def run(*tensors):
+        given = dict(zip(many, tensors))
+        counter = iter(range(len(arrays)))
+
+        def convert(array):
+            k = next(counter)
+            return given[k] if k in given else array.tensor(rl)
+
+        args, named = call.arguments(convert)
+        result = function(rl, name)(*of_library(rl, args), **of_library(rl, named))
+        return tuple(r for r in listed(result) if isinstance(r, rl.Tensor))
+
+    try:
+        one_by_one = [run(*(t[i].clone() for t in many.values())) for i in range(EXAMPLES)]
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        pytest.skip(f"the examples are no input of it: {error}")
+    if not one_by_one[0]:
+        pytest.skip("it returns no tensor")
+    shapes = {tuple(r.shape for r in results) for results in one_by_one}
+    if len(shapes) > 1:
+        pytest.skip("the results of the examples differ in shape")
+    expected = [rl.stack(list(column)) for column in zip(*one_by_one)]
+    if which not in (None, 0) and name.endswith("_"):
+        with pytest.raises(RuntimeError, match="all share"):
+            vmap(run)(*many.values())
+        return
+    found = vmap(run)(*many.values())
+    assert len(found) == len(expected)
+    for f, e in zip(found, expected):
+        assert f.dtype == e.dtype
+        assert f.shape == e.shape
+        close = rl.testing.assert_close
+        if f.dtype == rl.bool or not f.is_floating_point() and not f.is_complex():
+            assert rl.equal(f, e)
+        else:
+            close(f, e, rtol=1e-7, atol=1e-9, equal_nan=True)
+
+
+def number_of_arrays(op, number):
+    return len(case(op, number).arrays())
+
+
+@pytest.mark.parametrize(("op", "number"), cases(DETERMINISTIC))
+def test_rows(op, number):
+    arrays = number_of_arrays(op, number)
+    if not arrays:
+        pytest.skip("it takes no tensor")
+    if op.full_name in REFUSED:
+        pytest.skip("depends on values")
+    for name in op.python_names:
+        for which in [None, *range(arrays)] if arrays > 1 else [None]:
+            check_mapped(op, number, name, which)
+
+
+# ---- rules that cover what they claim
+
+
+def test_pointwise_rows_have_the_rule():
+    public = {
+        name.rpartition(".")[2]
+        for op in ROWS
+        if op.row.kind == "elementwise"
+        for name in op.python_names
+        if not name.rpartition(".")[2].startswith("_")
+    }
+    assert not public - pointwise_names() - {"where"}
+
+
+def counted_calls(monkeypatch):
+    from rushlight.func._vmap import Level
+
+    calls = []
+    plain = Level.one_by_one
+
+    def counting(self, func, args, kwargs):
+        calls.append(func.__name__)
+        return plain(self, func, args, kwargs)
+
+    monkeypatch.setattr(Level, "one_by_one", counting)
+    return calls
+
+
+def test_usual_operations_are_computed_at_once(monkeypatch):
+    calls = counted_calls(monkeypatch)
+    model = rl.nn.Sequential(
+        rl.nn.Conv2d(1, 4, 3), rl.nn.GroupNorm(2, 4), rl.nn.ReLU(), rl.nn.MaxPool2d(2),
+        rl.nn.Flatten(), rl.nn.Linear(4 * 3 * 3, 10), rl.nn.LayerNorm(10),
+    )  # fmt: skip
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters, x, y):
+        return F.cross_entropy(functional_call(model, parameters, (x[None],)), y[None])
+
+    x, y = rl.randn(5, 1, 8, 8), rl.randint(0, 10, (5,))
+    many = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, x, y)
+    # A norm with weights of its own for each example is the one operation without a rule here.
+    assert set(calls) <= {"group_norm", "layer_norm"}
+    for i in range(5):
+        for name, g in grad(loss)(parameters, x[i], y[i]).items():
+            rl.testing.assert_close(many[name][i], g, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_mask_by_nested_maps():
+    seen = rl.rand(2, 5) > 0.3
+
+    def allowed(batch, query, key):
+        return (query >= key) & seen[batch, key]
+
+    over_keys = vmap(allowed, in_dims=(None, None, 0))
+    over_queries = vmap(over_keys, in_dims=(None, 0, None))
+    mask = vmap(over_queries, in_dims=(0, None, None))(rl.arange(2), rl.arange(5), rl.arange(5))
+    assert rl.equal(mask, rl.ones(5, 5, dtype=rl.bool).tril() & seen[:, None, :])
+
+
+# ---- the ways to call it
+
+
+def test_dims_in_and_out():
+    x, y = rl.randn(4, 3, 2), rl.randn(2, 5)
+    found = vmap(lambda a, b: (a.sum(0), a @ a.t(), b), in_dims=(2, 0), out_dims=(0, 2, -1))(x, y)
+    rl.testing.assert_close(found[0], x.sum(0).t())
+    rl.testing.assert_close(found[1], rl.einsum("ikb,jkb->ijb", x, x))
+    assert rl.equal(found[2], y.t())
+
+
+def test_nested_inputs_and_keywords():
+    tree = {"a": rl.randn(3, 2), "b": [rl.randn(2, 3), 5]}
+    found = vmap(
+        lambda t, scale: t["a"].sum() * t["b"][1] + t["b"][0].sum() * scale,
+        in_dims=({"a": 0, "b": [1, None]},),
+    )(tree, scale=rl.arange(3.0))
+    rl.testing.assert_close(found, tree["a"].sum(1) * 5 + tree["b"][0].sum(0) * rl.arange(3.0))
+
+
+def test_chunks_give_the_same():
+    x = rl.randn(7, 3)
+    assert rl.equal(vmap(rl.sin, chunk_size=3)(x), rl.sin(x))
+
+
+def test_shared_results_are_repeated():
+    found = vmap(lambda x: (x, rl.ones(2)))(rl.zeros(3))
+    assert rl.equal(found[1], rl.ones(3, 2))
+
+
+def test_gradients_flow_through():
+    x = rl.randn(4, 3, dtype=rl.float64, requires_grad=True)
+    w = rl.randn(3, dtype=rl.float64, requires_grad=True)
+
+    def mapped(x, w):
+        return vmap(lambda row: (row * w).sin().sum())(x)
+
+    assert rl.autograd.gradcheck(mapped, (x, w))
+    assert rl.autograd.gradgradcheck(mapped, (x, w))
+
+
+def test_jacobians_of_examples():
+    def f(x):
+        return x.sin() * x.sum()
+
+    x = rl.randn(4, 3, dtype=rl.float64)
+    found = vmap(jacrev(f))(x)
+    for i in range(4):
+        rl.testing.assert_close(found[i], jacrev(f)(x[i]))
+
+
+def test_in_place_on_examples():
+    x = rl.ones(3, 2)
+
+    def change(row):
+        row[0] = row[1] * 5
+        row.add_(1)
+        return row
+
+    assert rl.equal(vmap(change)(x), rl.tensor([[6.0, 2.0]] * 3))
+    assert rl.equal(x, rl.tensor([[6.0, 2.0]] * 3))
+
+
+def test_custom_function():
+    class Triple(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    x = rl.randn(4, requires_grad=True)
+    y = vmap(Triple.apply)(x)
+    y.sum().backward()
+    assert rl.equal(y, x * 3)
+    assert rl.equal(x.grad, rl.full((4,), 3.0))
+
+
+# ---- random numbers
+
+
+def test_randomness():
+    x = rl.zeros(4, 100)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda r: r + rl.randn(100))(x)
+    same = vmap(lambda r: r + rl.randn(100), randomness="same")(x)
+    assert all(rl.equal(same[0], row) for row in same)
+    different = vmap(lambda r: r + rl.randn(100), randomness="different")(x)
+    assert not rl.equal(different[0], different[1])
+    dropped = vmap(lambda r: F.dropout(r + 1), randomness="same")(x)
+    assert all(rl.equal(dropped[0], row) for row in dropped)
+    assert rl.equal(vmap(lambda r: F.dropout(r + 1, training=False))(x), x + 1)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x.sum().item(), "item"),
+        (lambda x: x if x.sum() > 0 else -x, "bool"),
+        (lambda x: float(x[0]), "float"),
+        (lambda x: x.nonzero(), "nonzero"),
+        (lambda x: x[x > 0], "other sizes|stack"),
+        (lambda x: rl.zeros(3).add_(x), "all share"),
+        (lambda x: rl.add(x, x, out=rl.empty(3)), "out="),
+    ],
+)
+def test_what_depends_on_values(function, message):
+    with pytest.raises(RuntimeError, match=message):
+        vmap(function)(rl.tensor([[1.0, -1.0, 2.0], [-3.0, 1.0, -2.0]]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vmap(rl.sin, in_dims=None)(rl.ones(2)), "at least one input"),
+        (lambda: vmap(rl.add)(rl.ones(2), rl.ones(3)), "same size"),
+        (lambda: vmap(rl.add, in_dims=(0,))(rl.ones(2), rl.ones(2)), "in_dims"),
+        (lambda: vmap(rl.sin, in_dims=3)(rl.ones(2)), "in_dim"),
+        (lambda: vmap(lambda x: 1)(rl.ones(2)), "must only return Tensors"),
+        (lambda: vmap(rl.sum, in_dims=(0, 0))(rl.ones(2, 2), 0), "non-Tensor"),
+        (lambda: vmap(rl.sin, chunk_size=0)(rl.ones(2)), "chunk_size"),
+    ],
+)
+def test_bad_calls(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_dims_of_an_example_have_its_range():
+    with pytest.raises(IndexError, match=r"range of \[-1, 0\]"):
+        vmap(lambda x: x.sum(1))(rl.ones(3, 4))
+    with pytest.raises(IndexError, match=r"range of \[-1, 0\]"):
+        vmap(lambda x: x.sum(-2))(rl.ones(3, 4))
+
+
+def test_levels_end_when_the_function_fails():
+    with pytest.raises(ZeroDivisionError):
+        vmap(lambda x: 1 / 0)(rl.ones(2))
+    assert rl.ones(2).sum().item() == 2
+
+
+def test_it_shows_the_examples():
+    shown = []
+    vmap(lambda x: (shown.append(repr(x)), x)[1])(rl.ones(2, 3))
+    assert "one of 2 examples" in shown[0]
