@@ -48,12 +48,17 @@ def write_impl_header(tables):
     ]
     for ops in tables.values():
         lines += [
-            f"{op.signature.cxx_result} {impl_name(op)}"
-            f"({op.signature.cxx_parameters(defaults=True)});"
+            f"{op.signature.cxx_result} {impl_name(op)}({_impl_parameters(op)});"
             for op in ops
             if op.row.kind in ("kernel", "view") and op.row.impl is None
         ]
     return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
+
+
+def _impl_parameters(op):
+    """Kernels that also work in place take, last, the tensor to write: undefined for a new one."""
+    parameters = op.signature.cxx_parameters(defaults=True)
+    return f"{parameters}, const Tensor& out = Tensor()" if op.row.inplace else parameters
 
 
 def impl_name(op):
@@ -258,14 +263,26 @@ def _records(op):
 
 def _compute(op, out="Tensor()"):
     """The expression that computes without recording."""
-    s = op.signature
     if op.row.kind != "elementwise":
-        return f"impl::{impl_name(op)}({s.cxx_arguments()})"
+        return f"impl::{impl_name(op)}({op.signature.cxx_arguments()})"
     numbers = "numbers" if op.number_parameters else "nullptr"
     operands = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
     return (
         f"elementwise(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, {out}, {operands})"
     )
+
+
+def _compute_in_place(op):
+    """A kernel's call that changes its first argument: what else it reads must lie elsewhere."""
+    first, *rest = op.signature.parameters
+    target = cxx_variable(first.name)
+    arguments = [
+        f"apart({cxx_variable(p.name)}, {target})"
+        if p.is_tensor or p.is_tensor_list
+        else cxx_variable(p.name)
+        for p in rest
+    ]
+    return f"impl::{impl_name(op)}({', '.join([target, *arguments, target])})"
 
 
 def _guard(op):
@@ -457,10 +474,7 @@ def _inplace(op, signatures):
     if row.kind == "elementwise":
         lines.append(f"  {_compute(op, self_name)};")
     else:
-        lines.append(
-            f"  write_in_place({self_name}, unrecorded([&] {{ return {_compute(op)}; }}), "
-            f'"{op.name}_");'
-        )
+        lines.append(f"  unrecorded([&] {{ return {_compute_in_place(op)}; }});")
     lines.append(f'  bump_version({self_name}, "{op.name}_");')
     if op.gradients:
         lines.append("  if (node) {")

@@ -28,8 +28,10 @@ for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"), ("nanquant
 
 for _name, _doc in (("unique", "The distinct elements (or slices of a dim) in order"),
                     ("unique_consecutive", "The first of each run of equal elements (or slices of a dim)")):
-    kernel(f"{_name}(input: Tensor, dim: int | None = None) -> tuple[values, inverse, counts]", names=(f"torch._{_name}",),
-           doc=f"{_doc}, which of them each element is, and how often each occurs.",
+    kernel(f"{_name}(input: Tensor, dim: int | None = None, return_inverse: bool = True, "
+           "return_counts: bool = True) -> tuple[values, inverse, counts]",
+           names=(f"torch._{_name}",),
+           doc=f"{_doc}, which of them each element is, and how often each occurs, if wanted.",
            grad="which elements are distinct jumps with the input")
 
 _SEARCH = "*, out_int32: bool = False, right: bool = False"

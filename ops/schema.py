@@ -33,7 +33,7 @@ class Row:
                                # that returns an array, undefined where wants(a) or wants(b) is false
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
-    inplace: bool = False      # also `name_`
+    inplace: bool = False      # also `name_`: a kernel takes, last, the tensor to write
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     node: str = None           # the graph node's name; default: that of the op and "Backward0"
     out: bool = False          # the function also takes out=

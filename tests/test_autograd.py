@@ -268,6 +268,14 @@ def test_the_accumulator_has_torchs_name():
         lambda x: x.addcmul_(x, x), lambda x: x.lerp_(x, x), lambda x: x.ldexp_(x),
         lambda x: x.logit_(1e-3),
         lambda x: torch.nn.functional.selu(x, True), lambda x: x.float_power_(2.0),
+        lambda x: x.index_add_(0, torch.tensor([1, 1]), x),
+        lambda x: x.index_put_((torch.tensor([1, 0]),), x + 1),
+        lambda x: x.index_copy_(1, torch.tensor([1, 0]), x),
+        lambda x: x.scatter_add_(0, torch.tensor([[1, 0], [1, 1]]), x),
+        lambda x: x.masked_scatter_(torch.eye(2).bool(), x), lambda x: x[:, 0].cumprod_(0),
+        lambda x: x.cumsum_(1),
+        lambda x: x.masked_fill_(torch.eye(2).bool(), x[0, 1]),
+        lambda x: x.mul_(2).t()[0].index_fill_(0, torch.tensor([1]), 3.0),
     ],
 )  # fmt: skip
 def test_in_place_is_the_plain_op(change):

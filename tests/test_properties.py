@@ -40,6 +40,64 @@ def test_reversed_and_transposed_overlap(size):
     assert x.tolist() == expected.tolist()
 
 
+ROWS, EACH = rl.tensor([2, 0, 2]), rl.tensor([[0, 2, 1], [2, 2, 0], [1, 0, 0]])
+CHOSEN = rl.tensor([[True, False, True], [False, True, True], [True, True, True]])
+
+
+@pytest.mark.parametrize("shared", ["itself", "transposed", "shifted", "elsewhere"])
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("index_add", lambda s: (0, ROWS, s)), ("index_copy", lambda s: (0, ROWS, s)),
+        ("index_fill", lambda s: (1, ROWS, s[1, 1])), ("index_put", lambda s: ((ROWS,), s)),
+        ("index_put", lambda s: ((ROWS, ROWS), s[0], True)),
+        ("index_put", lambda s: ((CHOSEN,), s[0, 0])),
+        ("index_put", lambda s: ((CHOSEN,), s.flatten()[:7])), ("put", lambda s: (EACH, s)),
+        ("scatter", lambda s: (1, EACH, s)), ("scatter_add", lambda s: (0, EACH, s)),
+        ("scatter_reduce", lambda s: (1, EACH, s, "mean")),
+        ("masked_fill", lambda s: (CHOSEN, s[2, 2])),
+        ("masked_scatter", lambda s: (CHOSEN, s)), ("cumsum", lambda s: (1,)),
+        ("cumprod", lambda s: (0,)),
+        ("tril", lambda s: ()), ("triu", lambda s: (1,)), ("pow", lambda s: (2,)),
+        ("fill", lambda s: (s[0, 1],)),
+        ("nextafter", lambda s: (s,)),
+    ],
+)  # fmt: skip
+def test_in_place_kernels_equal_the_plain_op(name, arguments, shared):
+    """Whatever memory operands share, in a window of a larger tensor, whose rest stays."""
+    whole = (rl.arange(60.0) * 7 % 11 + 1).view(5, 12)
+    target = whole[1:4, 1:7:2]
+    shares = {"itself": target, "transposed": target.t(), "shifted": whole[2:5, 3:9:2]}
+    source = shares.get(shared, target + 1)
+    if name == "fill":
+        expected = rl.full_like(target, source[0, 1].item())
+    else:
+        plain = getattr(target, name, None) or getattr(rl, name)
+        expected = plain(*arguments(source))
+    before, version = whole.clone(), whole._version
+    assert getattr(target, name + "_")(*arguments(source)) is target
+    assert target.tolist() == expected.tolist() and whole._version == version + 1
+    before[1:4, 1:7:2] = expected
+    assert rl.equal(whole, before)
+
+
+def test_in_place_kernels_keep_shape_and_dtype():
+    x, wide = rl.ones(3), rl.ones(2, 3, dtype=rl.bool)
+    for call in (
+        lambda: x.masked_fill_(wide, 0.0),
+        lambda: x.masked_scatter_(wide, rl.zeros(6)),
+        lambda: rl.arange(3).cumsum_(0, dtype=rl.float32),
+        lambda: rl.arange(3).pow_(0.5),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    assert x.tolist() == [1, 1, 1]
+    assert x.cumsum_(0, dtype=rl.float64).dtype == rl.float32 and x.tolist() == [1, 2, 3]
+    with pytest.raises(IndexError):
+        x.index_put_((rl.tensor([0, 7]),), rl.tensor([9.0, 9.0]))
+    assert x.tolist() == [1, 2, 3]
+
+
 @given(
     SHAPES.flatmap(
         lambda shape: st.tuples(st.just(shape), hnp.basic_indices(shape, allow_newaxis=True))

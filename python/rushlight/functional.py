@@ -275,12 +275,14 @@ def _euclidean_distances(x1, x2):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """Distinct elements (or slices of a dim), in order; on request where each came from and how
     often."""
-    return _chosen(rushlight._unique(input, dim), return_inverse, return_counts)
+    found = rushlight._unique(input, dim, return_inverse, return_counts)
+    return _chosen(found, return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements (or slices of a dim)."""
-    return _chosen(rushlight._unique_consecutive(input, dim), return_inverse, return_counts)
+    found = rushlight._unique_consecutive(input, dim, return_inverse, return_counts)
+    return _chosen(found, return_inverse, return_counts)
 
 
 def _chosen(found, return_inverse, return_counts):

@@ -7,7 +7,8 @@
 namespace rl {
 namespace impl {
 
-Tensor pow(const Tensor& input, const Scalar& exponent) {
+namespace {
+Tensor power(const Tensor& input, const Scalar& exponent) {
   check(
       !(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
       "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
@@ -24,7 +25,6 @@ Tensor pow(const Tensor& input, const Scalar& exponent) {
   return ops::pow(input, wrap_number(exponent));
 }
 
-namespace {
 // By their bits: numbers of one sign are ordered as their bits are.
 Tensor next_reduced(const Tensor& a, const Tensor& b) {
   Dims sizes = broadcast_sizes(a.sizes(), b.sizes(), "nextafter");
@@ -41,9 +41,15 @@ Tensor next_reduced(const Tensor& a, const Tensor& b) {
 }
 }  // namespace
 
-Tensor nextafter(const Tensor& input, const Tensor& other) {
+Tensor pow(const Tensor& input, const Scalar& exponent, const Tensor& out) {
+  return written_to(out, power(input, exponent), "pow_");
+}
+
+Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
   bool reduced = is_reduced(input.dtype()) && input.dtype() == other.dtype();
-  return reduced ? next_reduced(input, other) : ops::nextafter_elements(input, other);
+  return written_to(out,
+                    reduced ? next_reduced(input, other) : ops::nextafter_elements(input, other),
+                    "nextafter_");
 }
 
 std::array<Tensor, 2> frexp(const Tensor& input) {

@@ -422,10 +422,10 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
   return copy;
 }
 
-Tensor fill(const Tensor& input, const Tensor& value) {
+Tensor fill(const Tensor& input, const Tensor& value, const Tensor& given) {
   check(value.dim() == 0, "fill: only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
-  Tensor out = rl::empty_like(input);
+  Tensor out = empty_unless(given, input);
   if (!out.is_meta()) kernels::copy(expand(value, input.sizes(), false).view(), out.view());
   return out;
 }
@@ -445,8 +445,8 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
   return out;
 }
 
-Tensor conj_physical(const Tensor& input) {
-  Tensor out = rl::empty_like(input);
+Tensor conj_physical(const Tensor& input, const Tensor& given) {
+  Tensor out = empty_unless(given, input);
   if (!out.is_meta()) kernels::conj_copy(input.view(), out.view());
   return out;
 }

@@ -127,9 +127,29 @@ void replace(const Tensor& target, const Tensor& result, const char* op) {
   ops::copy_(target, result);
 }
 
-void write_in_place(const Tensor& target, const Tensor& result, const char* op) {
-  check_fits(target, result, op);
-  if (!target.is_meta()) kernels::copy(result.view(), target.view());
+Tensor copy_unless(const Tensor& out, const Tensor& input) {
+  return out.defined() ? out : impl::clone(input);
+}
+
+Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype) {
+  return out.defined() && out.dtype() == dtype ? out : empty_like(input, dtype);
+}
+
+Tensor written_to(const Tensor& out, const Tensor& result, const char* op) {
+  if (!out.defined() || out.impl() == result.impl()) return result;
+  check_fits(out, result, op);
+  if (!out.is_meta()) kernels::copy(result.view(), out.view());
+  return out;
+}
+
+Tensor apart(const Tensor& t, const Tensor& changed) {
+  bool shared = t.defined() && memory_overlap(t, changed) != Overlap::None;
+  return shared ? clone_unrecorded(t) : t;
+}
+
+TensorList apart(TensorList tensors, const Tensor& changed) {
+  for (Tensor& t : tensors) t = apart(t, changed);
+  return tensors;
 }
 
 }  // namespace rl

@@ -64,9 +64,22 @@ inline void check_subtraction(const Tensor& a, const Tensor& b) {
   if (__builtin_expect(first || second, 0)) fail_subtraction(first && second);
 }
 
-// Copies a result into `target`, whose shape and dtype must allow it.
-void write_in_place(const Tensor& target, const Tensor& result, const char* op);
-// The same, recorded: the in-place form of a composite.
+// What impl functions of rows with an in-place form make of their last argument, `out`: in place it
+// is their first argument, otherwise undefined.
+// out, or a copy of input: for ops that change some of its elements.
+Tensor copy_unless(const Tensor& out, const Tensor& input);
+// out, or a new tensor: for ops that write all of them. `dtype` is the result's.
+Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype);
+inline Tensor empty_unless(const Tensor& out, const Tensor& input) {
+  return empty_unless(out, input, input.dtype());
+}
+// `result`, copied to `out` if that is another tensor, whose shape and dtype must allow it.
+Tensor written_to(const Tensor& out, const Tensor& result, const char* op);
+// `t` as a kernel may read it while it writes `changed`: a copy where they share memory.
+Tensor apart(const Tensor& t, const Tensor& changed);
+TensorList apart(TensorList tensors, const Tensor& changed);
+
+// Copies a result into `target`, recorded: the in-place form of a composite.
 void replace(const Tensor& target, const Tensor& result, const char* op);
 
 }  // namespace rl

@@ -119,12 +119,29 @@ int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(d
 }  // namespace
 
 namespace {
-// One bool mask over all of `input`: no positions need be written down.
-bool is_whole_mask(const Tensor& input, const TensorList& indices) {
-  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
-         input.dim() > 0 && indices[0].sizes() == input.sizes() && !input.is_meta() &&
-         !indices[0].is_meta();
+
+// One bool mask over the first dims of `input`: no positions need be written down.
+bool is_mask_of_first_dims(const Tensor& input, const TensorList& indices) {
+  if (indices.size() != 1 || !indices[0].defined() || indices[0].dtype() != DType::Bool)
+    return false;
+  const Tensor& mask = indices[0];
+  bool fits = mask.dim() > 0 && mask.dim() <= input.dim() && !input.is_meta() && !mask.is_meta();
+  for (int64_t d = 0; fits && d < mask.dim(); ++d) fits = mask.sizes()[d] == input.sizes()[d];
+  return fits;
 }
+
+// The same over all of it.
+bool is_whole_mask(const Tensor& input, const TensorList& indices) {
+  return is_mask_of_first_dims(input, indices) && indices[0].dim() == input.dim();
+}
+
+Tensor with_trailing_ones(const Tensor& t, int64_t ndim) {
+  Dims sizes = t.sizes(), strides = t.strides();
+  sizes.resize(ndim, 1);
+  strides.resize(ndim, 0);
+  return alias(t, sizes, strides, t.offset());
+}
+
 }  // namespace
 
 Tensor index(const Tensor& input, const TensorList& indices) {
@@ -140,22 +157,25 @@ Tensor index(const Tensor& input, const TensorList& indices) {
 }
 
 Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values,
-                 bool accumulate) {
-  Tensor out = clone(input);
+                 bool accumulate, const Tensor& given) {
   check(values.dtype() == input.dtype() || values.dim() == 0,
         "index_put: Index put requires the source and destination dtypes match, got ",
         input.dtype(), " for the destination and ", values.dtype(), " for the source.");
-  if (values.dim() == 0 && !accumulate && !values.is_meta() && is_whole_mask(input, indices)) {
-    Tensor value = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
-    kernels::masked_fill(out.view(), indices[0].view(), value.view().data);
+  Tensor source = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
+  if (values.dim() == 0 && !accumulate && !values.is_meta() &&
+      is_mask_of_first_dims(input, indices))
+    return masked_fill(input, with_trailing_ones(indices[0], input.dim()), source, given);
+  Tensor out = copy_unless(given, input);
+  if (source.dim() == 1 && !accumulate && !source.is_meta() && is_whole_mask(input, indices) &&
+      source.numel() == kernels::count_true(indices[0].view())) {
+    kernels::masked_scatter(out.view(), indices[0].view(), source.view());
     return out;
   }
   Indexed r = arrange(out, indices);
-  Tensor source = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
   source = expand(source, result_sizes(r), false);
   if (out.is_meta()) return out;
   if (r.indices.empty()) {
-    if (accumulate) return ops::add(out, source);
+    if (accumulate) return ops::add_(out, source);
     kernels::copy(source.view(), out.view());
     return out;
   }
@@ -179,7 +199,7 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
 }
 
 Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
-                 const Scalar& alpha) {
+                 const Scalar& alpha, const Tensor& given) {
   int64_t d = dim_of(input, dim, "index_add");
   check_index(index.dim() <= 1,
               "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
@@ -192,8 +212,9 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
   check(source.sizes() == expected ||
             (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_add: source has shape ", source.sizes(), ", expected ", expected);
-  Tensor out = clone(input);
-  Tensor added = to_dtype(grad::scale(source, alpha), input.dtype());
+  Tensor out = copy_unless(given, input);
+  Tensor added = grad::scale(source, alpha);
+  if (added.dtype() != input.dtype()) added = to_dtype(added, input.dtype());
   if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
   return out;
 }
@@ -224,18 +245,17 @@ void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bo
 Tensor as_vector(const Tensor& t) { return t.dim() ? t : alias(t, Dims{1}, Dims{1}, t.offset()); }
 
 Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given,
-                 const Tensor& src, kernels::Combine how, bool include_self = true) {
+                 const Tensor& src, kernels::Combine how, const Tensor& target) {
   int64_t d = wrap_dim(dim, input.dim(), op);
   Tensor index = readable_index(given, op);
-  Tensor out = clone(input);
+  Tensor out = copy_unless(target, input);
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, op, "self");
   check_index_shape(index, src, d, true, op, "src");
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
   if (!out.is_meta())
-    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how,
-                     include_self);
+    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how);
   return out;
 }
 
@@ -258,15 +278,18 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool) {
   return out;
 }
 
-Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-  return scattered("scatter_add", input, dim, index, src, kernels::Combine::Sum);
+Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                   const Tensor& out) {
+  return scattered("scatter_add", input, dim, index, src, kernels::Combine::Sum, out);
 }
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-  return scattered("scatter", input, dim, index, src, kernels::Combine::Set);
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+               const Tensor& out) {
+  return scattered("scatter", input, dim, index, src, kernels::Combine::Set, out);
 }
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
+               const Tensor& out) {
   return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()),
-                   kernels::Combine::Set);
+                   kernels::Combine::Set, out);
 }
 
 }  // namespace impl

@@ -4,6 +4,9 @@
 #include "kernels/index.h"
 
 namespace rl {
+namespace kernels {
+RL_LOOP(where_loop, "masked_fill", 0)
+}
 namespace impl {
 namespace {
 
@@ -12,23 +15,25 @@ void check_mask(const Tensor& mask, const char* op) {
         mask.dtype());
 }
 
-Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value) {
-  Tensor out = ops::where(mask, value, input);
-  return out.dtype() == input.dtype() ? out : to_dtype(out, input.dtype());
+// value: 0-d, of input's dtype.
+Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor& out) {
+  return elementwise(kernels::where_loop, LoopType::Common, nullptr, out, mask, value, input);
 }
 
 }  // namespace
 
-Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value) {
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value,
+                   const Tensor& out) {
   check_mask(mask, "masked_fill");
   check(!value.is_complex() || input.is_complex(),
         "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
   Tensor one = rl::empty(Dims(), options(input));
   if (!one.is_meta()) kernels::fill(one.view(), value);
-  return filled(input, mask, one);
+  return filled(input, mask, one, out);
 }
 
-Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value) {
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value,
+                   const Tensor& out) {
   check_mask(mask, "masked_fill");
   check(value.dim() == 0,
         "masked_fill: only supports a 0-dimensional value tensor, but got tensor with ",
@@ -36,7 +41,7 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value)
   check(can_cast(value.dtype(), input.dtype()), "masked_fill: value of dtype ", value.dtype(),
         " can't be cast to ", input.dtype());
   return filled(input, mask,
-                value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()));
+                value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()), out);
 }
 
 Tensor masked_pick(const Tensor& input, const Tensor& mask) {
@@ -47,13 +52,17 @@ Tensor masked_pick(const Tensor& input, const Tensor& mask) {
   return out;
 }
 
-Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
+Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source,
+                      const Tensor& given) {
   check(source.dtype() == input.dtype(),
         "masked_scatter: expected self and source to have same dtypes but got ", input.dtype(),
         " and ", source.dtype());
   check_mask(mask, "masked_scatter");
   Dims sizes = broadcast_sizes(input.sizes(), mask.sizes(), "masked_scatter");
-  Tensor out = clone(expand(input, sizes, false), MemoryFormat::Contiguous);
+  check(!given.defined() || sizes == given.sizes(), "masked_scatter_: mask of shape ", mask.sizes(),
+        " does not fit a tensor of shape ", input.sizes());
+  Tensor out =
+      given.defined() ? given : clone(expand(input, sizes, false), MemoryFormat::Contiguous);
   if (!out.is_meta())
     kernels::masked_scatter(out.view(), expand(mask, sizes, false).view(), source.view());
   return out;

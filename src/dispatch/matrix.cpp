@@ -92,7 +92,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   if (row) bias_view = bias.view();
   kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {},
                 row ? &bias_view : nullptr);
-  if (bias.defined() && !row) write_in_place(out, ops::add(out, bias), "linear");
+  if (bias.defined() && !row) written_to(out, ops::add(out, bias), "linear");
   return out;
 }
 

@@ -108,48 +108,62 @@ using Distinct = std::array<Tensor, 3>;
 
 Tensor leading(const Tensor& t, int64_t count) { return slice(t, 0, 0, count, 1); }
 
-Distinct distinct_elements(const Tensor& input, bool consecutive) {
+// What is asked for besides the values: places or counts, n of them.
+struct Wanted {
+  Tensor tensor;
+  View view;
+  bool is_wanted;
+  Wanted(bool is_wanted, const Tensor& input, int64_t n)
+      : tensor(rl::empty(Dims{is_wanted ? n : 0}, options(input, DType::Int64))),
+        view(tensor.view()),
+        is_wanted(is_wanted) {}
+  const View* get() const { return is_wanted ? &view : nullptr; }
+  Tensor first(int64_t count) const { return is_wanted ? clone(leading(tensor, count)) : tensor; }
+};
+
+Distinct distinct_elements(const Tensor& input, bool consecutive, bool return_inverse,
+                           bool return_counts) {
   Tensor from = ops::contiguous(ops::reshape(input, Dims{-1}));
-  TensorOptions places = options(input, DType::Int64);
-  Tensor values = rl::empty(from.sizes(), options(input)),
-         inverse = rl::empty(from.sizes(), places), counts = rl::empty(from.sizes(), places);
-  View i = inverse.view(), c = counts.view();
+  Tensor values = rl::empty(from.sizes(), options(input));
+  Wanted inverse(return_inverse, input, from.numel()), counts(return_counts, input, from.numel());
   int64_t count = (consecutive ? kernels::unique_consecutive : kernels::unique)(
-      from.view(), values.view(), &i, &c);
-  return {clone(leading(values, count)), view(inverse, input.sizes()),
-          clone(leading(counts, count))};
+      from.view(), values.view(), inverse.get(), counts.get());
+  return {clone(leading(values, count)),
+          return_inverse ? view(inverse.tensor, input.sizes()) : inverse.tensor,
+          counts.first(count)};
 }
 
-Distinct distinct_slices(const char* op, const Tensor& input, int64_t dim, bool consecutive) {
+Distinct distinct_slices(const char* op, const Tensor& input, int64_t dim, bool consecutive,
+                         bool return_inverse, bool return_counts) {
   int64_t d = wrap_dim(dim, input.dim(), op), n = input.dim() ? input.sizes()[d] : 1;
   check(input.numel() > 0 || n == 0 || consecutive, op,
         ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   Tensor front = input.dim() ? ops::movedim(input, Dims{d}, Dims{0}) : ops::reshape(input, Dims{1});
   Tensor rows = ops::contiguous(ops::reshape(front, Dims{n, n ? input.numel() / n : 0}));
-  TensorOptions places = options(input, DType::Int64);
-  Tensor first = rl::empty(Dims{n}, places), inverse = rl::empty(Dims{n}, places),
-         counts = rl::empty(Dims{n}, places);
-  View i = inverse.view(), c = counts.view();
-  int64_t count = kernels::unique_rows(rows.view(), consecutive, first.view(), &i, &c);
-  return {index_select(input, d, leading(first, count)), inverse, clone(leading(counts, count))};
+  Tensor first = rl::empty(Dims{n}, options(input, DType::Int64));
+  Wanted inverse(return_inverse, input, n), counts(return_counts, input, n);
+  int64_t count =
+      kernels::unique_rows(rows.view(), consecutive, first.view(), inverse.get(), counts.get());
+  return {index_select(input, d, leading(first, count)), inverse.tensor, counts.first(count)};
 }
 
-Distinct distinct(const char* op, const Tensor& input, std::optional<int64_t> dim,
-                  bool consecutive) {
+Distinct distinct(const char* op, const Tensor& input, std::optional<int64_t> dim, bool consecutive,
+                  bool inverse, bool counts) {
   check(!input.is_meta(), op,
         ": the shape of the result depends on the data, which meta tensors lack");
   check_implemented(!input.is_complex(), op, ": not implemented for dtype ", input.dtype());
-  return dim ? distinct_slices(op, input, *dim, consecutive)
-             : distinct_elements(input, consecutive);
+  return dim ? distinct_slices(op, input, *dim, consecutive, inverse, counts)
+             : distinct_elements(input, consecutive, inverse, counts);
 }
 
 }  // namespace
 
-Distinct unique(const Tensor& input, std::optional<int64_t> dim) {
-  return distinct("unique", input, dim, false);
+Distinct unique(const Tensor& input, std::optional<int64_t> dim, bool inverse, bool counts) {
+  return distinct("unique", input, dim, false, inverse, counts);
 }
-Distinct unique_consecutive(const Tensor& input, std::optional<int64_t> dim) {
-  return distinct("unique_consecutive", input, dim, true);
+Distinct unique_consecutive(const Tensor& input, std::optional<int64_t> dim, bool inverse,
+                            bool counts) {
+  return distinct("unique_consecutive", input, dim, true, inverse, counts);
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, bool right,

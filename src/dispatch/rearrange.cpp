@@ -216,10 +216,17 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   }
   check(!output_size || *output_size == total,
         "repeat_interleave: allocated size does not match required size ", total);
-  Tensor index = rl::empty(Dims{total}, {DType::Int64, input.device()});
-  int64_t* place = index.data<int64_t>();
-  for (int64_t i = 0; i < n; ++i) place = std::fill_n(place, count[i], i);
-  return index_select(x.dim() ? x : unsqueeze(x, 0), d, index);
+  // Each is written `ahead` times at once, for what is beyond its count the next ones overwrite:
+  // short loops of random lengths are slow.
+  constexpr int64_t ahead = 8;
+  Tensor room = rl::empty(Dims{total + ahead}, {DType::Int64, input.device()});
+  int64_t* place = room.data<int64_t>();
+  for (int64_t i = 0; i < n; ++i) {
+    std::fill_n(place, ahead, i);
+    if (count[i] > ahead) std::fill_n(place + ahead, count[i] - ahead, i);
+    place += count[i];
+  }
+  return index_select(x.dim() ? x : unsqueeze(x, 0), d, slice(room, 0, 0, total, 1));
 }
 
 Tensor diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {

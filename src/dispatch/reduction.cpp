@@ -267,17 +267,17 @@ Tensor logsumexp(const Tensor& input, const Dims& dim, bool keepdim) {
   return reduce("logsumexp", from, dim, keepdim, from.dtype(), kernels::logsumexp);
 }
 
-Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype, const Tensor& given) {
   int64_t d = wrap_dim(dim, input.dim(), "cumsum");
-  Tensor out = rl::empty_like(input, sum_dtype(input, dtype));
+  Tensor out = empty_unless(given, input, sum_dtype(input, dtype));
   if (!out.is_meta()) kernels::cumsum(input.view(), d, out.view());
-  return out;
+  return written_to(given, out, "cumsum_");
 }
-Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype, const Tensor& given) {
   int64_t d = wrap_dim(dim, input.dim(), "cumprod");
-  Tensor out = rl::empty_like(input, sum_dtype(input, dtype));
+  Tensor out = empty_unless(given, input, sum_dtype(input, dtype));
   if (!out.is_meta()) kernels::cumprod(input.view(), d, out.view());
-  return out;
+  return written_to(given, out, "cumprod_");
 }
 Tensor logcumsumexp(const Tensor& input, int64_t dim) {
   int64_t d = wrap_dim(dim, input.dim(), "logcumsumexp");

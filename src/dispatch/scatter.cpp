@@ -40,12 +40,12 @@ void check_fits(const Tensor& index, const Tensor& outer, int64_t free, const ch
 }
 
 Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
-                const Tensor& src, kernels::Combine how, bool include_self) {
+                const Tensor& src, kernels::Combine how, bool include_self, const Tensor& given) {
   int64_t d = wrap_dim(dim, input.dim(), op);
   check(is_index(index), op, "(): Expected dtype int32/int64 for index, got ", index.dtype());
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
-  Tensor out = clone(input);
+  Tensor out = copy_unless(given, input);
   if (index.numel() == 0) return out;
   check_fits(index, input, d, op, "self");
   check_fits(index, src, -1, op, "src");
@@ -76,7 +76,8 @@ Tensor take(const Tensor& input, const Tensor& index) {
   return out;
 }
 
-Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate,
+           const Tensor& given) {
   check_long(index, "put");
   check(source.dtype() == input.dtype(),
         "put(): self and source expected to have the same dtype, but got self.dtype = ",
@@ -87,12 +88,13 @@ Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool 
         source.numel(), ", index.numel() = ", index.numel());
   check_index(input.numel() > 0 || index.numel() == 0,
               "put(): Tried to put elements into an empty tensor");
-  Tensor out = clone(input), values = ops::reshape(source, index.sizes());
+  Tensor out = copy_unless(given, input), values = ops::reshape(source, index.sizes());
   if (!out.is_meta()) kernels::put(out.view(), index.view(), values.view(), accumulate);
   return out;
 }
 
-Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                  const Tensor& given) {
   int64_t d = wrap_dim(dim, input.dim(), "index_copy"), count = index.numel();
   check_vector(index, "index_copy");
   check(index.dtype() == DType::Int64, "index_copy(): Expected a long tensor for index, but got ",
@@ -112,7 +114,7 @@ Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const T
   check(source.dim() == 0 || input.dim() == 0 || source.sizes() == expected,
         "index_copy(): Source/destination tensor must have same slice shapes. Got ", source.sizes(),
         ", expected ", expected);
-  Tensor out = clone(input);
+  Tensor out = copy_unless(given, input);
   if (out.is_meta()) return out;
   Tensor from = source.sizes() == expected
                     ? source
@@ -122,7 +124,8 @@ Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const T
   return out;
 }
 
-Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value,
+                  const Tensor& given) {
   check(value.dim() == 0,
         "index_fill: only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
         " dimension(s).");
@@ -131,7 +134,7 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
   check(index.dim() <= 1, "index_fill: Index has to be a vector/scalar");
   check(is_complex(input.dtype()) || !value.is_complex(),
         "index_fill: Converting complex Scalar to non-complex type is not supported");
-  Tensor out = clone(input);
+  Tensor out = copy_unless(given, input);
   if (out.is_meta()) return out;
   Dims sizes = input.sizes();
   if (input.dim()) sizes[d] = index.numel();
@@ -140,28 +143,29 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
   kernels::index_fill(out.view(), d, index.view(), source.view());
   return out;
 }
-Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value) {
+Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
+                  const Tensor& out) {
   check(input.is_complex() || !value.is_complex(),
         "index_fill: Converting complex Scalar to non-complex type is not supported");
-  return index_fill(input, dim, index, spread(input, value, Dims()));
+  return index_fill(input, dim, index, spread(input, value, Dims()), out);
 }
 
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-               const std::string& reduce) {
-  return combined("scatter", input, dim, index, src, old_combine(reduce), true);
+               const std::string& reduce, const Tensor& out) {
+  return combined("scatter", input, dim, index, src, old_combine(reduce), true, out);
 }
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
-               const std::string& reduce) {
+               const std::string& reduce, const Tensor& out) {
   return combined("scatter", input, dim, index, spread(input, value, index.sizes()),
-                  old_combine(reduce), true);
+                  old_combine(reduce), true, out);
 }
 Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                      const std::string& reduce, bool include_self) {
+                      const std::string& reduce, bool include_self, const Tensor& out) {
   check(reduce != "add" && reduce != "multiply",
         "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ",
         reduce);
   return combined("scatter_reduce", input, dim, index, src, combine_of(reduce, "scatter_reduce"),
-                  include_self);
+                  include_self, out);
 }
 
 }  // namespace impl

@@ -381,21 +381,21 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
 }
 
 namespace {
-Tensor triangle(const char* op, const Tensor& input, int64_t diagonal,
+Tensor triangle(const char* op, const Tensor& input, int64_t diagonal, const Tensor& given,
                 void (*kernel)(const View&, int64_t, const View&)) {
   check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ",
         input.sizes());
-  Tensor out = rl::empty(input.sizes(), options(input));
+  Tensor out = given.defined() ? given : rl::empty(input.sizes(), options(input));
   if (!out.is_meta()) kernel(input.view(), diagonal, out.view());
   return out;
 }
 }  // namespace
 
-Tensor tril(const Tensor& input, int64_t diagonal) {
-  return triangle("tril", input, diagonal, kernels::tril);
+Tensor tril(const Tensor& input, int64_t diagonal, const Tensor& out) {
+  return triangle("tril", input, diagonal, out, kernels::tril);
 }
-Tensor triu(const Tensor& input, int64_t diagonal) {
-  return triangle("triu", input, diagonal, kernels::triu);
+Tensor triu(const Tensor& input, int64_t diagonal, const Tensor& out) {
+  return triangle("triu", input, diagonal, out, kernels::triu);
 }
 
 Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value) {

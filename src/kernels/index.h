@@ -49,8 +49,6 @@ void index_put(const View& self, const View* indices, int64_t count, const View&
                bool accumulate);
 
 // Masks are bool and have self's sizes (broadcast by strides 0).
-// value: an element of self's dtype.
-void masked_fill(const View& self, const View& mask, const void* value);
 int64_t count_true(const View& mask);
 // out: 1-D, of count_true(mask) elements.
 void masked_select(const View& input, const View& mask, const View& out);

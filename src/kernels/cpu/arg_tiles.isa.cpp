@@ -11,34 +11,52 @@ RL_INLINE bool beats(T x, T v) {
   return (v == v) & !(largest ? x <= v : x >= v);
 }
 
-template <class T>
-int64_t find(const T* x, int64_t n, T value) {
-  constexpr int64_t block = 64;
-  bool is_nan = value != value;
-  for (int64_t i = 0; i < n; i += block) {
-    int64_t m = n - i < block ? n - i : block;
-    bool hit = false;
-    for (int64_t k = i; k < i + m; ++k) hit |= is_nan ? x[k] != x[k] : x[k] == value;
-    if (!hit) continue;
-    for (int64_t k = i; k < i + m; ++k)
-      if (is_nan ? x[k] != x[k] : x[k] == value) return k;
-  }
-  return 0;
-}
+// As wide as T, so that values and places share vector masks.
+template <class T> using PlaceOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
 template <bool largest, class T>
 void arg_row(const T* x, int64_t n, int64_t first, T* value, int64_t* index) {
-  T best = fold<std::conditional_t<largest, Larger, Smaller>>(x, n);
+  using Place = PlaceOf<T>;
+  constexpr int width = vector_bytes / sizeof(T);
+  T best = x[0];
+  Place place = 0;
+  int64_t i = 1;
+  if (n >= width) {  // the best of each lane, then the first of the best
+    vec<T> high = load(x);
+    vec<Place> round = {}, now = {};
+    for (i = width; i + width <= n; i += width) {
+      ++now;
+      vec<T> v = load(x + i);
+      auto better = (high == high) & ~(largest ? v <= high : v >= high);
+      high = better ? v : high;
+      round = better ? now : round;
+    }
+    T values[width];
+    Place rounds[width];
+    __builtin_memcpy(values, &high, sizeof high);
+    __builtin_memcpy(rounds, &round, sizeof round);
+    best = fold<std::conditional_t<largest, Larger, Smaller>>(values, width);
+    place = static_cast<Place>(n);
+    for (int k = 0; k < width; ++k) {
+      bool equal = (values[k] == best) | ((values[k] != values[k]) & (best != best));
+      Place at = static_cast<Place>(rounds[k] * width + k);
+      place = equal & (at < place) ? at : place;
+    }
+  }
+  for (; i < n; ++i)
+    if (beats<largest>(x[i], best)) {
+      best = x[i];
+      place = static_cast<Place>(i);
+    }
   if (*index >= 0 && !beats<largest>(best, *value)) return;
   *value = best;
-  *index = first + find(x, n, best);
+  *index = first + place;
 }
 
 template <bool largest, class T>
 void arg_columns(const T* x, int64_t n, int64_t row_stride, int64_t width, int64_t first, T* values,
                  int64_t* indices) {
-  // as wide as T, so that values and places share vector masks
-  using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using Place = PlaceOf<T>;
   constexpr int64_t block = 64;
   for (int64_t j0 = 0; j0 < width; j0 += block, x += block, values += block, indices += block) {
     int64_t m = width - j0 < block ? width - j0 : block;

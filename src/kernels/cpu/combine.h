@@ -3,9 +3,9 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "core/view.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
 
 namespace rl::kernels {
@@ -17,10 +17,12 @@ inline T combine(T a, T b) {
     return b;
   } else if constexpr (is_reduced_v<T>) {
     return T(combine<op, float>(a, b));
-  } else if constexpr (op == Combine::Max) {
-    return a >= b || a != a ? a : b;
+  } else if constexpr (op == Combine::Max) {  // a choice of one instruction, then one that is rare
+    T high = b > a ? b : a;
+    return b != b ? b : high;
   } else if constexpr (op == Combine::Min) {
-    return a <= b || a != a ? a : b;
+    T low = b < a ? b : a;
+    return b != b ? b : low;
   } else if constexpr (std::is_same_v<T, bool>) {
     return op == Combine::Sum ? a || b : a && b;
   } else if constexpr (std::is_integral_v<T>) {
@@ -95,7 +97,7 @@ void combine_by_steps(const char* name, const View& self, const View& src, Combi
     });
   if (op != Combine::Mean) return apply(self, src, op);
   apply(self, src, Combine::Sum);
-  std::vector<int64_t> counts(static_cast<size_t>(self.numel), include_self ? 1 : 0);
+  Scratch<int64_t> counts(static_cast<size_t>(self.numel), include_self ? 1 : 0);
   Dims strides = contiguous_strides(self.shape());
   View count_view{counts.data(), self.sizes, strides.data(), self.ndim, self.numel, DType::Int64};
   apply(count_view, Constant(int64_t(1), src.shape()).view(), Combine::Sum);

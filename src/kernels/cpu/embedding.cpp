@@ -19,15 +19,15 @@ void check_table(const char* name, const View& weight) {
 }
 
 // The indices in row-major order, each in [0, rows).
-std::vector<int64_t> rows_of(const char* name, const View& index, int64_t rows) {
+Places rows_of(const char* name, const View& index, int64_t rows) {
   int64_t one = 1;
   // as if into single bytes, so that offsets are row numbers
   View table{nullptr, &rows, &one, 1, rows, DType::UInt8};
   return places(name, table, &index, Dims{0}, false);
 }
 
-std::vector<int64_t> frequencies(const std::vector<int64_t>& rows, int64_t count) {
-  std::vector<int64_t> found(static_cast<size_t>(count), 0);
+Places frequencies(const Places& rows, int64_t count) {
+  Places found(static_cast<size_t>(count), 0);
   for (int64_t r : rows) ++found[static_cast<size_t>(r)];
   return found;
 }
@@ -49,7 +49,7 @@ class Bags {
   int64_t end(int64_t bag) const { return starts_[static_cast<size_t>(bag) + 1]; }
 
  private:
-  std::vector<int64_t> starts_;
+  Places starts_;
 };
 
 // Rows of a 2-D view, as contiguous floats or doubles.
@@ -92,7 +92,7 @@ void visit_differentiable(const char* name, DType t, F&& f) {
 // grad_weight[row[i]] += factor[i] * grad[source[i]] for each i in order; threads share out
 // columns.
 template <class T>
-void add_rows(const View& grad, const std::vector<int64_t>& source, const std::vector<int64_t>& row,
+void add_rows(const View& grad, const Places& source, const Places& row,
               const std::vector<T>& factor, const View& grad_weight) {
   int64_t width = grad_weight.sizes[1], n = static_cast<int64_t>(row.size());
   int64_t grain = std::max<int64_t>(1, default_grain / (n + 1));
@@ -103,10 +103,18 @@ void add_rows(const View& grad, const std::vector<int64_t>& source, const std::v
   int64_t to_step = grad_weight.strides[1] * itemsize(to_type);
   parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
     int64_t m = end - begin;
+    bool direct = from_type == dtype_of<T> && to_type == dtype_of<T> && from_step == sizeof(T) &&
+                  to_step == sizeof(T);
     std::vector<T> sum(static_cast<size_t>(m)), g(static_cast<size_t>(m));
     for (size_t i = 0; i < row.size(); ++i) {
       char* to = grad_weight.ptr<char>() + row[i] * to_row + begin * to_step;
       const char* from = grad.ptr<char>() + source[i] * from_row + begin * from_step;
+      if (direct) {
+        T* y = reinterpret_cast<T*>(to);
+        const T* x = reinterpret_cast<const T*>(from);
+        for (int64_t j = 0; j < m; ++j) y[j] += factor[i] * x[j];
+        continue;
+      }
       load_strip(to_type, to, to_step, dtype_of<T>, sum.data(), m);
       load_strip(from_type, from, from_step, dtype_of<T>, g.data(), m);
       for (size_t j = 0; j < sum.size(); ++j) sum[j] += factor[i] * g[j];
@@ -128,9 +136,8 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
   check_table("embedding_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t rows = grad_weight.sizes[0], width = grad_weight.sizes[1];
-  std::vector<int64_t> all = rows_of("embedding_backward", index, rows), source, row;
-  std::vector<int64_t> counts =
-      scale_by_frequency ? frequencies(all, rows) : std::vector<int64_t>();
+  Places all = rows_of("embedding_backward", index, rows), source, row;
+  Places counts = scale_by_frequency ? frequencies(all, rows) : Places();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] == padding_idx) continue;
     source.push_back(static_cast<int64_t>(i));
@@ -158,7 +165,7 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
 
 void embedding_renorm(const View& weight, const View& index, double max_norm, double p) {
   check_table("embedding_renorm", weight);
-  std::vector<int64_t> rows = rows_of("embedding_renorm", index, weight.sizes[0]);
+  Places rows = rows_of("embedding_renorm", index, weight.sizes[0]);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   int64_t sizes[2] = {1, weight.sizes[1]}, one[2] = {1, 1};
@@ -184,7 +191,7 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
                    const View* sample_weights, int64_t padding_idx, const View& out,
                    const View* max_indices) {
   check_table("embedding_bag", weight);
-  std::vector<int64_t> rows = rows_of("embedding_bag", index, weight.sizes[0]);
+  Places rows = rows_of("embedding_bag", index, weight.sizes[0]);
   Bags bags("embedding_bag", offsets, index.numel);
   visit_computing("embedding_bag", weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -194,7 +201,7 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
     int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
     parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
       std::vector<T> result(width), x(width);
-      std::vector<int64_t> origin(width);
+      Places origin(width);
       for (int64_t b = first; b < last; ++b) {
         std::fill(result.begin(), result.end(), T(0));
         std::fill(origin.begin(), origin.end(), -1);
@@ -230,7 +237,7 @@ template <class T>
 void add_maxima(const View& grad, const View& max_indices, const View& grad_weight) {
   int64_t size = itemsize(grad_weight.dtype);
   std::vector<T> g(static_cast<size_t>(grad.sizes[1]));
-  std::vector<int64_t> origin(g.size());
+  Places origin(g.size());
   for (int64_t b = 0; b < grad.sizes[0]; ++b) {
     load_row(grad, b, g.data());
     load_row(max_indices, b, origin.data());
@@ -258,13 +265,13 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
   check_table("embedding_bag_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t count = grad_weight.sizes[0];
-  std::vector<int64_t> rows = rows_of("embedding_bag_backward", index, count);
+  Places rows = rows_of("embedding_bag_backward", index, count);
   Bags bags("embedding_bag_backward", offsets, index.numel);
   visit_computing("embedding_bag_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (mode == Bag::Max) return add_maxima<T>(grad, *max_indices, grad_weight);
     std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size()), factor;
-    std::vector<int64_t> counts = frequencies(rows, count), source, row;
+    Places counts = frequencies(rows, count), source, row;
     for (int64_t b = 0; b < bags.count(); ++b) {
       auto begin = rows.begin() + bags.begin(b), end = rows.begin() + bags.end(b);
       int64_t used = end - begin - std::count(begin, end, padding_idx);
@@ -287,7 +294,7 @@ void embedding_bag_sample_weights_backward(const View& grad, const View& weight,
                                            const View& out) {
   const char* name = "embedding_bag_sample_weights_backward";
   check_table(name, weight);
-  std::vector<int64_t> rows = rows_of(name, index, weight.sizes[0]);
+  Places rows = rows_of(name, index, weight.sizes[0]);
   Bags bags(name, offsets, index.numel);
   visit_computing(name, weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -41,13 +41,13 @@ void check_slices(const char* op, const View& v, int64_t dim, const View& index,
 }
 
 // Like places, for flat indices into `indexed` in row-major order.
-std::vector<int64_t> flat_places(const char* op, const View& indexed, const View& index) {
+Places flat_places(const char* op, const View& indexed, const View& index) {
   int64_t unit = 1;
   View flat = indexed;
   flat.sizes = &indexed.numel;
   flat.strides = &unit;
   flat.ndim = 1;
-  std::vector<int64_t> offsets = places(op, flat, &index, Dims{0}, true);
+  Places offsets = places(op, flat, &index, Dims{0}, true);
   if (indexed.contiguous()) return offsets;
   int64_t size = itemsize(indexed.dtype);
   for (int64_t& offset : offsets) {
@@ -96,13 +96,13 @@ void put(const View& self, const View& index, const View& src, bool accumulate) 
 }
 
 void index(const View& input, const View* indices, int64_t count, const View& out) {
-  std::vector<int64_t> offsets = places("index", input, indices, range_of_dims(0, count), true);
+  Places offsets = places("index", input, indices, range_of_dims(0, count), true);
   read_places(offsets, input, range_of_dims(count, input.ndim), out, indices[0].ndim);
 }
 
 void index_put(const View& self, const View* indices, int64_t count, const View& values,
                bool accumulate) {
-  std::vector<int64_t> offsets = places("index_put", self, indices, range_of_dims(0, count), true);
+  Places offsets = places("index_put", self, indices, range_of_dims(0, count), true);
   combine_places("index_put", offsets, self, range_of_dims(count, self.ndim), values,
                  indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
 }

@@ -33,6 +33,15 @@ struct Smaller {
 struct Same {
   template <class V> RL_INLINE V operator()(V v) const { return v; }
 };
+struct NanToZero {
+  template <class V> RL_INLINE V operator()(V v) const { return v == v ? v : V{}; }
+};
+struct Magnitude {  // of -0 is 0
+  template <class V> RL_INLINE V operator()(V v) const { return v > V{} ? v : V{} - v; }
+};
+struct Square {
+  template <class V> RL_INLINE V operator()(V v) const { return v * v; }
+};
 
 // The lanes of a vector folded by halves until `period` of them are left: a loop over an array of
 // the lanes would go through memory.

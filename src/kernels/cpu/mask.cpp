@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <memory>
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/index.h"
 #include "kernels/reduce.h"
@@ -15,38 +15,7 @@ void check_mask(const char* op, const View& v, const View& mask) {
         v.shape(), " do not match");
 }
 
-// f(element of v) wherever the mask is true, in row-major order.
-template <class T, class F>
-void for_each_true(const View& v, const View& mask, F&& f) {
-  Walk<2> w({&v, &mask}, false);
-  w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
-    for (int64_t i = 0; i < n; ++i)
-      if (p[1][i * w.strides[1][0]]) f(*reinterpret_cast<T*>(p[0] + i * w.strides[0][0]));
-  });
-}
-
 }  // namespace
-
-void masked_fill(const View& self, const View& mask, const void* value) {
-  check_mask("masked_fill", self, mask);
-  Walk<2> w({&self, &mask}, true);
-  visit_size(self.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T element;
-    std::memcpy(&element, value, sizeof(T));
-    bool dense = w.strides[0][0] == static_cast<int64_t>(sizeof(T)) && w.strides[1][0] == 1;
-    w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
-      if (dense) {  // a choice instead of a branch, which vectorises
-        T* __restrict to = reinterpret_cast<T*>(p[0]);
-        const char* __restrict chosen = p[1];
-        for (int64_t i = 0; i < n; ++i) to[i] = chosen[i] ? element : to[i];
-        return;
-      }
-      for (int64_t i = 0; i < n; ++i)
-        if (p[1][i * w.strides[1][0]]) *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]) = element;
-    });
-  });
-}
 
 int64_t count_true(const View& mask) {
   int64_t count = 0;
@@ -84,15 +53,27 @@ void masked_scatter(const View& self, const View& mask, const View& src) {
         count, " true places and ", src.numel, " values");
   visit_size(self.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::unique_ptr<T[]> values(new T[static_cast<size_t>(count)]);
+    Scratch<T> values(static_cast<size_t>(count + 1));  // one more is read, and not used
+    values.back() = T();
     Walk<1> from({&src}, false);
     from.range(0, count, from.base, [&](char* const* p, int64_t n) {
       copy_strided(sizeof(T), p[0], from.strides[0][0],
-                   reinterpret_cast<char*>(values.get() + used), sizeof(T), n);
+                   reinterpret_cast<char*>(values.data() + used), sizeof(T), n);
       used += n;
     });
-    const T* next = values.get();
-    for_each_true<T>(self, mask, [&](T& x) { x = *next++; });
+    // Every element is written, with itself where the mask is false: random masks make branches
+    // slow.
+    const T* next = values.data();
+    Walk<2> w({&self, &mask}, false);
+    w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        bool chosen = p[1][i * w.strides[1][0]];
+        T* place = reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
+        if constexpr (std::is_unsigned_v<T>) *place ^= (*place ^ *next) & (T(0) - T(chosen));
+        else if (chosen) *place = *next;
+        next += chosen;
+      }
+    });
   });
 }
 

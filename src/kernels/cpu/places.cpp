@@ -44,10 +44,11 @@ View at_least_1d(View v) {
   return v;
 }
 
-std::vector<int64_t> places(const char* op, const View& indexed, const View* indices, IntSpan dims,
-                            bool negative_indices) {
+Places places(const char* op, const View& indexed, const View* indices, IntSpan dims,
+              bool negative_indices) {
   constexpr int64_t strip = 512;
-  std::vector<int64_t> offsets(static_cast<size_t>(indices[0].numel), 0);
+  Places offsets(static_cast<size_t>(indices[0].numel));
+  if (dims.empty()) std::fill(offsets.begin(), offsets.end(), 0);
   for (int64_t k = 0; k < dims.size(); ++k) {
     const View& index = indices[k];
     check_index(index.dtype == DType::Int64 || index.dtype == DType::Int32, op,
@@ -67,7 +68,9 @@ std::vector<int64_t> places(const char* op, const View& indexed, const View* ind
           int64_t v = values[j];
           check_index(v < size && v >= (negative_indices ? -size : 0), op, ": index ", v,
                       " is out of bounds for dimension ", dims[k], " with size ", size);
-          *to++ += (v < 0 ? v + size : v) * step;
+          int64_t offset = (v < 0 ? v + size : v) * step;
+          *to = k == 0 ? offset : *to + offset;
+          ++to;
         }
       }
     });
@@ -75,8 +78,8 @@ std::vector<int64_t> places(const char* op, const View& indexed, const View* ind
   return offsets;
 }
 
-void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan rest,
-                 const View& out, int64_t place_dims) {
+void read_places(const Places& offsets, const View& input, IntSpan rest, const View& out,
+                 int64_t place_dims) {
   if (out.numel == 0) return;
   PlaceLoops loops(input, rest, out, place_dims);
   const Walk<2>& slice = loops.slice;
@@ -109,9 +112,15 @@ void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan
           const char* from = both[1];
           const int64_t* offset = offsets.data() + place;
           loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
-            for (int64_t i = 0; i < m; ++i)
-              *reinterpret_cast<T*>(p[0] + i * place_step) =
-                  *reinterpret_cast<const T*>(from + *offset++);
+            if (place_step == sizeof(T)) {
+              T* to = reinterpret_cast<T*>(p[0]);
+              for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
+            } else {
+              for (int64_t i = 0; i < m; ++i)
+                *reinterpret_cast<T*>(p[0] + i * place_step) =
+                    *reinterpret_cast<const T*>(from + offset[i]);
+            }
+            offset += m;
           });
         });
         begin += stop - place;
@@ -120,8 +129,8 @@ void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan
   });
 }
 
-void combine_places(const char* op_name, const std::vector<int64_t>& offsets, const View& self,
-                    IntSpan rest, const View& src, int64_t place_dims, Combine op) {
+void combine_places(const char* op_name, const Places& offsets, const View& self, IntSpan rest,
+                    const View& src, int64_t place_dims, Combine op) {
   if (src.numel == 0) return;
   PlaceLoops loops(self, rest, src, place_dims);
   const Walk<2>& slice = loops.slice;
@@ -136,6 +145,12 @@ void combine_places(const char* op_name, const std::vector<int64_t>& offsets, co
         T* y = reinterpret_cast<T*>(to);
         const T* x = reinterpret_cast<const T*>(from);
         for (int64_t i = 0; i < m; ++i) y[i] = combine<how>(y[i], x[i]);
+        return;
+      }
+      if (to_step == sizeof(T) && from_step == 0) {
+        T* y = reinterpret_cast<T*>(to);
+        const T x = *reinterpret_cast<const T*>(from);
+        for (int64_t i = 0; i < m; ++i) y[i] = combine<how>(y[i], x);
         return;
       }
       for (int64_t i = 0; i < m; ++i) {

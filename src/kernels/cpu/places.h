@@ -1,24 +1,25 @@
 // Places: where advanced indexing reads or writes, as byte offsets into the indexed view.
 #pragma once
-#include <vector>
-
+#include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
 
 namespace rl::kernels {
 
+using Places = Scratch<int64_t>;
+
 // One offset per element of the (broadcast) indices, in row-major order; indices[k] goes along
 // dims[k] of `indexed`. IndexError names `op`, the index, its dim and the size; negative indices
 // count from the end if allowed.
-std::vector<int64_t> places(const char* op, const View& indexed, const View* indices, IntSpan dims,
-                            bool negative_indices);
+Places places(const char* op, const View& indexed, const View* indices, IntSpan dims,
+              bool negative_indices);
 
 // Each place has a slice, the dims `rest` of the indexed view. The first place_dims dims of the
 // other view go with the places, its dim place_dims + i with dim rest[i].
-void read_places(const std::vector<int64_t>& offsets, const View& input, IntSpan rest,
-                 const View& out, int64_t place_dims);
+void read_places(const Places& offsets, const View& input, IntSpan rest, const View& out,
+                 int64_t place_dims);
 // In the places' order: sums and the last of several writes are the same for any number of threads.
-void combine_places(const char* op_name, const std::vector<int64_t>& offsets, const View& self,
-                    IntSpan rest, const View& src, int64_t place_dims, Combine op);
+void combine_places(const char* op_name, const Places& offsets, const View& self, IntSpan rest,
+                    const View& src, int64_t place_dims, Combine op);
 
 // A view of at least one dim: a 0-d one becomes 1-D of size 1.
 View at_least_1d(View v);

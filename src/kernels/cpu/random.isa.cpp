@@ -79,15 +79,27 @@ void uniform_doubles(const uint32_t* words, double* out, int64_t n, double low, 
 }
 
 void normal_blocks(float* data, int64_t blocks, float mean, float std) {
-  for (int64_t block = 0; block < blocks; ++block) {
+  constexpr int64_t together = 8;  // blocks, so that the widest vectors are full
+  float radius[8 * together], angle[8 * together];
+  for (int64_t block = 0; block < blocks; block += together) {
     float* x = data + 16 * block;
-    float radius[8];
-    for (int i = 0; i < 8; ++i) radius[i] = __builtin_sqrtf(-2.0f * cephes_log(1.0f - x[i]));
-    for (int i = 0; i < 8; ++i) {
-      SineCosine direction = cephes_sincos(6.28318530717958647693f * x[i + 8]);
-      x[i] = fma(radius[i] * direction.cosine, std, mean);
-      x[i + 8] = fma(radius[i] * direction.sine, std, mean);
+    int64_t count = blocks - block < together ? blocks - block : together;
+    for (int64_t b = 0; b < count; ++b)
+      for (int i = 0; i < 8; ++i) {
+        radius[8 * b + i] = x[16 * b + i];
+        angle[8 * b + i] = x[16 * b + 8 + i];
+      }
+    for (int64_t i = 0; i < 8 * count; ++i) {
+      float r = __builtin_sqrtf(-2.0f * cephes_log(1.0f - radius[i]));
+      SineCosine direction = cephes_sincos(6.28318530717958647693f * angle[i]);
+      radius[i] = fma(r * direction.cosine, std, mean);
+      angle[i] = fma(r * direction.sine, std, mean);
     }
+    for (int64_t b = 0; b < count; ++b)
+      for (int i = 0; i < 8; ++i) {
+        x[16 * b + i] = radius[8 * b + i];
+        x[16 * b + 8 + i] = angle[8 * b + i];
+      }
   }
 }
 

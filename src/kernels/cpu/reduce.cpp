@@ -15,7 +15,8 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t tile_elements = 4096;
-constexpr int64_t max_width = 256;       // columns folded side by side
+constexpr int64_t tile_width = 256;      // columns that such a tile has at most
+constexpr int64_t max_width = 1024;      // columns folded side by side in tiles as high
 constexpr int64_t tiles_per_chunk = 16;  // a chunk is what one thread does at a time
 constexpr int64_t widest = 16;           // bytes of the largest element or accumulator
 
@@ -92,22 +93,28 @@ class Reducer {
     }
     kept_.finish(true);
     reduced_.finish(true);
-    reduce_tiles(op.fold, op.element, &tiles_);
+    fused_ = is_fused(op.prepare, op.load);
+    reduce_tiles(op.fold, fused_ ? op.prepare : Prepare::None, op.element, &tiles_);
     check_implemented(tiles_.accumulator_size != 0, op.name, ": not implemented for dtype ",
                       input.dtype);
     int64_t inner = kept_.strides[0][0] < 0 ? -kept_.strides[0][0] : kept_.strides[0][0];
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
-    direct_ = op.prepare == Prepare::None && input.dtype == op.load &&
+    direct_ = fused_ && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
-    if (reduced_.numel == 1)
-      direct_ = op.prepare == Prepare::None && input.dtype == op.load && !columns_;
+    if (reduced_.numel == 1) direct_ = fused_ && input.dtype == op.load && !columns_;
   }
 
   void run() {
     n_ = reduced_.numel;
-    width_ = columns_ ? std::min(kept_.sizes[0], max_width) : 1;
+    width_ = columns_ ? std::min(kept_.sizes[0], tile_width) : 1;
     tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
+    // Memory streams best in long runs; the width decides on no order of additions.
+    // Packed tiles stay in L1.
+    int64_t widest_tile = direct_                   ? max_width
+                          : itemsize(op_.load) <= 4 ? 2 * tile_width
+                                                    : tile_width;
+    if (columns_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], widest_tile);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
     int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));
@@ -174,10 +181,14 @@ class Reducer {
 
   void reduce_chunk(char* in, int64_t width, int64_t begin, int64_t end, char* accumulators) {
     if (end - begin <= tile_rows_) return fold_tile(in, width, begin, end, accumulators);
-    Tree tree(tiles_, width, tiles_per_chunk);
+    // Long runs that lie as the loops want them end tiles, so that none need be packed.
+    int64_t run = reduced_.sizes[0];
+    bool whole_runs = direct_ && run * width >= tile_elements / 4;
+    Tree tree(tiles_, width, tiles_per_chunk + (whole_runs ? (end - begin) / run + 1 : 0));
     alignas(64) char tile[max_width * widest];
-    for (int64_t i = begin; i < end; i += tile_rows_) {
-      int64_t stop = std::min(end, i + tile_rows_);
+    for (int64_t i = begin, stop; i < end; i = stop) {
+      stop = std::min(end, i + tile_rows_);
+      if (whole_runs) stop = std::min(stop, i - i % run + run);
       fold_tile(in, width, i, stop, tile);
       tree.push(tile, stop - i);
     }
@@ -197,8 +208,7 @@ class Reducer {
     }
     alignas(64) char packed[tile_elements * widest];
     pack(in, width, begin, end, packed);
-    if (op_.prepare != Prepare::None)
-      reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
+    if (!fused_) reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
     if (!columns_) tiles_.rows(packed, n, 0, 1, accumulators);
     else fold_columns(packed, n, width, width, accumulators);
   }
@@ -217,11 +227,11 @@ class Reducer {
   // A narrow dense matrix is folded as a wider one with fewer rows, then across its groups.
   void fold_columns(const char* x, int64_t n, int64_t row_stride, int64_t width,
                     char* accumulators) {
-    int64_t groups = std::min(max_width / width, n / 4);
+    int64_t groups = std::min(tile_width / width, n / 4);
     if (width >= 32 || row_stride != width || groups < 2)
       return tiles_.columns(x, n, row_stride, width, accumulators);
     int64_t bytes = width * tiles_.accumulator_size, rows = n / groups, rest = n % groups;
-    alignas(64) char wide[max_width * widest];
+    alignas(64) char wide[tile_width * widest];
     tiles_.columns(x, rows, width * groups, width * groups, wide);
     for (int64_t g = 1; g < groups; ++g) tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
     std::memcpy(accumulators, wide, static_cast<size_t>(bytes));
@@ -247,7 +257,7 @@ class Reducer {
   Walk<3> kept_;  // input, out, second
   Walk<1> reduced_;
   Tiles tiles_;
-  bool columns_, direct_;
+  bool columns_, direct_, fused_;
 };
 
 // The number of elements behind each output.
@@ -381,6 +391,7 @@ const Scalar not_a_number(std::numeric_limits<double>::quiet_NaN());
 }  // namespace
 
 void sum(const View& input, const View& out) {
+  if (input.dtype == DType::Bool) return count_nonzero(input, out);
   fold("sum", Fold::Sum, accumulation_dtype(input.dtype), input, out, &zero);
 }
 void nansum(const View& input, const View& out) {

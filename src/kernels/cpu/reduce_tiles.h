@@ -24,13 +24,20 @@ struct Moments {
   double mean, squares;
 };
 
+// What happens to each element before the fold.
+enum class Prepare { None, NanToZero, Absolute, Square, Power };
+// Steps that the loops take as they read real elements: for Sum, Max and Min.
+inline bool is_fused(Prepare step, DType loaded) {
+  return step != Prepare::Power && !is_complex(loaded);
+}
+
 // Elements: float32, float64, int64, complex64, complex128 for Sum and Prod; the real ones and bool
 // for Max and Min; floats for Moments and LogSumExp. Anything else leaves accumulator_size 0.
-RL_ISA_KERNEL(reduce_tiles, (Fold fold, DType element, Tiles* tiles))
+// `step` is None for all but floats.
+RL_ISA_KERNEL(reduce_tiles, (Fold fold, Prepare step, DType element, Tiles* tiles))
 
-// Elementwise steps before the fold, in place on a strip in a compute dtype.
-enum class Prepare { None, NanToZero, Absolute, Square, Power };
-// Complex elements become real ones, packed, but for None.
+// The other steps, in place on a strip in a compute dtype. Complex elements become real ones,
+// packed, but for None.
 RL_ISA_KERNEL(reduce_prepare, (Prepare step, DType element, void* strip, int64_t n, double p))
 
 }  // namespace rl::kernels

@@ -8,32 +8,34 @@ namespace {
 
 // ---- sum, prod, max, min: the accumulator is an element ----
 
-template <class Op, class T, int period>
+template <class Op, class T, int period, class Map>
 void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
   const T* x = static_cast<const T*>(in);
   T* acc = static_cast<T*>(accumulators);
   for (int64_t i = 0; i < count; ++i)
-    fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period);
+    fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period, Map());
 }
 
 // Four rows at a time: a quarter of the traffic on the accumulators.
-template <class Op, class T, int period>
+template <class Op, class T, int period, class Map = Same>
 void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
                   void* accumulators) {
   T* __restrict acc = static_cast<T*>(accumulators);
   const T* x = static_cast<const T*>(in);
+  constexpr Map map;
   row_stride *= period;
   width *= period;
-  for (int64_t j = 0; j < width; ++j) acc[j] = x[j];
+  for (int64_t j = 0; j < width; ++j) acc[j] = map(x[j]);
   int64_t i = 1;
   for (; i + 4 <= n; i += 4) {
     const T *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
     for (int64_t j = 0; j < width; ++j)
-      acc[j] = Op::apply(acc[j], Op::apply(Op::apply(a[j], b[j]), Op::apply(c[j], d[j])));
+      acc[j] = Op::apply(
+          acc[j], Op::apply(Op::apply(map(a[j]), map(b[j])), Op::apply(map(c[j]), map(d[j]))));
   }
   for (; i < n; ++i) {
     const T* row = x + i * row_stride;
-    for (int64_t j = 0; j < width; ++j) acc[j] = Op::apply(acc[j], row[j]);
+    for (int64_t j = 0; j < width; ++j) acc[j] = Op::apply(acc[j], map(row[j]));
   }
 }
 
@@ -44,10 +46,21 @@ void fold_join(void* left, const void* right, int64_t width, int64_t, int64_t) {
   for (int64_t j = 0; j < width * period; ++j) a[j] = Op::apply(a[j], b[j]);
 }
 
-template <class Op, class T, int period = 1>
+template <class Op, class T, int period = 1, class Map = Same>
 Tiles fold_tiles() {
-  return {period * sizeof(T), fold_rows<Op, T, period>, fold_columns<Op, T, period>,
+  return {period * sizeof(T), fold_rows<Op, T, period, Map>, fold_columns<Op, T, period, Map>,
           fold_join<Op, T, period>};
+}
+
+// Of what `step`, for which is_fused() holds, makes of each element.
+template <class Op, class T>
+Tiles fold_prepared(Prepare step) {
+  switch (step) {
+    case Prepare::NanToZero: return fold_tiles<Op, T, 1, NanToZero>();
+    case Prepare::Absolute: return fold_tiles<Op, T, 1, Magnitude>();
+    case Prepare::Square: return fold_tiles<Op, T, 1, Square>();
+    default: return fold_tiles<Op, T>();
+  }
 }
 
 // Complex products, which have no vector form here.
@@ -68,13 +81,24 @@ Tiles product_tiles() {
 
 // ---- count of true elements ----
 
+// Of truth values, of which 255 fit into each lane.
+int64_t sum_bytes(const uint8_t* x, int64_t n) {
+  int64_t total = 0, i = 0;
+  while (n - i >= vector_bytes) {
+    int64_t vectors = (n - i) / vector_bytes < 255 ? (n - i) / vector_bytes : 255;
+    vec<uint8_t> lanes = {};
+    for (int64_t k = 0; k < vectors; ++k, i += vector_bytes) lanes += load(x + i);
+    uint8_t counts[vector_bytes];
+    __builtin_memcpy(counts, &lanes, sizeof lanes);
+    for (uint8_t count : counts) total += count;
+  }
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
 void count_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
   const uint8_t* x = static_cast<const uint8_t*>(in);
-  for (int64_t i = 0; i < count; ++i, x += row_stride) {
-    int64_t total = 0;
-    for (int64_t k = 0; k < n; ++k) total += x[k];
-    static_cast<int64_t*>(accumulators)[i] = total;
-  }
+  for (int64_t i = 0; i < count; ++i, x += row_stride)
+    static_cast<int64_t*>(accumulators)[i] = sum_bytes(x, n);
 }
 void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
                    void* accumulators) {
@@ -204,10 +228,10 @@ Tiles exponentials_tiles() {
 
 // ---- choice ----
 
-Tiles sum_tiles(DType t) {
+Tiles sum_tiles(DType t, Prepare step) {
   switch (t) {
-    case DType::Float32: return fold_tiles<Add, float>();
-    case DType::Float64: return fold_tiles<Add, double>();
+    case DType::Float32: return fold_prepared<Add, float>(step);
+    case DType::Float64: return fold_prepared<Add, double>(step);
     case DType::Int64: return fold_tiles<Add, uint64_t>();  // unsigned, so that it wraps
     case DType::Complex64: return fold_tiles<Add, float, 2>();
     case DType::Complex128: return fold_tiles<Add, double, 2>();
@@ -225,10 +249,10 @@ Tiles prod_tiles(DType t) {
   }
 }
 template <class Op>
-Tiles extreme_tiles(DType t) {
+Tiles extreme_tiles(DType t, Prepare step) {
   switch (t) {
-    case DType::Float32: return fold_tiles<Op, float>();
-    case DType::Float64: return fold_tiles<Op, double>();
+    case DType::Float32: return fold_prepared<Op, float>(step);
+    case DType::Float64: return fold_prepared<Op, double>(step);
     case DType::Int64: return fold_tiles<Op, int64_t>();
     case DType::Bool: return fold_tiles<Op, uint8_t>();
     default: return {};
@@ -237,13 +261,13 @@ Tiles extreme_tiles(DType t) {
 
 }  // namespace
 
-void reduce_tiles(Fold fold, DType t, Tiles* tiles) {
+void reduce_tiles(Fold fold, Prepare step, DType t, Tiles* tiles) {
   bool wide = t == DType::Float64;
   switch (fold) {
-    case Fold::Sum: *tiles = sum_tiles(t); return;
+    case Fold::Sum: *tiles = sum_tiles(t, step); return;
     case Fold::Prod: *tiles = prod_tiles(t); return;
-    case Fold::Max: *tiles = extreme_tiles<Larger>(t); return;
-    case Fold::Min: *tiles = extreme_tiles<Smaller>(t); return;
+    case Fold::Max: *tiles = extreme_tiles<Larger>(t, step); return;
+    case Fold::Min: *tiles = extreme_tiles<Smaller>(t, step); return;
     case Fold::Count:
       *tiles = {sizeof(int64_t), count_rows, count_columns, fold_join<Add, int64_t, 1>};
       return;
@@ -261,19 +285,10 @@ namespace {
 template <class T>
 void prepare_real(Prepare step, T* x, int64_t n, T p) {
   switch (step) {
-    case Prepare::None: return;
-    case Prepare::NanToZero:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] : T(0);
-      return;
-    case Prepare::Absolute:
-      for (int64_t i = 0; i < n; ++i) x[i] = math::magnitude(x[i]);
-      return;
-    case Prepare::Square:
-      for (int64_t i = 0; i < n; ++i) x[i] *= x[i];
-      return;
     case Prepare::Power:
       for (int64_t i = 0; i < n; ++i) x[i] = math::pow(math::magnitude(x[i]), p);
       return;
+    default: return;
   }
 }
 

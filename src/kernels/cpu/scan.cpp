@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/scan_rows.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/walk.h"
 #include "math/complex.h"
@@ -33,6 +34,46 @@ int64_t lines_per_thread(const Axis& axis) {
   return std::max<int64_t>(1, default_grain / 4 / axis.size);
 }
 
+struct LogAddExp {
+  template <class T> static T identity() { return T(-std::numeric_limits<double>::infinity()); }
+  double operator()(double a, double b) const {
+    double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
+    if (std::isinf(high) && high == low) return high;
+    return high + std::log1p(std::exp(low - high));
+  }
+  complex128 operator()(complex128 a, complex128 b) const { return math::logaddexp(a, b); }
+};
+
+// Integers wrap around.
+struct Plus {
+  static constexpr bool product = false;
+  template <class T> static T identity() { return T(0); }
+  template <class T> T operator()(T a, T b) const { return a + b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+};
+struct Times {
+  static constexpr bool product = true;
+  template <class T> static T identity() { return T(1); }
+  template <class T> T operator()(T a, T b) const { return a * b; }
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+};
+
+// Has scan_row a loop for it?
+template <class T, class Op>
+constexpr bool has_loop = !is_complex_v<T> && !std::is_same_v<Op, LogAddExp>;
+
+// values[k] = carry op values[0] op ... op values[k]; the carry becomes the last of them.
+template <class T, class Op>
+void scan_values(Op op, T* values, int64_t n, T& carry) {
+  if constexpr (has_loop<T, Op>)
+    return scan_row(Op::product, dtype_of<T>, values, values, n, &carry);
+  for (int64_t k = 0; k < n; ++k) values[k] = carry = op(carry, values[k]);
+}
+
 template <class T, class Op>
 class Scan {
  public:
@@ -43,6 +84,10 @@ class Scan {
         out_axis_(out, dim),
         op_(op),
         lines_({&out, &input}, true, dim) {
+    int64_t size = itemsize(input.dtype);
+    bool plain = input.dtype == DType::Float32 || input.dtype == dtype_of<T>;
+    dense_ = plain && !reverse && input.dtype == out.dtype && in_axis_.step == size &&
+             out_axis_.step == size;
     if (!reverse) return;
     lines_.base[0] += out_axis_.turn_round();
     lines_.base[1] += in_axis_.turn_round();
@@ -62,13 +107,13 @@ class Scan {
 
  private:
   void scan_line(const char* x, char* y) {
-    T values[strip], carry{};
+    T values[strip], carry = Op::template identity<T>();
+    if constexpr (has_loop<T, Op>)
+      if (dense_) return scan_row(Op::product, input_.dtype, x, y, in_axis_.size, &carry);
     for (int64_t i = 0; i < in_axis_.size; i += strip) {
       int64_t n = std::min(strip, in_axis_.size - i);
       load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
-      if (i > 0) values[0] = op_(carry, values[0]);
-      for (int64_t k = 1; k < n; ++k) values[k] = op_(values[k - 1], values[k]);
-      carry = values[n - 1];
+      scan_values(op_, values, n, carry);
       store_strip(dtype_of<T>, values, out_.dtype, y + i * out_axis_.step, out_axis_.step, n);
     }
   }
@@ -88,6 +133,7 @@ class Scan {
   Axis in_axis_, out_axis_;
   Op op_;
   Walk<2> lines_;
+  bool dense_;  // lines lie as scan_row wants them
 };
 
 // Floats accumulate in double, as the error of a long scan needs.
@@ -97,26 +143,6 @@ void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op 
   if (is_complex(out.dtype)) Scan<complex128, Op>(input, dim, out, reverse, op).run();
   else if (is_floating(out.dtype)) Scan<double, Op>(input, dim, out, reverse, op).run();
   else Scan<int64_t, Op>(input, dim, out, reverse, op).run();
-}
-
-// Integers wrap around.
-struct Plus {
-  template <class T> T operator()(T a, T b) const { return a + b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  }
-};
-struct Times {
-  template <class T> T operator()(T a, T b) const { return a * b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-};
-
-double log_add_exp(double a, double b) {
-  double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
-  if (std::isinf(high) && high == low) return high;
-  return high + std::log1p(std::exp(low - high));
 }
 
 // g[i] exp(x[i] - out[i]) and so on: sum_{j >= i} g[j] conj(exp(x[i] - out[j])) by a running sum of
@@ -155,38 +181,112 @@ void logcumsumexp_gradient(const View& grad, const View& input, const View& resu
   });
 }
 
+// Does x take the place of what was best before? NaN, once met, stays; the last of equals wins.
+template <bool largest, class T>
+bool takes_over_number(T x, T best) {
+  return largest ? x >= best : x <= best;
+}
+template <bool largest, class T>
+bool takes_over(T x, T best) {
+  return (x != x) | ((best == best) & takes_over_number<largest>(x, best));
+}
+
+// Along a line, or (dense across) down `width` neighbouring lines.
 template <class T, bool largest>
-void running_extreme(const View& input, int64_t dim, const View& values, const View& indices) {
-  Walk<3> lines({&values, &indices, &input}, true, dim);
-  Axis in(input, dim), value(values, dim), index(indices, dim);
-  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
-    T x[strip], best{};
-    int64_t places[strip], place = 0;
-    for (int64_t i = 0; i < in.size; i += strip) {
-      int64_t n = std::min(strip, in.size - i);
-      load_strip(input.dtype, p[2] + i * in.step, in.step, dtype_of<T>, x, n);
-      for (int64_t k = 0; k < n; ++k) {
-        bool beaten = x[k] != x[k] || (best == best && (largest ? x[k] >= best : x[k] <= best));
-        if (beaten || i + k == 0) {
-          best = x[k];
-          place = i + k;
-        }
+class RunningExtreme {
+ public:
+  RunningExtreme(const View& input, int64_t dim, const View& values, const View& indices)
+      : input_(input),
+        values_(values),
+        indices_(indices),
+        in_(input, dim),
+        value_(values, dim),
+        index_(indices, dim),
+        lines_({&values, &indices, &input}, true, dim) {}
+
+  void run() {
+    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[2][0] != 0 &&
+                        std::abs(lines_.strides[2][0]) < std::abs(in_.step);
+    lines_.parallel_runs(lines_per_thread(in_), [&](char* const* start, int64_t m) {
+      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
+        char* p[3];
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + j * lines_.strides[k][0];
+        if (dense_across) block_of_lines(p, std::min(block, m - j));
+        else line(p);
+      }
+    });
+  }
+
+ private:
+  void line(char* const* p) {
+    T values[strip], best{};
+    int64_t indices[strip], place = 0;
+    bool values_here = values_.dtype == dtype_of<T> && value_.step == sizeof(T);
+    bool indices_here = index_.step == sizeof(int64_t);
+    for (int64_t i = 0; i < in_.size; i += strip) {
+      int64_t n = std::min(strip, in_.size - i);
+      char *to = p[0] + i * value_.step, *places_to = p[1] + i * index_.step;
+      T* x = values_here ? reinterpret_cast<T*>(to) : values;
+      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(places_to) : indices;
+      load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
+      if (i == 0) best = x[0];
+      bool numbers = best == best;
+      for (int64_t k = 0; k < n; ++k) numbers &= x[k] == x[k];
+      // Among numbers the next step waits for one instruction, a maximum or minimum.
+      for (int64_t k = 0; numbers && k < n; ++k) {
+        T v = x[k];
+        place = takes_over_number<largest>(v, best) ? i + k : place;
+        if constexpr (largest) best = best > v ? best : v;
+        else best = best < v ? best : v;
         x[k] = best;
         places[k] = place;
       }
-      store_strip(dtype_of<T>, x, values.dtype, p[0] + i * value.step, value.step, n);
-      store_strip(DType::Int64, places, indices.dtype, p[1] + i * index.step, index.step, n);
+      for (int64_t k = 0; !numbers && k < n; ++k) {
+        bool beaten = takes_over<largest>(x[k], best);
+        best = beaten ? x[k] : best;
+        place = beaten ? i + k : place;
+        x[k] = best;
+        places[k] = place;
+      }
+      if (!values_here) store_strip(dtype_of<T>, x, values_.dtype, to, value_.step, n);
+      if (!indices_here)
+        store_strip(DType::Int64, places, indices_.dtype, places_to, index_.step, n);
     }
-  });
-}
+  }
+
+  void block_of_lines(char* const* p, int64_t width) {
+    T x[block], best[block];
+    int64_t places[block] = {};
+    for (int64_t i = 0; i < in_.size; ++i) {
+      load_strip(input_.dtype, p[2] + i * in_.step, lines_.strides[2][0], dtype_of<T>, x, width);
+      if (i == 0) std::copy_n(x, width, best);
+      for (int64_t j = 0; j < width; ++j) {
+        bool beaten = takes_over<largest>(x[j], best[j]);
+        best[j] = beaten ? x[j] : best[j];
+        places[j] = beaten ? i : places[j];
+      }
+      store_strip(dtype_of<T>, best, values_.dtype, p[0] + i * value_.step, lines_.strides[0][0],
+                  width);
+      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step,
+                  lines_.strides[1][0], width);
+    }
+  }
+
+  const View &input_, &values_, &indices_;
+  Axis in_, value_, index_;
+  Walk<3> lines_;
+};
 
 template <bool largest>
-void running_extreme_any(const char* name, const View& input, int64_t dim, const View& values,
-                         const View& indices) {
+void running_extreme(const char* name, const View& input, int64_t dim, const View& values,
+                     const View& indices) {
   check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
   if (input.numel == 0) return;
-  if (is_floating(input.dtype)) running_extreme<double, largest>(input, dim, values, indices);
-  else running_extreme<int64_t, largest>(input, dim, values, indices);
+  if (is_integral_or_bool(input.dtype))
+    RunningExtreme<int64_t, largest>(input, dim, values, indices).run();
+  else if (input.dtype == DType::Float64)
+    RunningExtreme<double, largest>(input, dim, values, indices).run();
+  else RunningExtreme<float, largest>(input, dim, values, indices).run();
 }
 
 // d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
@@ -237,18 +337,14 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
   check_implemented(is_differentiable(input.dtype), "logcumsumexp: not implemented for dtype ",
                     input.dtype);
   if (out.numel == 0) return;
-  if (is_complex(input.dtype)) {
-    auto add = [](complex128 a, complex128 b) { return math::logaddexp(a, b); };
-    Scan<complex128, decltype(add)>(input, dim, out, reverse, add).run();
-  } else {
-    Scan<double, decltype(&log_add_exp)>(input, dim, out, reverse, log_add_exp).run();
-  }
+  if (is_complex(input.dtype)) Scan<complex128, LogAddExp>(input, dim, out, reverse, {}).run();
+  else Scan<double, LogAddExp>(input, dim, out, reverse, {}).run();
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme_any<true>("cummax", input, dim, values, indices);
+  running_extreme<true>("cummax", input, dim, values, indices);
 }
 void cummin(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme_any<false>("cummin", input, dim, values, indices);
+  running_extreme<false>("cummin", input, dim, values, indices);
 }
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
   if (input.numel == 0) return;

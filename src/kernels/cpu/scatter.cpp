@@ -50,8 +50,8 @@ struct Lines {
     across = walk.sizes[0] >= 4 && std::abs(walk.strides[1][0]) < std::abs(index_step);
   }
 
-  // f(indexed, its step, other, its step, offsets, m): m elements in row-major order within each
-  // line, `offsets` being the checked way in bytes along dim.
+  // f(indexed, its step, other, its step, at, m): m elements in row-major order within each line,
+  // at[i] being the i-th one's checked index along dim.
   template <class F>
   void run(F&& f) const {
     int64_t grain = std::max<int64_t>(1, default_grain / 4 / n);
@@ -72,17 +72,27 @@ struct Lines {
   template <class F>
   void run_strips(char* indexed, int64_t step, char* index, int64_t step_of_index, char* other,
                   int64_t step_of_other, int64_t count, F& f) const {
-    int64_t offsets[strip];
+    int64_t loaded[strip];
+    bool in_place = index_dtype == DType::Int64 && step_of_index == sizeof(int64_t);
     for (int64_t i = 0; i < count; i += strip) {
       int64_t m = std::min(strip, count - i);
-      load_strip(index_dtype, index + i * step_of_index, step_of_index, DType::Int64, offsets, m);
-      for (int64_t k = 0; k < m; ++k) {
-        check(offsets[k] >= 0 && offsets[k] < dim_size, name, ": index ", offsets[k],
-              " is out of bounds for dimension ", dim, " with size ", dim_size);
-        offsets[k] *= dim_step;
+      const int64_t* at = reinterpret_cast<const int64_t*>(index + i * step_of_index);
+      if (!in_place) {
+        load_strip(index_dtype, index + i * step_of_index, step_of_index, DType::Int64, loaded, m);
+        at = loaded;
       }
-      f(indexed + i * step, step, other + i * step_of_other, step_of_other, offsets, m);
+      check_range(at, m);
+      f(indexed + i * step, step, other + i * step_of_other, step_of_other, at, m);
     }
+  }
+
+  void check_range(const int64_t* at, int64_t m) const {
+    uint64_t size = static_cast<uint64_t>(dim_size);
+    bool inside = true;
+    for (int64_t k = 0; k < m; ++k) inside &= static_cast<uint64_t>(at[k]) < size;
+    for (int64_t k = 0; !inside && k < m; ++k)
+      check(at[k] >= 0 && at[k] < dim_size, name, ": index ", at[k],
+            " is out of bounds for dimension ", dim, " with size ", dim_size);
   }
 };
 
@@ -97,11 +107,18 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
   if (index.numel == 0) return;
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lines.run([](const char* x, int64_t x_step, char* y, int64_t y_step, const int64_t* offsets,
-                 int64_t m) {
+    constexpr int64_t size = sizeof(T);
+    lines.run([down = lines.dim_step](const char* x, int64_t x_step, char* y, int64_t y_step,
+                                      const int64_t* at, int64_t m) {
+      if (x_step == 0 && down == size && y_step == size) {
+        const T* from = reinterpret_cast<const T*>(x);
+        T* to = reinterpret_cast<T*>(y);
+        for (int64_t i = 0; i < m; ++i) to[i] = from[at[i]];
+        return;
+      }
       for (int64_t i = 0; i < m; ++i)
         *reinterpret_cast<T*>(y + i * y_step) =
-            *reinterpret_cast<const T*>(x + i * x_step + offsets[i]);
+            *reinterpret_cast<const T*>(x + i * x_step + at[i] * down);
     });
   });
 }
@@ -115,11 +132,19 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
     Lines lines("scatter", target, dim, index, values);
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
-      lines.run([](char* y, int64_t y_step, const char* x, int64_t x_step, const int64_t* offsets,
-                   int64_t m) {
+      constexpr Combine how = decltype(op_tag)::value;
+      constexpr int64_t size = sizeof(T);
+      lines.run([down = lines.dim_step](char* y, int64_t y_step, const char* x, int64_t x_step,
+                                        const int64_t* at, int64_t m) {
+        if (y_step == 0 && down == size && x_step == size) {
+          T* to = reinterpret_cast<T*>(y);
+          const T* from = reinterpret_cast<const T*>(x);
+          for (int64_t i = 0; i < m; ++i) to[at[i]] = combine<how>(to[at[i]], from[i]);
+          return;
+        }
         for (int64_t i = 0; i < m; ++i) {
-          T& to = *reinterpret_cast<T*>(y + i * y_step + offsets[i]);
-          to = combine<decltype(op_tag)::value>(to, *reinterpret_cast<const T*>(x + i * x_step));
+          T& to = *reinterpret_cast<T*>(y + i * y_step + at[i] * down);
+          to = combine<how>(to, *reinterpret_cast<const T*>(x + i * x_step));
         }
       });
     });
@@ -135,7 +160,7 @@ void divide_by_counts(const char* name, const View& self, const View& counts) {
       for (int64_t i = 0; i < n; ++i) {
         T& x = *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
         int64_t count = *reinterpret_cast<const int64_t*>(p[1] + i * w.strides[1][0]);
-        if (count <= 1) continue;
+        count = std::max<int64_t>(count, 1);
         if constexpr (std::is_integral_v<T>) {
           int64_t v = static_cast<int64_t>(x), quotient = v / count;
           x = static_cast<T>(quotient - (v % count < 0));

@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
 #include "kernels/sort.h"
@@ -13,27 +14,36 @@
 namespace rl::kernels {
 namespace {
 
-// The first place in the row where `value` may stand; NaN stands after everything.
-template <class T>
-int64_t search_row(const T* row, const int64_t* order, int64_t n, T value, bool right) {
-  int64_t begin = 0, end = n;
-  while (begin < end) {
-    int64_t middle = begin + (end - begin) / 2;
-    T x = row[order ? order[middle] : middle];
-    if (right ? !(x > value) : !(x >= value)) begin = middle + 1;
-    else end = middle;
+// found[k] is the first place in a row of n where values[k] may stand; NaN stands after everything.
+// rows[k] counts from `data` to the k-th one's row. All searches take each step together, without a
+// branch: what one waits for memory, the others use.
+template <bool right, class T>
+void search_rows(const T* data, const int64_t* rows, const int64_t* order, int64_t n,
+                 const T* values, int64_t count, int64_t* found) {
+  auto comes_before = [](T x, T value) {
+    return (right ? x <= value : x < value) | (value != value);
+  };
+  for (int64_t k = 0; k < count; ++k) found[k] = rows[k];
+  for (int64_t left = n; left > 0;) {
+    int64_t half = (left + 1) / 2;
+    for (int64_t k = 0; k < count; ++k) {
+      int64_t last = found[k] + half - 1;
+      T x = data[order ? rows[k] + order[last] : last];
+      found[k] += half & -static_cast<int64_t>(comes_before(x, values[k]));
+    }
+    left -= half;
   }
-  return begin;
+  for (int64_t k = 0; k < count; ++k) found[k] -= rows[k];
 }
 
-// One type compares for all: float64 or int64, whichever holds the dtype's elements.
+// One type compares for all: float32, float64 or int64, whichever holds the dtype's elements.
 template <class T>
 void search(const View& sorted, const View& values, bool right, const View* sorter,
             const View& out) {
   int64_t n = sorted.sizes[sorted.ndim - 1],
           per_row = values.ndim ? values.sizes[values.ndim - 1] : 1;
   bool shared = sorted.ndim == 1;
-  std::vector<T> rows(static_cast<size_t>(sorted.numel));
+  Scratch<T> rows(static_cast<size_t>(sorted.numel));
   load_strip(sorted.dtype, sorted.ptr<char>(), itemsize(sorted.dtype), dtype_of<T>, rows.data(),
              sorted.numel);
   const int64_t* order = sorter ? sorter->ptr<int64_t>() : nullptr;
@@ -43,15 +53,14 @@ void search(const View& sorted, const View& values, bool right, const View* sort
   parallel_for(0, values.numel, default_grain / 32, [&](int64_t begin, int64_t end) {
     constexpr int64_t strip = 256;
     T wanted[strip];
-    int64_t found[strip], in_size = itemsize(values.dtype), out_size = itemsize(out.dtype);
+    int64_t found[strip], offsets[strip] = {}, in_size = itemsize(values.dtype),
+                          out_size = itemsize(out.dtype);
     for (int64_t i = begin; i < end; i += strip) {
       int64_t m = std::min(strip, end - i);
       load_strip(values.dtype, values.ptr<char>() + i * in_size, in_size, dtype_of<T>, wanted, m);
-      for (int64_t k = 0; k < m; ++k) {
-        int64_t offset = shared ? 0 : (i + k) / per_row * n;
-        found[k] =
-            search_row(rows.data() + offset, order ? order + offset : nullptr, n, wanted[k], right);
-      }
+      for (int64_t k = 0; !shared && k < m; ++k) offsets[k] = (i + k) / per_row * n;
+      (right ? search_rows<true, T> : search_rows<false, T>)(rows.data(), offsets, order, n, wanted,
+                                                             m, found);
       store_strip(DType::Int64, found, out.dtype, out.ptr<char>() + i * out_size, out_size, m);
     }
   });
@@ -101,7 +110,8 @@ void searchsorted(const View& sorted, const View& values, bool right, const View
   check_implemented(!is_complex(sorted.dtype), "searchsorted: not implemented for dtype ",
                     sorted.dtype);
   if (values.numel == 0) return;
-  if (is_floating(sorted.dtype)) search<double>(sorted, values, right, sorter, out);
+  if (sorted.dtype == DType::Float64) search<double>(sorted, values, right, sorter, out);
+  else if (is_floating(sorted.dtype)) search<float>(sorted, values, right, sorter, out);
   else search<int64_t>(sorted, values, right, sorter, out);
 }
 
@@ -140,18 +150,22 @@ void bincount(const View& input, const View* weights, const View& out) {
   check(!weights || (weights->numel == input.numel && weights->dtype == out.dtype),
         "bincount: weights should have the same length as input and out's dtype");
   fill(out, 0);
-  std::vector<int64_t> places(static_cast<size_t>(input.numel));
-  if (input.numel == 0) return;
-  load_strip(input.dtype, input.ptr<char>(), input.strides[0] * itemsize(input.dtype), DType::Int64,
-             places.data(), input.numel);
   visit<int64_t, float, double>("bincount", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    constexpr int64_t strip = 512;
     T* counts = out.ptr<T>();
-    for (size_t i = 0; i < places.size(); ++i) {
-      check_index(places[i] >= 0 && places[i] < out.numel, "bincount: element ", places[i],
-                  " is out of range for ", out.numel, " bins");
-      T weight = weights ? weights->ptr<T>()[static_cast<int64_t>(i) * weights->strides[0]] : T(1);
-      counts[places[i]] += weight;
+    const T* weight = weights ? weights->ptr<T>() : nullptr;
+    int64_t places[strip], step = input.strides[0] * itemsize(input.dtype);
+    for (int64_t i = 0; i < input.numel; i += strip) {
+      int64_t m = std::min(strip, input.numel - i);
+      load_strip(input.dtype, input.ptr<char>() + i * step, step, DType::Int64, places, m);
+      for (int64_t k = 0; k < m; ++k)
+        check_index(places[k] >= 0 && places[k] < out.numel, "bincount: element ", places[k],
+                    " is out of range for ", out.numel, " bins");
+      if (!weight)
+        for (int64_t k = 0; k < m; ++k) counts[places[k]] += T(1);
+      for (int64_t k = 0; weight && k < m; ++k)
+        counts[places[k]] += weight[(i + k) * weights->strides[0]];
     }
   });
 }

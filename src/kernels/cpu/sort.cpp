@@ -26,7 +26,7 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
     using Item = decltype(item);
     int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n + 1));
     lines.parallel_runs(grain, [&](char* const* start, int64_t count) {
-      std::vector<Item> items(static_cast<size_t>(n));
+      Scratch<Item> items(static_cast<size_t>(n));
       for (int64_t line = 0; line < count; ++line) {
         char* p[3];
         for (int k = 0; k < 3; ++k) p[k] = start[k] + line * lines.strides[k][0];
@@ -45,16 +45,63 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
 
-// Brings the item of the given rank to the front.
-template <class Items>
-void select_rank(Items& items, int64_t rank) {
-  std::nth_element(items.begin(), items.begin() + rank, items.end());
+// Brings the item of the given rank to the front; the others are lost. Digit by digit of their
+// keys, from the highest, those that share the wanted one's are kept; the last few are compared.
+template <class Item>
+void select_rank(Scratch<Item>& items, int64_t rank) {
+  constexpr int64_t few = 128, many = 4096, most_values = 2048;
+  auto begin = items.begin(), end = items.end();
+  int32_t counts[most_values];
+  for (int shift = 8 * sizeof(typename Item::Key); shift > 11 && end - begin > few;) {
+    int bits = end - begin < many ? 8 : 11;
+    shift -= bits;
+    auto digit = [&](const Item& item) { return item.key() >> shift & ((1u << bits) - 1); };
+    std::fill_n(counts, 1 << bits, 0);
+    for (auto i = begin; i != end; ++i) ++counts[digit(*i)];
+    unsigned wanted = 0;
+    for (; rank >= counts[wanted]; ++wanted) rank -= counts[wanted];
+    auto kept = begin;
+    for (auto i = begin; i != end; ++i) {
+      *kept = *i;
+      kept += digit(*kept) == wanted;
+    }
+    end = kept;
+  }
+  std::nth_element(begin, begin + rank, end);
   std::swap(items[0], items[static_cast<size_t>(rank)]);
+}
+
+// Brings the k least items to the front, in order; the others are lost. Items join a small pool if
+// they are below a bound that falls whenever the pool is full: few do.
+template <class Item>
+void select_least(Scratch<Item>& items, int64_t k) {
+  size_t least = static_cast<size_t>(k), capacity = std::max<size_t>(4 * least, 64);
+  auto last = items.end(), end = items.begin() + k;
+  if (items.size() > 2 * capacity) {
+    Scratch<Item> pool(items.begin(), items.begin() + static_cast<int64_t>(capacity));
+    size_t size = capacity;
+    Item bound{};
+    auto shrink = [&] {
+      auto kth = pool.begin() + (k - 1);
+      std::nth_element(pool.begin(), kth, pool.begin() + static_cast<int64_t>(size));
+      bound = *kth;
+      size = least;
+    };
+    shrink();
+    for (size_t i = capacity; i < items.size(); ++i) {
+      pool[size] = items[i];
+      size += items[i] < bound;
+      if (size == capacity) shrink();
+    }
+    last = std::copy_n(pool.begin(), size, items.begin());
+  }
+  if (end != last) std::nth_element(items.begin(), end, last);
+  std::sort(items.begin(), end);
 }
 
 // How many items are not NaN, which is where the keys of NaN start in rising order.
 template <class Item>
-int64_t count_numbers(const std::vector<Item>& items, DType dtype) {
+int64_t count_numbers(const Scratch<Item>& items, DType dtype) {
   auto is_number = [](const Item& item) { return item.key() != nan_key<Item>; };
   return is_floating(dtype) ? std::count_if(items.begin(), items.end(), is_number)
                             : static_cast<int64_t>(items.size());
@@ -73,12 +120,7 @@ void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& v
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
   for_each_line("topk", input, dim, largest, k, &values, indices, [k](auto& items) {
-    auto end = items.begin() + k;
-    // a heap of few passes over many items faster than a partition
-    if (k * 64 <= static_cast<int64_t>(items.size()))
-      return std::partial_sort(items.begin(), end, items.end());
-    if (end != items.end()) std::nth_element(items.begin(), end, items.end());
-    std::sort(items.begin(), end);
+    if (k > 0) select_least(items, k);
   });
 }
 

@@ -34,13 +34,13 @@ void load_typed(DType dtype, const char* in, int64_t stride, int64_t n, Key* key
 // Sorts by the key's bytes from the lowest to the highest, which keeps the order of equals. A byte
 // in which all keys agree costs nothing.
 template <class Item>
-void radix_sort(std::vector<Item>& items) {
+void radix_sort(Scratch<Item>& items) {
   constexpr int bytes = sizeof(typename Item::Key);
   std::vector<size_t> counts(bytes * 256, 0);
   for (const Item& item : items)
     for (int b = 0; b < bytes; ++b)
       ++counts[static_cast<size_t>(b * 256 + (item.key() >> (8 * b) & 255))];
-  std::vector<Item> other(items.size());
+  Scratch<Item> other(items.size());
   for (int b = 0; b < bytes; ++b) {
     size_t* place = counts.data() + b * 256;
     if (std::find(place, place + 256, items.size()) != place + 256) continue;
@@ -52,7 +52,7 @@ void radix_sort(std::vector<Item>& items) {
 }
 
 template <class Item>
-void sort_any(std::vector<Item>& items) {
+void sort_any(Scratch<Item>& items) {
   // below this size, scattering costs more than comparing
   if (items.size() < 256 * sizeof(typename Item::Key) / 2) std::sort(items.begin(), items.end());
   else radix_sort(items);
@@ -69,7 +69,7 @@ void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t*
   else load_typed<int64_t>(dtype, in, stride, n, keys);
 }
 
-void sort_items(std::vector<NarrowItem>& items) { sort_any(items); }
-void sort_items(std::vector<WideItem>& items) { sort_any(items); }
+void sort_items(Scratch<NarrowItem>& items) { sort_any(items); }
+void sort_items(Scratch<WideItem>& items) { sort_any(items); }
 
 }  // namespace rl::kernels

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/view.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
 
 namespace rl::kernels {
@@ -58,8 +59,8 @@ void load_items(DType dtype, const char* in, int64_t stride, int64_t n, bool des
 }
 
 // Sorts items whose places rise from first to last.
-void sort_items(std::vector<NarrowItem>& items);
-void sort_items(std::vector<WideItem>& items);
+void sort_items(Scratch<NarrowItem>& items);
+void sort_items(Scratch<WideItem>& items);
 
 // f(Item()) with the item type that serves lines of n elements.
 template <class F>

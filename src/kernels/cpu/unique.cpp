@@ -33,17 +33,18 @@ bool differ(typename Item::Key a, typename Item::Key b, DType dtype) {
   return a != b || (is_floating(dtype) && a == nan_key<Item>);
 }
 
-int64_t unique_any(const char* name, bool consecutive, const View& input, const View& values,
-                   const View* inverse, const View* counts) {
-  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+}  // namespace
+
+int64_t unique(const View& input, const View& values, const View* inverse, const View* counts) {
+  check_implemented(!is_complex(input.dtype), "unique: not implemented for dtype ", input.dtype);
   int64_t n = input.numel, size = itemsize(input.dtype);
-  std::vector<int64_t> first(static_cast<size_t>(n));
+  Scratch<int64_t> first(static_cast<size_t>(n));
   Groups groups{0, first.data(), data_or_null(inverse), data_or_null(counts)};
   visit_items(input.dtype, n, [&](auto item) {
     using Item = decltype(item);
-    std::vector<Item> items(static_cast<size_t>(n));
+    Scratch<Item> items(static_cast<size_t>(n));
     load_items(input.dtype, input.ptr<char>(), size, n, false, items.data());
-    if (!consecutive) sort_items(items);
+    sort_items(items);
     for (size_t i = 0; i < items.size(); ++i)
       groups.take(items[i].place(),
                   i == 0 || differ<Item>(items[i].key(), items[i - 1].key(), input.dtype));
@@ -55,14 +56,29 @@ int64_t unique_any(const char* name, bool consecutive, const View& input, const 
   return groups.count;
 }
 
-}  // namespace
-
-int64_t unique(const View& input, const View& values, const View* inverse, const View* counts) {
-  return unique_any("unique", false, input, values, inverse, counts);
-}
 int64_t unique_consecutive(const View& input, const View& values, const View* inverse,
                            const View* counts) {
-  return unique_any("unique_consecutive", true, input, values, inverse, counts);
+  check_implemented(!is_complex(input.dtype), "unique_consecutive: not implemented for dtype ",
+                    input.dtype);
+  int64_t n = input.numel, count = 0;
+  int64_t *group = data_or_null(inverse), *starts = data_or_null(counts);
+  visit_all("unique_consecutive", input.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = input.ptr<T>();
+    T* to = values.ptr<T>();
+    // Written in any case, kept where a run starts.
+    auto take = [&](int64_t i, bool starts_here) {
+      to[count] = x[i];
+      if (starts) starts[count] = i;
+      count += starts_here;
+      if (group) group[i] = count - 1;
+    };
+    if (n > 0) take(0, true);
+    for (int64_t i = 1; i < n; ++i) take(i, !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])));
+  });
+  for (int64_t g = 0; starts && g < count; ++g)
+    starts[g] = (g + 1 < count ? starts[g + 1] : n) - starts[g];
+  return count;
 }
 
 int64_t unique_rows(const View& input, bool consecutive, const View& first, const View* inverse,

@@ -1,0 +1,205 @@
+"""Reductions, scans, selection and places against NumPy, at the sizes where their loops change."""
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+pytestmark = pytest.mark.kernels
+
+SIZES = [1, 2, 7, 15, 16, 17, 31, 33, 64, 100, 511, 513, 1025, 4097, 9000]
+DTYPES = ["float32", "float64", "int64", "int32"]
+
+
+def with_ties(size, dtype, nan=False):
+    """Few different numbers, so that most occur often; NaN here and there."""
+    values = np.random.default_rng(size).integers(-3, 4, size).astype(dtype)
+    if nan:
+        values[size // 2 :: 5] = np.nan
+    return values
+
+
+def assert_same(actual, expected):
+    np.testing.assert_array_equal(actual.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_of_the_largest(size, dtype):
+    for nan in (False, True) if dtype.startswith("float") else (False,):
+        x = np.stack([with_ties(size, dtype, nan), with_ties(size, dtype, nan)[::-1]])
+        t = rl.from_numpy(x.copy())
+        for op, arg in (("max", np.argmax), ("min", np.argmin)):
+            values, places = getattr(t, op)(1)
+            assert_same(places, arg(x, axis=1))
+            assert_same(values, np.take_along_axis(x, arg(x, axis=1)[:, None], 1)[:, 0])
+            assert_same(getattr(t.t(), op)(0)[1], arg(x, axis=1))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_norms(size):
+    x = with_ties(size, "float32")
+    t = rl.from_numpy(x)
+    for p in (1, 2, np.inf, -np.inf, 3):
+        expected = np.linalg.norm(x.astype("float64"), p)
+        np.testing.assert_allclose(t.norm(p).item(), expected, rtol=1e-6)
+        np.testing.assert_allclose(t[:, None].norm(p, dim=0).numpy(), [expected], rtol=1e-6)
+    assert np.signbit(rl.tensor([-0.0] * size).norm(np.inf).numpy()) == False  # noqa: E712
+    assert np.isnan(rl.tensor([1.0, np.nan] * size).norm(np.inf).item())
+    x[::3] = np.nan
+    np.testing.assert_allclose(rl.from_numpy(x).nansum().item(), np.nansum(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 5, 7), (4, 6, 3000), (5, 1100, 20), (300, 1500), (9, 70, 70)]
+)
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int64", "bool"])
+def test_sums_over_any_dims(shape, dtype):
+    x = np.random.default_rng(0).random(shape) * 4
+    x = (x / 64 if dtype == "float16" else x).astype(dtype)
+    t = rl.from_numpy(x)
+    for dims in [(0,), (1,), (len(shape) - 1,), (0, len(shape) - 1), tuple(range(len(shape)))]:
+        expected = x.sum(dims, dtype="float64")
+        np.testing.assert_allclose(t.sum(dims).double().numpy(), expected, rtol=1e-3)
+    assert t.sum(0).dtype == (rl.int64 if dtype in ("int64", "bool") else getattr(rl, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", SIZES)
+def test_scans(size, dtype):
+    x = with_ties(size, dtype)
+    t = rl.from_numpy(x)
+    assert_same(t.cumsum(0), np.cumsum(x))
+    assert_same(t.flip(0).cumsum(0), np.cumsum(x[::-1]))
+    assert_same(rl.stack([t, t], 1)[:, 1].cumsum(0), np.cumsum(x))
+    signs = np.where(x > 0, 1, -1).astype(dtype)
+    assert_same(rl.from_numpy(signs).cumprod(0), np.cumprod(signs))
+    for op, extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
+        for lines in (t, rl.stack([t] * 5, 1)[:, 3]):
+            values, places = getattr(lines, op)(0)
+            assert_same(values, extreme.accumulate(x))
+            assert_same(lines[places], extreme.accumulate(x))
+            takes = np.concatenate([[True], x[1:] == extreme.accumulate(x)[1:]])
+            assert_same(places, np.maximum.accumulate(np.where(takes, np.arange(size), 0)))
+        down = getattr(rl.stack([t] * 5, 1), op)(0)
+        assert_same(down[0][:, 4], extreme.accumulate(x))
+        assert_same(down[1][:, 4], places.numpy())
+
+
+def test_scans_keep_what_they_met():
+    x = rl.tensor([1.0, -np.inf, 2.0, np.nan, 5.0])
+    assert x.cummax(0)[1].tolist() == [0, 0, 2, 3, 3] and x.isnan().cummax(0)[0].tolist()[3:] == [
+        1,
+        1,
+    ]
+    np.testing.assert_array_equal(x[:3].cumsum(0).numpy(), [1, -np.inf, -np.inf])
+    z = rl.tensor([1 + 2j, 3j])
+    assert z.logcumsumexp(0)[0] == z[0] and x[:1].logcumsumexp(0) == x[:1]
+    wide = rl.full((20,), 2**62)
+    np.testing.assert_array_equal(wide.cumsum(0).numpy(), np.cumsum(wide.numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("size", SIZES)
+def test_ranks(size, dtype):
+    x = np.random.default_rng(size).permutation(np.arange(size) - size // 2).astype(dtype)
+    t = rl.from_numpy(np.stack([x, x[::-1], with_ties(size, dtype)]))
+    ordered = np.sort(t.numpy(), 1)
+    for k in {1, size // 3 + 1, size}:
+        values, places = t.kthvalue(k, 1)
+        assert_same(values, ordered[:, k - 1])
+        assert_same(t.gather(1, places[:, None])[:, 0], ordered[:, k - 1])
+        for largest in (False, True):
+            values, places = t.topk(k, 1, largest)
+            assert_same(values, ordered[:, ::-1][:, :k] if largest else ordered[:, :k])
+            assert_same(t.gather(1, places), values.numpy())
+            assert all(len(set(row)) == k for row in places.tolist())
+    assert_same(t.median(1)[0], ordered[:, (size - 1) // 2])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+@pytest.mark.parametrize("size", SIZES)
+def test_search(size, dtype):
+    edges = np.sort(with_ties(size, dtype))
+    values = np.linspace(-5, 5, 700).astype(dtype)
+    for side in ("left", "right"):
+        expected = np.searchsorted(edges, values, side)
+        e, v = rl.from_numpy(edges), rl.from_numpy(values)
+        assert_same(rl.searchsorted(e, v, side=side), expected)
+        order = np.random.default_rng(0).permutation(size)
+        shuffled = np.empty_like(edges)
+        shuffled[order] = edges
+        found = rl.searchsorted(rl.from_numpy(shuffled), v, side=side, sorter=rl.from_numpy(order))
+        assert_same(found, expected)
+        rows = rl.searchsorted(rl.stack([e, e + 1]), rl.stack([v, v]), side=side)
+        assert_same(rows, np.stack([expected, np.searchsorted(edges + 1, values, side)]))
+    if dtype.startswith("float"):
+        assert rl.searchsorted(e, rl.tensor([np.nan], dtype=e.dtype)).item() == size
+
+
+@pytest.mark.parametrize("size", [0, *SIZES])
+def test_runs_and_counts(size):
+    x = np.sort(with_ties(size, "int64")) % 4
+    t = rl.from_numpy(x)
+    starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]])) if size else np.empty(0, int)
+    values, inverse, counts = t.unique_consecutive(return_inverse=True, return_counts=True)
+    assert_same(values, x[starts])
+    assert_same(t.unique_consecutive(), x[starts])
+    assert_same(counts, np.diff(np.append(starts, size)))
+    assert_same(inverse, np.repeat(np.arange(len(starts)), counts.numpy()))
+    assert_same(t.unique(return_counts=True)[1], np.unique(x, return_counts=True)[1])
+    assert_same(t.bincount(), np.bincount(x))
+    weights = np.linspace(0, 1, size)
+    np.testing.assert_allclose(t.bincount(rl.from_numpy(weights)).numpy(), np.bincount(x, weights))
+    repeats = rl.from_numpy(x * 7)
+    assert_same(rl.arange(size).repeat_interleave(repeats), np.repeat(np.arange(size), x * 7))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("size", SIZES)
+def test_masks_take_values_in_order(size, dtype):
+    chosen = np.random.default_rng(size).random((2, size)) > 0.5
+    x, mask = rl.zeros(2, size, dtype=getattr(rl, dtype)), rl.from_numpy(chosen)
+    values = rl.arange(1, 2 * size + 1).to(x.dtype)
+    expected = np.zeros((2, size), dtype)
+    expected[chosen] = values.numpy()[: chosen.sum()]
+    assert_same(x.masked_scatter(mask, values), expected)
+    x[mask] = values[: int(chosen.sum())]
+    assert_same(x, expected)
+    x[mask[:, 0]] = 0
+    assert_same(x, expected * ~chosen[:, :1])
+    with pytest.raises(RuntimeError):
+        x.masked_scatter(rl.ones_like(mask), values[:-1])
+
+
+@pytest.mark.parametrize("index_dtype", [rl.int64, rl.int32])
+@pytest.mark.parametrize("size", SIZES)
+def test_gather_and_scatter(size, index_dtype):
+    x = np.random.default_rng(size).integers(-9, 9, (3, size)).astype("float32")
+    at = np.random.default_rng(0).integers(0, size, (3, size))
+    for t, i, d in (
+        (rl.from_numpy(x), rl.from_numpy(at), 1),
+        (rl.from_numpy(x).t(), rl.from_numpy(at).t(), 0),
+    ):
+        i = i.to(index_dtype)
+        back = (lambda y: y) if d else (lambda y: y.t())
+        assert_same(back(t.gather(d, i)), np.take_along_axis(x, at, 1))
+        for reduce, ufunc in (("sum", np.add), ("amax", np.maximum), ("amin", np.minimum)):
+            expected = x.copy()
+            for row in range(3):
+                ufunc.at(expected[row], at[row], x[row])
+            assert_same(back(t.scatter_reduce(d, i, t, reduce)), expected)
+        counts = np.stack([np.bincount(row, minlength=size) for row in at]) + 1
+        sums = t.scatter_reduce(d, i, t, "sum")
+        np.testing.assert_allclose(
+            back(t.scatter_reduce(d, i, t, "mean")).numpy(), back(sums).numpy() / counts, rtol=1e-6
+        )
+        for wrong in (size, -1):
+            bad = i.clone()
+            bad[-1, -1] = wrong
+            with pytest.raises(RuntimeError, match="out of bounds"):
+                t.gather(d, bad)
+    nan = rl.tensor([np.nan, 1.0]).scatter_reduce(
+        0, rl.tensor([0, 1, 1]), rl.tensor([1.0, np.nan, 2.0]), "amax"
+    )
+    assert nan.isnan().all()
