@@ -74,7 +74,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   View bias_view;
   IntSpan bias_sizes;
   if (bias.defined()) {
-    if (!bias.is_meta()) bias_view = bias.view();
+    if (!input.is_meta()) bias_view = bias.view();
     bias_sizes = bias.sizes();
   }
   Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(),

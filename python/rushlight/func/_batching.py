@@ -163,7 +163,7 @@ _register(
 )
 for _name in list(_RULES):
     _RULES[_name + "_"] = _pointwise
-_register("copy_", _pointwise)
+_register("fill copy_", _pointwise)
 _register(
     " ".join(
         f"__{side}{name}__"
