@@ -12,10 +12,10 @@ from rushlight.nn import functional as F
 
 # batch, channels, filters, spatial sizes, kernel, stride, padding, dilation, groups
 GEOMETRIES = {
-    "winograd": (2, 32, 64, (17, 18), 3, 1, 1, 1, 1),
-    "winograd, no padding": (3, 64, 32, (15, 14), 3, 1, 0, 1, 1),
-    "winograd, wide padding": (2, 96, 32, (13, 16), 3, 1, 2, 1, 1),
-    "winograd, many blocks": (1, 32, 32, (61, 57), 3, 1, 1, 1, 1),
+    "winograd": (2, 64, 96, (17, 18), 3, 1, 1, 1, 1),
+    "winograd, no padding": (3, 96, 64, (15, 14), 3, 1, 0, 1, 1),
+    "winograd, wide padding": (2, 96, 64, (13, 16), 3, 1, 2, 1, 1),
+    "winograd, many blocks": (1, 64, 64, (61, 57), 3, 1, 1, 1, 1),
     "few tiles": (1, 64, 64, (5, 5), 3, 1, 1, 1, 1),
     "odd channels": (2, 33, 65, (14, 14), 3, 1, 1, 1, 1),
     "dilated": (2, 32, 32, (19, 17), 3, 1, 2, 2, 1),

@@ -163,7 +163,15 @@ _register(
 )
 for _name in list(_RULES):
     _RULES[_name + "_"] = _pointwise
-_register("fill copy_", _pointwise)
+_register("copy_", _pointwise)
+
+
+def _fill(level, func, args, kwargs):
+    value = args[1] if len(args) > 1 else kwargs["value"]
+    return NotImplemented if isinstance(value, Tensor) else _pointwise(level, func, args, kwargs)
+
+
+_register("fill", _fill)
 _register(
     " ".join(
         f"__{side}{name}__"

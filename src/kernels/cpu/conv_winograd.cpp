@@ -143,6 +143,9 @@ bool suits(ConvOp op, const ConvProblem& p) {
   for (int i = 0; i < 2; ++i)
     if (p.kernel[i] != 3 || p.stride[i] != 1 || p.dilation[i] != 1 || p.padding[i] > 2)
       return false;
+  // Small layers gain little, and equal windows of an image should give equal bits there: a tile's
+  // places round differently, and max pooling over a flat background would choose among them.
+  if (std::min(p.channels, p.filters) < 64) return false;
   // Below some number of tiles, the transforms of filters cost more than they save.
   const int64_t* tiled = op == ConvOp::Scatter ? p.large : p.small;
   int64_t tiles = p.batch * ((tiled[0] + 1) / 2) * ((tiled[1] + 1) / 2);
