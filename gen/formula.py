@@ -113,7 +113,7 @@ class Formula:
     # ---- scalar C++
 
     def scalar(self, near=()):
-        """The C++ text; calls that are in `near`, of those that near_calls() gave, become near_f."""
+        """The C++ text; calls that are in `near`, of near_calls(), become near_f."""
         self._near = near
         return self._scalar(self.tree)
 

@@ -352,7 +352,8 @@ int Arguments::ask_subclasses(const Call& call) {
   if (found.empty() && !function_mode_active()) return 0;
   Object function;
   if (call.self) {  // a method may have a name of its own: Tensor.orgqr
-    function = Object(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name));
+    function =
+        Object(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name));
     if (!function) PyErr_Clear();
   }
   if (!function) function = public_function(spec_->qualified);

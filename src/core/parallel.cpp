@@ -212,9 +212,9 @@ void set_num_threads(int n) {
 
 void detail::run_parallel(int64_t begin, int64_t end, int64_t grain, void* context,
                           void (*call)(void*, int64_t, int64_t)) {
-  // From about half a millisecond: to come back, one waits for what the others do, and a thread that
-  // only runs Python keeps the interpreter for 5 ms. At an eighth of this, ResNet-50 takes 1.8 times
-  // as long beside such a thread, while two of them at once gain no more.
+  // From about half a millisecond: to come back, one waits for what the others do, and a thread
+  // that only runs Python keeps the interpreter for 5 ms. At an eighth of this, ResNet-50 takes 1.8
+  // times as long beside such a thread, while two of them at once gain no more.
   LongWork work((end - begin) / grain >= 64);
   int64_t most = std::min<int64_t>(num_threads(), most_threads);
   if (most == 1 || in_parallel_region()) return call(context, begin, end);

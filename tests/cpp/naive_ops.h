@@ -117,8 +117,12 @@ struct Copy final : Node {
 // The geometry of a view of a tensor of another geometry, and of its gradient.
 struct Strided final : Node {
   Strided(const Tensor& of, const Tensor& view)
-      : Node("as_strided"), base{of.sizes(), of.dtype(), of.device()}, base_strides(of.strides()),
-        base_offset(of.offset()), sizes(view.sizes()), strides(view.strides()),
+      : Node("as_strided"),
+        base{of.sizes(), of.dtype(), of.device()},
+        base_strides(of.strides()),
+        base_offset(of.offset()),
+        sizes(view.sizes()),
+        strides(view.strides()),
         offset(view.offset()) {}
   OutputMeta base;
   Dims base_strides;
@@ -126,8 +130,8 @@ struct Strided final : Node {
   Dims sizes, strides;
   int64_t offset;
   void apply(Gradients& g, Gradients& r) override {
-    r[0] = view_ops.as_strided_backward(g[0], base, base_strides, base_offset, sizes, strides,
-                                        offset);
+    r[0] =
+        view_ops.as_strided_backward(g[0], base, base_strides, base_offset, sizes, strides, offset);
   }
 };
 

@@ -132,8 +132,9 @@ void test_saved_version() {
   Tensor x = parameter({1}), y = exp(x);
   add_(y, vector({1}));
   std::string text = error_of([&] { backward(y); });
-  EXPECT(has(text, "[torch.FloatTensor [1]], which is output 0 of ExpBackward0, is at version 1; "
-                   "expected version 0 instead."));
+  EXPECT(has(text,
+             "[torch.FloatTensor [1]], which is output 0 of ExpBackward0, is at version 1; "
+             "expected version 0 instead."));
   EXPECT(has(text, "saved by exp and changed by add_") && has(text, "x = x.add(...)"));
   Tensor w = parameter({2});
   y = mul(x, w);
@@ -162,12 +163,12 @@ void test_in_place() {
 void test_views_in_place() {
   Tensor x = parameter({1, 2, 3, 4}), w = parameter({10, 20});
   Tensor y = clone(x), middle = slice(y, 1, 3), other = slice(y, 2, 4), inner = slice(middle, 0, 1);
-  mul_(middle, w);                       // 1 20 60 4
+  mul_(middle, w);  // 1 20 60 4
   EXPECT(equal(y, {1, 20, 60, 4}) && grad_fn(y)->name() == "torch::autograd::CopySlices");
   EXPECT(grad_fn(middle)->name() == "AsStridedBackward0");
   EXPECT(grad_fn(other)->name() == "AsStridedBackward0");
   exp_(inner);
-  add_(other, w);                        // far from what exp_ saved, but in the same storage
+  add_(other, w);  // far from what exp_ saved, but in the same storage
   EXPECT(has(error_of([&] { backward(sum(y)); }), "modified by an inplace operation"));
 
   set_grad(x, {});
@@ -203,7 +204,7 @@ void test_double_backward_through_views() {
   Tensor y = clone(x);
   mul_(slice(y, 0, 1), w);
   exp_(slice(y, 1, 2));
-  Tensor z = sum(mul(y, y));             // x0^2 w^2 + e^(2 x1)
+  Tensor z = sum(mul(y, y));  // x0^2 w^2 + e^(2 x1)
   TensorList g = grad(z, {x, w}, true);
   float e6 = std::exp(6.f);
   EXPECT(equal(g[0], {64, 2 * e6}) && equal(g[1], {32}));
@@ -264,7 +265,10 @@ void test_hook_order() {
   Tensor x = parameter({1}), y = mul(x, x);
   retain_grad(y);
   add_tensor_hook(y, note("a"));
-  add_tensor_hook(y, hook([&](const Tensor& g) { order += "b"; return add(g, g); }));
+  add_tensor_hook(y, hook([&](const Tensor& g) {
+                    order += "b";
+                    return add(g, g);
+                  }));
   grad_fn(y)->hooks().before.push_back(around("c"));
   grad_fn(y)->hooks().after.push_back(around("d"));
   add_tensor_hook(x, note("e"));
@@ -315,9 +319,9 @@ void test_errors_leave_nothing_behind() {
   Tensor x = parameter({1}), h = mul(x, x), y = mul(h, h);
   bool fails = true;
   add_tensor_hook(h, hook([&](const Tensor&) -> Tensor {
-    if (fails) fail(ErrorKind::Value, "from the hook");
-    return {};
-  }));
+                    if (fails) fail(ErrorKind::Value, "from the hook");
+                    return {};
+                  }));
   EXPECT(error_of([&] { backward(y, true); }) == "from the hook");
   EXPECT(error_of([&] { grad(y, {x}, false, true); }) == "from the hook");
   fails = false;
@@ -365,9 +369,9 @@ void test_undefined_and_nested() {
   Tensor h = mul(x, x), out = mul(h, x);
   TensorList inside;
   add_tensor_hook(out, hook([&](const Tensor&) {
-    inside = grad(h, {x}, false, true);
-    return Tensor();
-  }));
+                    inside = grad(h, {x}, false, true);
+                    return Tensor();
+                  }));
   backward(out);
   EXPECT(equal(inside[0], {4}) && equal(grad_of(x), {12}));
 }

@@ -46,7 +46,8 @@ bool in_sequence(const Tensor& t) {
 }
 
 void test_plain_where_order_makes_no_difference() {
-  for (const Dims& sizes : {Dims{2, 3, 1, 1}, Dims{2, 1, 4, 5}, Dims{0, 3, 4, 5}, Dims{3, 4}, Dims()})
+  for (const Dims& sizes :
+       {Dims{2, 3, 1, 1}, Dims{2, 1, 4, 5}, Dims{0, 3, 4, 5}, Dims{3, 4}, Dims()})
     EXPECT(!in_hidden_order(empty_channels_last(sizes, {})));
   for (const Dims& sizes : {Dims{2, 3, 4}, Dims{1, 3, 4, 5}, Dims{2, 3, 1, 4, 5}})
     EXPECT(in_hidden_order(empty_channels_last(sizes, {})));
@@ -101,8 +102,8 @@ int main() {
   test_held_elements_outlive_the_change();
   test_orders_to_and_fro();
   if (live_tensors() || live_storages() || memory_stats().allocated) {
-    std::printf("%ld tensors, %ld storages and %ld bytes are left\n", live_tensors(), live_storages(),
-                memory_stats().allocated);
+    std::printf("%ld tensors, %ld storages and %ld bytes are left\n", live_tensors(),
+                live_storages(), memory_stats().allocated);
     return 1;
   }
   std::printf(failures ? "%d failures\n" : "passed\n", failures);

@@ -29,8 +29,8 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
 // Whether oneDNN can describe a view's strides: no element is seen twice.
 bool onednn_describable(const View& v);
 
-// The same, by Winograd's filtering; false where that does not apply or is no quicker, and where the
-// result is not finite: the transforms would spread an infinity over neighbouring pixels.
+// The same, by Winograd's filtering; false where that does not apply or is no quicker, and where
+// the result is not finite: the transforms would spread an infinity over neighbouring pixels.
 bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                    const View& weight, const float* bias);
 
