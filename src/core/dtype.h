@@ -97,9 +97,6 @@ template <class F> void visit_real(const char* op, DType t, F&& f) {
 template <class F> void visit_floating(const char* op, DType t, F&& f) {
   visit<float, double, half, bfloat16>(op, t, f);
 }
-template <class F> void visit_floating_complex(const char* op, DType t, F&& f) {
-  visit<float, double, half, bfloat16, complex64, complex128>(op, t, f);
-}
 template <class F> void visit_integral_bool(const char* op, DType t, F&& f) {
   visit<int64_t, bool, int32_t, uint8_t, int8_t, int16_t>(op, t, f);
 }

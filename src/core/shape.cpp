@@ -6,14 +6,27 @@ void fail_product(IntSpan dims) {
   fail(ErrorKind::Runtime, "a shape of more than 2**58 elements: ", dims);
 }
 
+namespace {
+void place(Dims& strides, IntSpan sizes, int64_t d, int64_t& step) {
+  strides[d] = step;
+  __builtin_mul_overflow(step, sizes[d] > 1 ? sizes[d] : 1,
+                         &step);  // may wrap beside a size of 0
+}
+}  // namespace
+
 Dims contiguous_strides(IntSpan sizes) {
   Dims strides(sizes.size());
   int64_t step = 1;
-  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
-    strides[i] = step;
-    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1,
-                           &step);  // may wrap beside a size of 0
-  }
+  for (int64_t d = sizes.size() - 1; d >= 0; --d) place(strides, sizes, d, step);
+  return strides;
+}
+
+Dims channels_last_strides(IntSpan sizes) {
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  place(strides, sizes, 1, step);
+  for (int64_t d = sizes.size() - 1; d >= 2; --d) place(strides, sizes, d, step);
+  place(strides, sizes, 0, step);
   return strides;
 }
 

@@ -172,6 +172,7 @@ inline int64_t product(IntSpan dims) {
   return n;
 }
 Dims contiguous_strides(IntSpan sizes);
+Dims channels_last_strides(IntSpan sizes);  // of images (N, C, *): channels side by side
 bool is_contiguous(IntSpan sizes, IntSpan strides);
 Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op);  // RuntimeError where they do not agree
 

@@ -17,6 +17,11 @@ struct View {
   IntSpan shape() const { return {sizes, ndim}; }
   IntSpan stride() const { return {strides, ndim}; }
   bool contiguous() const { return is_contiguous(shape(), stride()); }
+  // From place `begin` of `dim` on, of those sizes, which outlive the result.
+  View slice(int64_t dim, int64_t begin, IntSpan of) const {
+    char* first = ptr<char>() + begin * strides[dim] * itemsize(dtype);
+    return {first, of.data(), strides, ndim, product(of), dtype};
+  }
 };
 
 }  // namespace rl

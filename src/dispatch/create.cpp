@@ -15,16 +15,7 @@ Dims strides_for(IntSpan sizes, std::optional<MemoryFormat> format, const char* 
   int64_t spatial = *format == MemoryFormat::ChannelsLast ? 2 : 3;
   check(sizes.size() == spatial + 2, op, ": required rank ", spatial + 2,
         " tensor to use channels_last", spatial == 3 ? "_3d" : "", " format, got shape ", sizes);
-  Dims strides(sizes.size());
-  int64_t step = 1;
-  auto place = [&](int64_t d) {
-    strides[d] = step;
-    step *= sizes[d] > 1 ? sizes[d] : 1;
-  };
-  place(1);
-  for (int64_t d = sizes.size() - 1; d >= 2; --d) place(d);
-  place(0);
-  return strides;
+  return channels_last_strides(sizes);
 }
 
 Tensor finish(Tensor t, bool requires_grad, const char* op) {

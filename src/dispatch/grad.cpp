@@ -105,7 +105,7 @@ TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& input
     int64_t n = skipped ? 0 : m.sizes[d];
     if (hidden && !skipped) {
       grads.push_back(empty_channels_last(m.sizes, options(grad)));
-      kernels::copy(AsItLies(grad).slice(d, at, m.sizes), AsItLies(grads.back()).view());
+      kernels::copy(AsItLies(grad).view().slice(d, at, m.sizes), AsItLies(grads.back()).view());
     } else {
       grads.push_back(skipped ? Tensor() : slice(grad, d, at, at + n, 1));
     }

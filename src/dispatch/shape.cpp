@@ -342,7 +342,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   AsItLies whole(out);
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
-    kernels::copy(AsItLies(t).view(), whole.slice(d, at, t.sizes()));
+    kernels::copy(AsItLies(t).view(), whole.view().slice(d, at, t.sizes()));
     at += t.sizes()[d];
   }
   return out;

@@ -20,18 +20,6 @@ ForkMutex& writing() {
   return *mutex;
 }
 
-Dims channels_last_strides(IntSpan sizes) {
-  Dims strides(sizes.size());
-  int64_t step = sizes[1];
-  strides[1] = 1;
-  for (int64_t d = sizes.size() - 1; d >= 2; --d) {
-    strides[d] = step;
-    step *= sizes[d];
-  }
-  strides[0] = step;
-  return strides;
-}
-
 // Any element of that many bytes.
 DType dtype_of_size(int64_t bytes) {
   return bytes == 1   ? DType::UInt8

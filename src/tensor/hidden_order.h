@@ -45,11 +45,6 @@ class AsItLies {
   AsItLies& operator=(const AsItLies&) = delete;
   const View& view() const { return view_; }
   bool hidden() const { return static_cast<bool>(order_); }
-  // Elements [begin, end) along `dim`, of those sizes.
-  View slice(int64_t dim, int64_t begin, IntSpan sizes) const {
-    char* first = view_.ptr<char>() + begin * view_.strides[dim] * itemsize(view_.dtype);
-    return {first, sizes.data(), view_.strides, view_.ndim, product(sizes), view_.dtype};
-  }
 
  private:
   Ref<HiddenOrder> order_;

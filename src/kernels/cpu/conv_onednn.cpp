@@ -223,17 +223,9 @@ struct Task {
   }
 
   Chunk chunk(int64_t i, void* own_weight, void* own_bias) const {
-    return {part(large, large_sizes, i), part(small, small_sizes, i), own_weight, own_bias};
-  }
-
- private:
-  View part(const View& v, const Dims& sizes, int64_t i) const {
-    return {v.ptr<float>() + i * sizes[0] * v.strides[0],
-            sizes.data(),
-            v.strides,
-            v.ndim,
-            v.numel / chunks,
-            v.dtype};
+    int64_t begin = i * layouts.problem.batch;
+    return {large.slice(0, begin, large_sizes), small.slice(0, begin, small_sizes), own_weight,
+            own_bias};
   }
 };
 
@@ -255,16 +247,6 @@ void run_data(const Task& task) {
     for (int64_t i = begin; i < end; ++i)
       run_chunk(task.op, *plan, task.chunk(i, weight, task.bias));
   });
-}
-
-// Places [begin, begin + sizes[dim]) of a view along a dim.
-View narrowed(const View& v, int64_t dim, int64_t begin, const Dims& sizes) {
-  return {v.ptr<float>() + begin * v.strides[dim],
-          sizes.data(),
-          v.strides,
-          v.ndim,
-          product(sizes),
-          v.dtype};
 }
 
 // A convolution of one image, cut by the sizes alone: by filters where the weight is larger than
@@ -289,8 +271,8 @@ std::vector<Task> parts_of(const ConvProblem& p, const View& large, const View& 
     small_sizes[by_filters ? 1 : 2] = n;
     if (by_filters) {
       q.filters = weight_sizes[0] = n;
-      parts.emplace_back(ConvOp::Gather, q, large, narrowed(small, 1, begin, small_sizes),
-                         narrowed(weight, 0, begin, weight_sizes), bias ? bias + begin : nullptr);
+      parts.emplace_back(ConvOp::Gather, q, large, small.slice(1, begin, small_sizes),
+                         weight.slice(0, begin, weight_sizes), bias ? bias + begin : nullptr);
     } else {
       int64_t first = begin * p.stride[0] - p.padding[0],
               end = first + (n - 1) * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1;
@@ -298,8 +280,8 @@ std::vector<Task> parts_of(const ConvProblem& p, const View& large, const View& 
       first = std::max<int64_t>(0, first);
       q.large[0] = large_sizes[2] = std::min(end, p.large[0]) - first;
       q.small[0] = n;
-      parts.emplace_back(ConvOp::Gather, q, narrowed(large, 2, first, large_sizes),
-                         narrowed(small, 2, begin, small_sizes), weight, bias);
+      parts.emplace_back(ConvOp::Gather, q, large.slice(2, first, large_sizes),
+                         small.slice(2, begin, small_sizes), weight, bias);
     }
   }
   return parts;

@@ -10,7 +10,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
-#include "kernels/memory_order.h"
+#include "kernels/cpu/channels_last.h"
 #include "kernels/resample_loops.h"
 #include "kernels/workspace.h"
 
@@ -162,12 +162,6 @@ std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
   return passes;
 }
 
-// Images of channels side by side, without gaps.
-bool is_channels_last(const View& v) {
-  return by_pixels(v, static_cast<int>(v.ndim) - 2) &&
-         (v.sizes[0] == 1 || v.strides[0] == v.numel / v.sizes[0]);
-}
-
 Dims spatial_of(const View& v) { return Dims(IntSpan(v.sizes + 2, v.ndim - 2)); }
 
 // Row-major planes, or images whose channels lie side by side.
@@ -191,8 +185,8 @@ template <class C> void run_planes(const C* from, C* to, int64_t planes,
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g,
                             bool transposed) {
   if (from.numel == 0 || to.numel == 0) return;
-  bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && is_channels_last(from) &&
-              is_channels_last(to);
+  bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && lies_channels_last(from) &&
+              lies_channels_last(to);
   int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
   std::vector<Pass<C>> passes =
       passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed);
