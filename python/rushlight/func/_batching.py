@@ -69,7 +69,7 @@ def _register(names, rule):
 
 def _of_first(names):
     """Registers a rule for calls with one stand-in, the first argument; it gets (x, rank, *args,
-    **kwargs) and the function, `x` being all examples and `rank` the dims that each has.
+    **kwargs) after the function, `x` being all examples and `rank` the dims that each has.
     """
 
     def register(rule):
@@ -188,10 +188,10 @@ _register(
 @_of_first(
     """
     clone contiguous detach to float double half bfloat16 int long short char byte bool cfloat
-    cdouble type zeros_like ones_like full_like empty_like cpu mH mT tril triu
+    cdouble type zeros_like ones_like full_like empty_like cpu tril triu
     matrix_exp inv inverse det slogdet logdet cholesky cholesky_ex qr svd svdvals eigh eigvalsh eig
     eigvals pinv pinverse matrix_power inv_ex lu lu_factor adjoint
-    view_as_real view_as_complex resolve_conj resolve_neg alias_copy
+    view_as_real view_as_complex resolve_conj resolve_neg alias_copy layer_norm rms_norm
     """
 )
 def _as_it_is(func, x, rank, *args, **kwargs):
@@ -277,10 +277,9 @@ _along(
 _along("amax amin logsumexp softmax log_softmax softmin cumsum cumprod cummax cummin", 1)
 _along("logcumsumexp unbind unflatten select narrow glu", 1)
 _along("max min", 1, _largest)
-_along("median nanmedian mode sort argsort", 1, None)
+_along("median nanmedian mode sort argsort", 1)
 _along("topk kthvalue", 2, _at_the_end)
-_along("vector_norm", 2, None)
-_along("normalize", 2, None)
+_along("vector_norm normalize", 2)
 _along("flip", 1, None, ("dims", "dim"))
 _along("roll", 2, None, ("dims", "dim"))
 _along("chunk split tensor_split split_with_sizes", 2, lambda f, x, n, **k: f(x, n, 1, **k))
@@ -368,7 +367,7 @@ def _transpose(func, x, rank, dim0, dim1):
     return x.transpose(_shifted(dim0, rank), _shifted(dim1, rank)) if rank else NotImplemented
 
 
-@_of_first("t T")
+@_of_first("t")
 def _transposed(func, x, rank):
     return x.permute(0, *range(rank, 0, -1))
 
@@ -487,10 +486,12 @@ def _matmul(level, func, args, kwargs):
 _register("matmul mm bmm mv dot __matmul__ __rmatmul__", _matmul)
 
 
-@lambda rule: _register("inner", rule)
 def _inner(level, func, args, kwargs):
     a, b = args
     return _matmul(level, func, (a, b), kwargs) if a.dim() == b.dim() == 1 else NotImplemented
+
+
+_register("inner", _inner)
 
 
 def _inside(names):
@@ -683,11 +684,6 @@ def _of_one_batch(func, x, rank, *args, **kwargs):
     return func(x.flatten(0, 1), *args, **kwargs).unflatten(0, x.shape[:2])
 
 
-@_of_first("layer_norm rms_norm")
-def _from_the_end(func, x, rank, *args, **kwargs):
-    return func(x, *args, **kwargs)
-
-
 @_of_first("pad")
 def _pad(func, x, rank, pad, mode="constant", value=None):
     if mode == "constant" or rank == len(pad) // 2 + 1:
@@ -777,9 +773,9 @@ _register(
 
 # ---- random numbers
 
-_FACTORIES = _names("rand randn randint randperm normal")
-_RANDOM = _FACTORIES | _names(
+_RANDOM = _names(
     """
+    rand randn randint randperm normal
     rand_like randn_like randint_like bernoulli bernoulli_ dropout dropout1d dropout2d dropout3d
     alpha_dropout feature_alpha_dropout uniform_ normal_ exponential_ cauchy_ log_normal_ geometric_
     random_ multinomial poisson rrelu binomial
@@ -837,40 +833,34 @@ _AS_THEY_ARE = _names(
 )
 
 
-@lambda rule: _register("__repr__ __str__", rule)
 def _show(level, func, args, kwargs):
     return f"vmap: one of {level.size} examples\n{func(level.examples(args[0]))}"
 
 
+_register("__repr__ __str__", _show)
+
+
 def _gradient(level, func, args, kwargs):
     """autograd.grad, whose inputs each have a value for each example."""
-    leaves, structure = tree_flatten((args, kwargs))
-    found = [level.examples(leaf) for leaf in leaves]
-    inputs = args[1] if len(args) > 1 else kwargs["inputs"]
-    one = isinstance(inputs, Tensor)
-    for leaf in [inputs] if one else inputs:
-        if level.examples(leaf) is None:
-            raise RuntimeError(
-                "vmap: autograd.grad() of a mapped result by a tensor that all examples share: use "
-                "func.grad, or pass the tensor through in_dims"
-            )
-    outputs = args[0] if args else kwargs["outputs"]
-    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    weights = args[2] if len(args) > 2 else kwargs.get("grad_outputs")
-    weights = [weights] if weights is None or isinstance(weights, Tensor) else list(weights)
-    weights = weights if weights != [None] else [None] * len(outputs)
-    args, kwargs = tree_unflatten(
-        [leaf if f is None else f for leaf, f in zip(leaves, found)], structure
+    given = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args))
+    given.update(kwargs)
+    outputs, inputs, weights = (
+        [value] if value is None or isinstance(value, Tensor) else list(value)
+        for value in (given.pop("outputs"), given.pop("inputs"), given.pop("grad_outputs", None))
     )
-    rest = {k: v for k, v in kwargs.items() if k not in ("outputs", "inputs", "grad_outputs")}
-    rest.update(zip(("retain_graph", "create_graph"), args[3:5]))
-    all_outputs = [level.all_examples(out) for out in outputs]
-    all_weights = [
+    sources = [level.examples(leaf) for leaf in inputs]
+    if any(found is None for found in sources):
+        raise RuntimeError(
+            "vmap: autograd.grad() of a mapped result by a tensor that all examples share: use "
+            "func.grad, or pass the tensor through in_dims"
+        )
+    weights = weights if weights != [None] else [None] * len(outputs)
+    outputs = [level.all_examples(out) for out in outputs]
+    weights = [
         rushlight.ones_like(out) if w is None else level.all_examples(w)
-        for out, w in zip(all_outputs, weights)
+        for out, w in zip(outputs, weights)
     ]
-    sources = [inputs] if one else list(inputs)
-    gradients = func(all_outputs, [level.examples(s) for s in sources], all_weights, **rest)
+    gradients = func(outputs, sources, weights, **given)
     return tuple(None if g is None else level.stand_in(g) for g in gradients)
 
 

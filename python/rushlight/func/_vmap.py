@@ -13,6 +13,7 @@ import threading
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight.func import _batching
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 _active = threading.local()  # .levels: those of this thread, the innermost last
@@ -123,8 +124,6 @@ class _Mode:
         self._level = level
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        from rushlight.func import _batching
-
         return _batching.compute(self._level, func, args, kwargs or {})
 
     def apply_function(self, cls, args):
