@@ -24,9 +24,8 @@ template <class T, class A> RL_INLINE void store_as(T* y, vec<A> a) {
 // Lane k becomes lane k - step of v, the first lanes those of `start`.
 template <int step, class A, int... k>
 RL_INLINE vec<A> shifted(vec<A> v, vec<A> start, std::integer_sequence<int, k...>) {
-  using Index = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
   constexpr int lanes = sizeof...(k);
-  return __builtin_shuffle(start, v, vec<Index>{(k < step ? k : lanes + k - step)...});
+  return shuffle<(k < step ? k : lanes + k - step)...>(start, v);
 }
 
 // Lane k becomes the fold of lanes 0 to k, in as many steps as the number of lanes has bits.
