@@ -27,7 +27,7 @@ for _name, _product, _doc in (("addmm", "mm(mat1, mat2)", "mat1: Tensor, mat2: T
               doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")
 kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
        doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
-       grad={"input": "linear_backward_input(grad, weight)", "weight": "linear_backward_weight(grad, input, dim_of(weight))",
+       grad={"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",
              "bias": "grad"})
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
           names=("nn.functional.bilinear", "torch.bilinear"), doc="x1^T A x2 + b for each output; weight (out, in1, in2).")

@@ -17,11 +17,11 @@ view("squeeze__dim(input: Tensor, dim: list[int, 1])", node="SqueezeBackward1", 
      grad={"input": "reshape(grad, sizes(input))"})
 view("unsqueeze(input: Tensor, dim: int)", doc="Inserts a dim of size 1.", grad={"input": "reshape(grad, sizes(input))"})
 view("select(input: Tensor, dim: int, index: int)", doc="Slice `index` of `dim`, which is dropped.",
-     grad={"input": "select_backward(grad, sizes(input), dim, index)"})
+     grad={"input": "add_select(so_far, grad, sizes(input), dim, index)"})
 view("slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1)", names=(),
-     doc="Elements start, start + step, ... of `dim`.", grad={"input": "slice_backward(grad, sizes(input), dim, start, end, step)"})
+     doc="Elements start, start + step, ... of `dim`.", grad={"input": "add_slice(so_far, grad, sizes(input), dim, start, end, step)"})
 view("diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1)",
-     doc="The diagonal of two dims, as the last dim.", grad={"input": "diagonal_backward(grad, sizes(input), offset, dim1, dim2)"})
+     doc="The diagonal of two dims, as the last dim.", grad={"input": "add_diagonal(so_far, grad, sizes(input), offset, dim1, dim2)"})
 view("unfold(input: Tensor, dimension: int, size: int, step: int)", names=("Tensor.unfold",),
      doc="Windows of `size` elements along a dim, as a new last dim.",
      grad={"input": "unfold_backward(grad, sizes(input), dimension, size, step)"})

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
 #include "kernels/gemm.h"
 
@@ -202,15 +203,37 @@ Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& b
   return whole(beta).equals(0) ? scaled : add(scaled, scale(input, whole(beta)));
 }
 
-Tensor linear_backward_input(const Tensor& grad, const Tensor& weight) {
-  if (weight.dim() == 1) return unsqueeze(grad, -1) * conj(weight);
-  return matmul(grad, conj(weight));
+namespace {
+
+Tensor as_rows(const Tensor& t) {
+  return reshape(t, Dims{product(IntSpan(t.sizes().data(), t.dim() - 1)), t.sizes().back()});
 }
 
-Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim) {
-  Tensor x = conj(reshape(input, Dims{-1, input.sizes().back()}));
-  if (weight_dim == 1) return mv(t(x), reshape(grad, Dims{-1}));
-  return mm(t(reshape(grad, Dims{-1, grad.sizes().back()})), x);
+// a @ b added to what is there: layers that share an input or a weight spare a tensor and a pass.
+Tensor add_product(const Tensor& so_far, const Tensor& a, const Tensor& b) {
+  kernels::gemm(a.view(), b.view(), as_rows(so_far).view(), {1, 1});
+  return so_far;
+}
+
+}  // namespace
+
+Tensor add_linear_input(const Tensor& so_far, const Tensor& grad, const Tensor& weight) {
+  bool matrix = weight.dim() == 2;
+  if (matrix && so_far.defined() && so_far.is_contiguous())
+    return add_product(so_far, as_rows(grad), conj(weight));
+  Tensor product = matrix ? matmul(grad, conj(weight)) : unsqueeze(grad, -1) * conj(weight);
+  return so_far.defined() ? add_(so_far, product) : product;
+}
+
+Tensor add_linear_weight(const Tensor& so_far, const Tensor& grad, const Tensor& input,
+                         int64_t weight_dim) {
+  Tensor x = conj(as_rows(input));
+  if (weight_dim == 1) {
+    Tensor product = mv(t(x), reshape(grad, Dims{-1}));
+    return so_far.defined() ? add_(so_far, product) : product;
+  }
+  Tensor g = t(as_rows(grad));
+  return so_far.defined() ? add_product(so_far, g, x) : mm(g, x);
 }
 
 }  // namespace grad
