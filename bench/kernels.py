@@ -112,6 +112,9 @@ REDUCTIONS = [
     forward("logsumexp(0)", "x.logsumexp(0)", MATRIX),
     forward("logcumsumexp(1)", "x.logcumsumexp(1)", MATRIX),
     forward("std((0, 2, 3))", "x.std((0, 2, 3))", IMAGES),
+    *(backward(f"{op}({d})", f"x.{op}({d})", MATRIX)
+      for op in ("sum", "mean", "amax", "var", "logsumexp", "cumsum") for d in (0, 1)),
+    backward("norm(dim=1)", "x.norm(dim=1)", MATRIX),
     forward("norm(dim=0)", "x.norm(dim=0)", MATRIX),
     forward("norm(dim=1)", "x.norm(dim=1)", MATRIX),
     forward("norm(p=1)", "a.norm(p=1)", FLOATS),
@@ -198,6 +201,12 @@ INDEXING = [
             "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))"),
     backward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
              "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))", "w", 1.5),
+    backward("index_select", "x.index_select(0, i)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    backward("x[i, j]", "x[i, j]", MATRIX + "i, j = T.randint(0, 1024, (2, 1 << 18))"),
+    backward("gather(1)", "x.gather(1, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
+    backward("take", "x.take(i)", MATRIX + "i = T.randint(0, 1 << 20, (1 << 18,))"),
+    backward("64 slices of 16 columns, added", "sum(x[:, 16 * k:16 * k + 16] for k in range(64))",
+             MATRIX),
     forward("one_hot", "F.one_hot(i, 100)", "i = T.randint(0, 100, (8192,))"),
 ]
 SORTING = [

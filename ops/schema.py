@@ -30,7 +30,8 @@ class Row:
     guard: str = None          # elementwise: a call that refuses arguments before all else
     dtypes: frozenset = ALL    # elementwise: the types the formula is compiled for
     grad: object = None        # {input: formula}, or a sentence that says why there is none; "a, b": one formula
-                               # that returns an array, undefined where wants(a) or wants(b) is false
+                               # that returns an array, undefined where wants(a) or wants(b) is false;
+                               # one that names so_far (dispatch/in_gradient.h) adds to it where it is defined
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
     inplace: bool = False      # also `name_`: a kernel takes, last, the tensor to write

@@ -335,6 +335,7 @@ PARTS = {
     "index_select": lambda x: x.index_select(1, torch.tensor([3, 3, 0])) * x[:, 1:],
     "gather": lambda x: x.gather(1, torch.tensor([[0, 0], [1, 3], [2, 2]])) * x[:, :2],
     "take": lambda x: x.take(torch.tensor([0, 5, 5, 11])) * x[0],
+    "pieces": lambda x: x.split([1, 2, 1], 1)[1] * x.unbind(0)[1][:2] + x[:, 1:3],
     "max": lambda x: x.max(1).values * x.min(1).values * x.sort(1).values[:, 1] * x.mode(1).values,
     "cummax": lambda x: x.cummax(0).values * x.cummin(1).values,
     "embedding": lambda x: F.embedding(torch.tensor([2, 0, 2]), x) * x[1] + x * LEFT,
