@@ -24,6 +24,7 @@ struct TapProduct {
   const float* bias;  // null, or whole strips
   float* out;
   int64_t out_row, out_step, rows, columns, channels;
+  int64_t rows_together;  // of a strip, before the next strip
 };
 RL_ISA_KERNEL(tap_product, (const TapProduct& product))
 

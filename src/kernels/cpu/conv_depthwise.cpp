@@ -18,6 +18,7 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t band_size = int64_t(1) << 17;  // elements, which stay in the second-level cache
+constexpr int64_t near_size = int64_t(1) << 13;  // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
 struct Axis {
@@ -94,13 +95,15 @@ struct Source {
   void spread(int64_t image, Range rows, float* to, int64_t row, int64_t strip_step) const {
     int64_t line = width * channels;
     if (last) {
-      Buffer<float> worked_out(formula ? line : 0);
-      for (int64_t y = rows.begin; y < rows.end; ++y) {
-        int64_t at = (image * height + y) * line;
-        if (formula) formula->work_out(at, line, worked_out.data());
-        spread_to_strips(formula ? worked_out.data() : data + at, width, channels,
-                         to + (y - rows.begin) * row, strip_step);
-      }
+      int64_t most = formula ? std::max<int64_t>(1, 1024 / channels) : width;
+      Buffer<float> worked_out(formula ? most * channels : 0);
+      for (int64_t y = rows.begin; y < rows.end; ++y)
+        for (int64_t x = 0; x < width; x += most) {
+          int64_t at = (image * height + y) * line + x * channels, some = std::min(most, width - x);
+          if (formula) formula->work_out(at, some * channels, worked_out.data());
+          spread_to_strips(formula ? worked_out.data() : data + at, some, channels,
+                           to + (y - rows.begin) * row + x * strip_width, strip_step);
+        }
       return;
     }
     int64_t pixels = rows.size() * width, plane = height * width;
@@ -230,6 +233,8 @@ void Depthwise::run_data(bool scatter, const Source& source, const float* filter
   Weights weights(filters, channels, taps);
   Bands bands(batch, height, row_size(columns.size()) * (scatter ? 1 : down.stride));
   int64_t most_rows = source_of(scatter, down, {0, bands.rows}).size() + 1;
+  int64_t together = std::max<int64_t>(
+      1, (near_size / (columns.size() * strip_width) - down.reach()) / (scatter ? 1 : down.stride));
   std::vector<Lattice> across = lattices_of(scatter, right, {0, width});
   Buffer<float> whole_bias(bias ? strips * strip_width : 0);
   if (bias) {
@@ -255,7 +260,7 @@ void Depthwise::run_data(bool scatter, const Source& source, const float* filter
                        x.source_step * strip_width, band.strip_step(), used.data(),
                        static_cast<int64_t>(used.size()), weights.strip(0), weights.strip_step(),
                        bias, to, y.step * width * channels, x.step * channels, y.count, x.count,
-                       channels});
+                       channels, together});
         }
     }
   });

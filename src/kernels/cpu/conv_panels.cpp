@@ -15,7 +15,8 @@
 namespace rl::kernels {
 namespace {
 
-// Images as matrices (pixels, channels), one of whose strides is 1; late ones lie channels_last.
+// Images as matrices (pixels, channels), one of whose strides is 1. Late ones lie channels_last,
+// and their data is what they are made of.
 struct Pixels {
   float* data;
   int64_t images, count, image, pixel, channel;  // `count` pixels in each; strides
@@ -82,7 +83,7 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
       int64_t image = b / blocks, first = b % blocks * block;
       int64_t rows = std::min(block, from.count - first);
       if (rows <= 0) continue;
-      const float* x = here || plain ? from.at(image, first) : nullptr;
+      const float* x = from.at(image, first);
       float* out = to.data + (image * from.count + first) * outputs;
       if (plain) transpose_floats(x, from.channel, near.data(), row, inputs, rows);
       else if (from.late) from.work_out(first, rows, near.data());
@@ -97,7 +98,7 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
                              out + i * panel_width,
                              outputs};
         if (bias) product.bias = bias + i * panel_width;
-        if (here) {  // pixels come from memory while those before them are multiplied
+        if (!plain) {  // pixels come from memory while those before them are multiplied
           product.next_step = (8 + panels - 1) / panels;
           product.next = x + rows * inputs + i * rows / 8 * inputs * product.next_step;
         }
@@ -195,7 +196,7 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
       pack_pixels(small, image, first, count, panels, gradient.data());
       for (int64_t tap = 0; tap < taps; ++tap) {
         Pixels x = large;
-        const float* from = direct ? large.at(image, first) : nullptr;
+        const float* from = large.at(image, first);
         if (!direct) {
           parallel_for(0, count, block, [&](int64_t begin, int64_t end) {
             float* rows = seen.data() + begin * row;
@@ -220,7 +221,7 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
                                    sum,
                                    panel_width};
               product.add = image > 0 || first > 0 || k > 0;
-              if (taps == 1 && !direct && !large.late) {
+              if (taps == 1 && !direct) {
                 // The next turn's pixels and gradients come from memory meanwhile, by turns.
                 int64_t call = i * ((count + block - 1) / block) + k / block;
                 bool odd = call % 2;
@@ -271,7 +272,10 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
   if (op == ConvOp::Weight ? !pointwise && !last : to.channel != 1) return false;
   if (late && !last) return false;
-  l->late = late;
+  if (late) {
+    l->late = late;
+    l->data = const_cast<float*>(late->stream());
+  }
   std::optional<RowMajor> plain;
   if (!weight.contiguous()) {
     if (op == ConvOp::Weight) plain.emplace(weight.shape(), DType::Float32);

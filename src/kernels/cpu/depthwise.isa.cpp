@@ -12,10 +12,12 @@ constexpr int lanes = Vector<float>::lanes, parts = strip_width / lanes;
 constexpr int most_pixels = 8 / parts;  // whose sums stay in registers
 constexpr int most_taps = parts == 1 ? 9 : 8 / parts;
 
-// `width` channels of a strip, of which only the last has less than all.
-template <int pixels>
+// `width` channels of a strip, of which only the last has less than all. A step that is known
+// spares a chain of additions, which is longer than the products.
+template <int pixels, int known_step>
 void product(const TapProduct& p, const float* in, const float* weights, const float* bias,
              float* out, int64_t width) {
+  int64_t step = known_step ? known_step : p.in_step;
   V sums[pixels][parts];
 #pragma GCC unroll 8
   for (int x = 0; x < pixels; ++x)
@@ -27,7 +29,7 @@ void product(const TapProduct& p, const float* in, const float* weights, const f
     for (int i = 0; i < parts; ++i) {
       V w = load(weight + i * lanes);
 #pragma GCC unroll 8
-      for (int x = 0; x < pixels; ++x) sums[x][i] += load(at + x * p.in_step + i * lanes) * w;
+      for (int x = 0; x < pixels; ++x) sums[x][i] += load(at + x * step + i * lanes) * w;
     }
   }
 #pragma GCC unroll 8
@@ -42,23 +44,26 @@ void product(const TapProduct& p, const float* in, const float* weights, const f
     }
 }
 
-// All strips of some pixels at a time: so results are written in the order in which they lie.
-template <int pixels> void products(const TapProduct& p, const float* in, float* out) {
-  const float* weights = p.weights;
-  for (int64_t c = 0; c < p.channels; c += strip_width) {
-    product<pixels>(p, in, weights, p.bias ? p.bias + c : nullptr, out + c, p.channels - c);
-    in += p.in_strip;
-    weights += p.weight_strip;
+// Fewer than `pixels` pixels.
+template <int pixels, int step>
+void last_product(const TapProduct& p, const float* in, const float* weights, const float* bias,
+                  float* out, int64_t width, int64_t count) {
+  if constexpr (pixels > 1) {
+    if (count == pixels - 1) return product<pixels - 1, step>(p, in, weights, bias, out, width);
+    last_product<pixels - 1, step>(p, in, weights, bias, out, width, count);
   }
 }
 
-// Fewer than `pixels` pixels.
-template <int pixels>
-void last_products(const TapProduct& p, const float* in, float* out, int64_t count) {
-  if constexpr (pixels > 1) {
-    if (count == pixels - 1) return products<pixels - 1>(p, in, out);
-    last_products<pixels - 1>(p, in, out, count);
-  }
+// A row of a strip.
+template <int step>
+void row_product(const TapProduct& p, const float* in, const float* weights, const float* bias,
+                 float* out, int64_t width) {
+  int64_t x = 0;
+  for (; x + most_pixels <= p.columns; x += most_pixels)
+    product<most_pixels, step>(p, in + x * p.in_step, weights, bias, out + x * p.out_step, width);
+  if (x < p.columns)
+    last_product<most_pixels, step>(p, in + x * p.in_step, weights, bias, out + x * p.out_step,
+                                    width, p.columns - x);
 }
 
 template <int taps> void sum_taps(const TapGradient& g, int64_t first) {
@@ -94,15 +99,15 @@ template <int taps = most_taps> void sum_all_taps(const TapGradient& g, int64_t 
 }  // namespace
 
 void tap_product(const TapProduct& p) {
-  for (int64_t y = 0; y < p.rows; ++y) {
-    const float* in = p.in + y * p.in_row;
-    float* out = p.out + y * p.out_row;
-    int64_t x = 0;
-    for (; x + most_pixels <= p.columns; x += most_pixels)
-      products<most_pixels>(p, in + x * p.in_step, out + x * p.out_step);
-    if (x < p.columns)
-      last_products<most_pixels>(p, in + x * p.in_step, out + x * p.out_step, p.columns - x);
-  }
+  constexpr int one = strip_width, two = 2 * strip_width;
+  auto row = p.in_step == one   ? row_product<one>
+             : p.in_step == two ? row_product<two>
+                                : row_product<0>;
+  for (int64_t first = 0; first < p.rows; first += p.rows_together)
+    for (int64_t s = 0, c = 0; c < p.channels; ++s, c += strip_width)
+      for (int64_t y = first; y < std::min(p.rows, first + p.rows_together); ++y)
+        row(p, p.in + s * p.in_strip + y * p.in_row, p.weights + s * p.weight_strip,
+            p.bias ? p.bias + c : nullptr, p.out + c + y * p.out_row, p.channels - c);
 }
 
 void tap_gradient(const TapGradient& gradient) { sum_all_taps(gradient, 0); }
