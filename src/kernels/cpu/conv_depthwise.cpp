@@ -17,8 +17,9 @@
 namespace rl::kernels {
 namespace {
 
-constexpr int64_t band_size = int64_t(1) << 17;  // elements, which stay in the second-level cache
-constexpr int64_t near_size = int64_t(1) << 13;  // elements, which stay in the first-level cache
+constexpr int64_t band_size = int64_t(1) << 17;   // elements, which stay in the second-level cache
+constexpr int64_t least_late = int64_t(1) << 20;  // elements that are not written, see below
+constexpr int64_t near_size = int64_t(1) << 13;   // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
 struct Axis {
@@ -95,7 +96,7 @@ struct Source {
   void spread(int64_t image, Range rows, float* to, int64_t row, int64_t strip_step) const {
     int64_t line = width * channels;
     if (last) {
-      int64_t most = formula ? std::max<int64_t>(1, 1024 / channels) : width;
+      int64_t most = formula ? std::max<int64_t>(1, 2048 / channels) : width;
       Buffer<float> worked_out(formula ? most * channels : 0);
       for (int64_t y = rows.begin; y < rows.end; ++y)
         for (int64_t x = 0; x < width; x += most) {
@@ -315,7 +316,10 @@ bool suits(const ConvProblem& p) {
 bool depthwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* late) {
   if (!suits(p)) return false;
-  if (!late && lies_channels_last(large) && lies_channels_last(small)) return false;
+  // What lies channels_last is quicker in oneDNN, after elements that stay in the caches are
+  // written.
+  if (lies_channels_last(large) && lies_channels_last(small) && (!late || large.numel < least_late))
+    return false;
   Depthwise d(p);
   bool scatter = op == ConvOp::Scatter;
   for (const Axis& a : d.axes)
