@@ -18,7 +18,8 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t band_size = int64_t(1) << 17;   // elements, which stay in the second-level cache
-constexpr int64_t least_late = int64_t(1) << 20;  // elements that are not written, see below
+constexpr int64_t least_late = int64_t(1) << 20;  // late elements that are not written
+constexpr int64_t least_plane = 256;              // pixels of an image in plain order
 constexpr int64_t near_size = int64_t(1) << 13;   // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
@@ -316,10 +317,11 @@ bool suits(const ConvProblem& p) {
 bool depthwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* late) {
   if (!suits(p)) return false;
-  // What lies channels_last is quicker in oneDNN, after elements that stay in the caches are
-  // written.
-  if (lies_channels_last(large) && lies_channels_last(small) && (!late || large.numel < least_late))
-    return false;
+  // oneDNN is quicker where elements lie channels_last, or are in the caches once they do: 0.14 ms
+  // against 0.19 for 4 x 960 x 7 x 7.
+  bool last = lies_channels_last(large) && lies_channels_last(small);
+  int64_t plane = large.numel / (p.batch * p.channels);
+  if (late ? large.numel < least_late : last || plane <= least_plane) return false;
   Depthwise d(p);
   bool scatter = op == ConvOp::Scatter;
   for (const Axis& a : d.axes)
