@@ -55,9 +55,10 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
+    "_dynamo", "_ops", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
-    "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
+    "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops",
+    "optim",
     "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
     "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
@@ -91,6 +92,7 @@ _ELSEWHERE = {
         "rrelu", "rrelu_",
     ),
     "jit": ("fork", "wait"),
+    "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",

@@ -3,7 +3,7 @@
 import math
 
 import rushlight
-from rushlight._ops import fft as _native
+from rushlight._table import fft as _native
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):

@@ -34,7 +34,7 @@ def compute(level, func, args, kwargs):
         return func(*args, **kwargs)
     if kwargs.get("out") is not None:
         raise RuntimeError(f"vmap: {name}() cannot write into out=")
-    rule = _RULES.get(name)
+    rule = getattr(func, "batching_rule", None) or _RULES.get(name)
     result = NotImplemented if rule is None else rule(level, func, args, kwargs)
     if result is not NotImplemented:
         return result

@@ -3,7 +3,7 @@
 import math
 
 import rushlight
-from rushlight._ops import linalg as _native
+from rushlight._table import linalg as _native
 from rushlight.linalg._checks import into
 
 

@@ -3,7 +3,7 @@
 from collections import namedtuple
 
 import rushlight
-from rushlight._ops import linalg as _native
+from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, eps, into
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")

@@ -1,7 +1,7 @@
 """Poolings that are combinations of other operations; `functional` exports them."""
 
 import rushlight
-from rushlight._ops import nn_functional as _table
+from rushlight._table import nn_functional as _table
 from rushlight.nn import functional as F
 from rushlight.nn._ntuple import _ntuple
 

@@ -3,7 +3,7 @@
 import math
 import warnings
 
-from rushlight._ops import nn_functional as _table
+from rushlight._table import nn_functional as _table
 from rushlight.nn import functional as F
 
 _DIMS_OF_MODE = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}

@@ -9,7 +9,7 @@ import warnings
 from math import prod
 
 import rushlight
-from rushlight._ops import nn_functional as _table
+from rushlight._table import nn_functional as _table
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn._attention import (
     _canonical_mask,
