@@ -66,19 +66,19 @@ composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", doc
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]", "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")
-composite("tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
-composite("tensor_split__indices(input: Tensor, indices_or_sections: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
+composite("tensor_split(input: Tensor, sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
+composite("tensor_split__indices(input: Tensor, indices: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
 composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> list[Tensor]",
           doc="Pieces as equal as can be, or cut at the given places.", samples=("x(5, 2), fixed([1, 3], 'int64')", "x(2, 5), fixed(2, 'int64'), 1"))
-composite("hsplit(input: Tensor, indices_or_sections: int) -> list[Tensor]", "tensor_split(input, indices_or_sections, horizontal_dim(input))",
+composite("hsplit(input: Tensor, sections: int) -> list[Tensor]", "tensor_split(input, sections, horizontal_dim(input))",
           doc="Pieces side by side.")
-composite("hsplit__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
-          "tensor_split(input, indices_or_sections, horizontal_dim(input))", doc="Pieces side by side, cut at the given places.")
+composite("hsplit__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
+          "tensor_split(input, indices, horizontal_dim(input))", doc="Pieces side by side, cut at the given places.")
 for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
-    composite(f"{_name}(input: Tensor, indices_or_sections: int) -> list[Tensor]", f"tensor_split(input, indices_or_sections, {_dim})",
+    composite(f"{_name}(input: Tensor, sections: int) -> list[Tensor]", f"tensor_split(input, sections, {_dim})",
               doc=f"Pieces of dim {_dim}.")
-    composite(f"{_name}__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
-              f"tensor_split(input, indices_or_sections, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
+    composite(f"{_name}__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
+              f"tensor_split(input, indices, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
 composite("narrow(input: Tensor, dim: int, start: int, length: int)", doc="`length` elements of a dim from `start`.")
 composite("narrow__tensor(input: Tensor, dim: int, start: Tensor, length: int)", doc="`length` elements of a dim from `start`.")
 composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1])",

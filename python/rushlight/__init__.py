@@ -34,8 +34,25 @@ _storage_methods.install()
 # Libraries call these: nothing is ever traced, and nobody counts who uses what.
 _C._get_tracing_state = lambda: None
 _C._log_api_usage_once = lambda event: None
+_C._are_functorch_transforms_active = lambda: False  # until func is imported
+_C.__getattr__ = lambda name: _python_part_of_core(name)
+_C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._types)
 
 newaxis = None
+
+
+def _python_part_of_core(name):
+    """What torch has in torch._C and rushlight has in Python."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    keys = importlib.import_module("rushlight.library._dispatch_keys")
+    if name not in keys.__all__:
+        raise AttributeError(
+            f"module 'torch._C' has no attribute {name!r}: rushlight's core is its own"
+        )
+    value = getattr(keys, name)
+    setattr(_C, name, value)
+    return value
 
 
 def as_torch():
@@ -55,11 +72,12 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "_dynamo", "_ops", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
+    "__config__", "_custom_ops", "_dynamo", "_higher_order_ops", "_ops", "_subclasses",
+    "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
     "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops",
     "optim",
-    "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
+    "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
     "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 
@@ -91,10 +109,11 @@ _ELSEWHERE = {
         "feature_alpha_dropout", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
         "rrelu", "rrelu_",
     ),
+    "futures": ("Future",),
     "jit": ("fork", "wait"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
-    "serialization": ("save", "load"),
+    "serialization": ("PyTorchFileReader", "save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
     "amp": ("autocast", "GradScaler"),

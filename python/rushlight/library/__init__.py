@@ -18,13 +18,11 @@ Example:
 import contextlib
 
 import rushlight
-from rushlight import _C
 from rushlight.library._batching import batching_rule
 from rushlight.library._gradient import Formula
 from rushlight.library._opcheck import OpCheckError, opcheck
 from rushlight.library._operator import (
     EVERY_DEVICE,
-    BelowAutograd,
     OpOverload,
     OpOverloadPacket,
     by_name,
@@ -35,7 +33,6 @@ from rushlight.library._operator import (
 )
 from rushlight.library._schema import infer_schema, parse_schema
 
-_C._AutoDispatchBelowAutograd = BelowAutograd
 _RESERVED = ("prim",)
 _owners = {}  # namespace -> the Library of kind DEF that defines it
 
@@ -87,7 +84,7 @@ class CustomOpDef:
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
-        """Within the context, use the kernel for the kind of device, or not: the function itself."""
+        """Within the context, use the kernel for the kind of device, or the function itself."""
         disabled = self._opoverload.disabled
         before = device_type in disabled
         (disabled.discard if enabled else disabled.add)(device_type)

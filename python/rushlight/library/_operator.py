@@ -377,7 +377,25 @@ class _BuiltinPacket(OpOverloadPacket):
         return self._function(*args, **kwargs)
 
 
+def _slice(x, dim=0, start=None, end=None, step=1):
+    return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
+
+
+# Operations that Python programs write in another way.
+_SPELLED_OTHERWISE = {
+    "_local_scalar_dense": lambda x: x.item(),
+    "_pin_memory": lambda x, device=None: x.pin_memory(),
+    "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
+    "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "alias": lambda x: x.view_as(x),
+    "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
+    "slice": _slice,
+}
+
+
 def _builtin(name):
+    if name in _SPELLED_OTHERWISE:
+        return _SPELLED_OTHERWISE[name]
     for prefix in ("", "linalg_", "special_", "fft_"):
         table = _C._functions.get(prefix.rstrip("_"), {})
         if name.startswith(prefix) and name.removeprefix(prefix) in table:

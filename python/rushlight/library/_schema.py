@@ -1,4 +1,4 @@
-"""The signature of a custom operation, as text: `ns::name.overload(Tensor x, int n=2) -> Tensor`."""
+"""Signatures of custom operations, and their text: `ns::name(Tensor x, int n=2) -> Tensor`."""
 
 import ast
 import enum
@@ -374,8 +374,8 @@ def _type_of(annotation):
 
 
 _TYPES = (
-    "Tensor, int, float, bool, str, torch.dtype, torch.device, Union[int, float, bool], and Optional"
-    " and List or Sequence of these"
+    "Tensor, int, float, bool, str, torch.dtype, torch.device, Union[int, float, bool], and "
+    "Optional and List or Sequence of these"
 )
 
 

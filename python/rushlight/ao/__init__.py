@@ -1,0 +1,1 @@
+"""Quantisation, as far as models that are not quantised need its names."""
