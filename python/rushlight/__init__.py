@@ -45,6 +45,8 @@ def _python_part_of_core(name):
     """What torch has in torch._C and rushlight has in Python."""
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "_nn":
+        return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
     keys = importlib.import_module("rushlight.library._dispatch_keys")
     if name not in keys.__all__:
         raise AttributeError(
@@ -109,8 +111,10 @@ _ELSEWHERE = {
         "feature_alpha_dropout", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
         "rrelu", "rrelu_",
     ),
+    "cuda": ("Event", "Stream"),
+    "distributions._implicit": ("_sample_dirichlet",),
     "futures": ("Future",),
-    "jit": ("fork", "wait"),
+    "jit": ("ScriptModule", "fork", "wait"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("PyTorchFileReader", "save", "load"),
@@ -138,13 +142,14 @@ _ELSEWHERE = {
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
-                "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
+                "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "_assert_async",
                 "get_device_module", "SymBool", "SymFloat", "SymInt", "cond", "get_device",
                 "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
                 "is_inference", "is_neg", "is_signed", "set_anomaly_enabled", "set_flush_denormal"),
     "_absent_dtypes": (
         "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-        "float8_e8m0fnu", "qint32", "qint8", "quint8", "uint16", "uint32", "uint64",
+        "float8_e8m0fnu", "jagged", "qint32", "qint8", "quint8", "sparse_bsc", "sparse_bsr",
+        "sparse_csc", "sparse_csr", "uint16", "uint32", "uint64",
     ),
     "storage": ("TypedStorage",),
 }  # fmt: skip
@@ -158,6 +163,8 @@ def __getattr__(name):
         value = getattr(importlib.import_module(f"rushlight.{_HOME[name]}"), name)
         globals()[name] = value  # the next access is a plain one
         return value
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module("rushlight._foreach"), name)
     raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
 
 

@@ -1,7 +1,7 @@
 """How tensors are printed, by the names under which libraries ask for it."""
 
 from rushlight import _printing
-from rushlight._printing import _contents, set_printoptions, tensor_repr
+from rushlight._printing import _contents, printoptions, set_printoptions, tensor_repr
 
 
 class _PrintOptions:
@@ -25,4 +25,4 @@ def _str(self, *, tensor_contents=None):
     return tensor_repr(self, tensor_contents=tensor_contents)
 
 
-__all__ = ["PRINT_OPTS", "set_printoptions"]
+__all__ = ["PRINT_OPTS", "printoptions", "set_printoptions"]

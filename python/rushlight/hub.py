@@ -6,8 +6,8 @@ import os
 import re
 import sys
 import tempfile
-import urllib.parse
 import urllib.request
+from urllib.parse import urlparse
 
 import rushlight
 
@@ -115,7 +115,7 @@ def load_state_dict_from_url(
     folder."""
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
-    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         found = HASH_REGEX.search(name) if check_hash else None

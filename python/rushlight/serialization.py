@@ -234,8 +234,13 @@ class PyTorchFileReader:
     """
 
     def __init__(self, file):
-        stream = file if hasattr(file, "read") else open(file, "rb")  # noqa: SIM115  (kept open)
+        self._own = None if hasattr(file, "read") else open(file, "rb")  # noqa: SIM115
+        stream = self._own or file
         self._source = _ArchiveSource(stream, lambda storage, location: storage, False)
+
+    def __del__(self):
+        if self._own is not None:
+            self._own.close()
 
     def get_all_records(self):
         """The names of all records."""
