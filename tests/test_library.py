@@ -1,9 +1,11 @@
 """torch.library: operations of one's own."""
 
+# ruff: noqa: UP006, UP007, UP045  (annotations as programs write them)
+
 import copy
 import gc
 import pickle
-from typing import List, Optional, Sequence, Tuple, Union  # noqa: UP035  (as programs write them)
+from typing import List, Optional, Sequence, Tuple, Union  # noqa: UP035
 
 import numpy as np
 import pytest
@@ -62,7 +64,8 @@ def test_schemas_of_annotations():
         'SymInt a=3, float b=1.5, bool c=False, str d="x", ScalarType e=float32, Device? f=None, '
         "SymInt[]? g=None, Scalar h=2, *, float? k=None) -> (Tensor, Tensor[], SymInt, float, bool)"
     )
-    assert infer_schema(of_everything, mutates_args=()) == "(Tensor x, Tensor? y, Tensor[] z, " + rest
+    plain = "(Tensor x, Tensor? y, Tensor[] z, " + rest
+    assert infer_schema(of_everything, mutates_args=()) == plain
     written = "(Tensor(a0!) x, Tensor(a1!)? y, Tensor(a2!)[] z, " + rest
     assert infer_schema(of_everything, mutates_args="unknown") == written
     assert infer_schema(of_everything, mutates_args=["y"], op_name="op").startswith(
@@ -137,9 +140,9 @@ def test_what_schemas_say():
 
 @pytest.mark.parametrize(
     "text",
-    ["f", "f(Tens x) -> ()", "f(Tensor x -> ()", "f(Tensor x)", "f(Tensor x) -> () x", "f(Tensor) ->",
-     "f(int n=) -> ()", "f(int n=a) -> ()", "f($) -> ()", "f(Tensor(a x) -> ()", "f(int[ n) -> ()",
-     "", "f(int n=[1) -> ()"],
+    ["f", "f(Tens x) -> ()", "f(Tensor x -> ()", "f(Tensor x)", "f(Tensor x) -> () x",
+     "f(Tensor) ->", "f(int n=) -> ()", "f(int n=a) -> ()", "f($) -> ()", "f(Tensor(a x) -> ()",
+     "f(int[ n) -> ()", "", "f(int n=[1) -> ()"],
 )  # fmt: skip
 def test_texts_that_are_no_schemas(text):
     with pytest.raises((RuntimeError, SyntaxError)):
@@ -160,7 +163,8 @@ def test_a_custom_operation_by_its_names():
     op = torch.ops.rltest.sine.default
     assert op.name() == "rltest::sine" and str(op) == "rltest.sine.default"
     assert str(op._schema) == "rltest::sine(Tensor x, float scale=2., *, float shift=0.) -> Tensor"
-    assert op.overloadpacket is torch.ops.rltest.sine and op.overloadpacket.overloads() == ["default"]
+    assert op.overloadpacket is torch.ops.rltest.sine
+    assert op.overloadpacket.overloads() == ["default"]
     assert copy.deepcopy(op) is op and pickle.loads(pickle.dumps(op)) is op
     assert torch._ops.OpOverload is type(op)
 

@@ -78,9 +78,9 @@ _SUBPACKAGES = (
     "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
     "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops",
-    "optim",
-    "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization",
+    "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -142,7 +142,8 @@ _ELSEWHERE = {
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
-                "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert", "_assert_async",
+                "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
+                "_assert_async",
                 "get_device_module", "SymBool", "SymFloat", "SymInt", "cond", "get_device",
                 "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
                 "is_inference", "is_neg", "is_signed", "set_anomaly_enabled", "set_flush_denormal"),
