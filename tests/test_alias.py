@@ -157,7 +157,10 @@ def test_arguments_name_and_path(tmp_path):
 def test_modules_packages_folders_code_and_standard_input(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
-    show = "import sys, torch\nprint(__name__, __package__, sys.argv[1:], torch.Tensor.__module__)\n"
+    show = (
+        "import sys, torch\n"
+        "print(__name__, __package__, sys.argv[1:], torch.Tensor.__module__)\n"
+    )
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(show)
     (package / "part.py").write_text("from . import __main__ as unused\n" + show)

@@ -1,4 +1,6 @@
-"""Annotations that TorchScript reads."""
+"""Annotations that TorchScript reads, and those of typing that programs import from here."""
+
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035
 
 
 class _BroadcastingList:
