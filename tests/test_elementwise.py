@@ -156,6 +156,32 @@ def test_operands_that_lie_across(left, right):
     np.testing.assert_array_equal(values(square), values(expected))
 
 
+def few(shape, dtype):
+    return (rl.arange(int(np.prod(shape))) % 13).reshape(shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [rl.uint8, rl.float16, rl.float32, rl.float64, rl.complex128])
+@pytest.mark.parametrize("inner", [1, 2, 3, 5, 7, 8, 12, 16, 17, 31, 32, 63, 64])
+def test_short_rows(inner, dtype):
+    """They are gathered into strips: repeated, broadcast, cut out of longer ones, spread out."""
+    a, c = few((37, 3, inner), dtype), few((37, 3, 1), rl.float32)
+    wide = few((37, 3, 2 * inner + 1), dtype)
+    x = a.numpy()
+    for other in (c.to(dtype), c, few((inner,), dtype), few((3, inner), dtype),
+                  few((37, 1, inner), dtype), few((37, 1, 1), dtype), wide[..., :inner],
+                  wide[..., : 2 * inner : 2], wide[:, :, 1 : inner + 1].flip(-1)):  # fmt: skip
+        got = a * other
+        expected = x * other.to(dtype).numpy()
+        np.testing.assert_array_equal(got.numpy().astype(expected.dtype), expected)
+    outer = a[:, None, :, None, 0] * a[None, 0, None]
+    np.testing.assert_array_equal(outer.numpy(), x[:, None, :, None, 0] * x[None, 0, None])
+    for part in (np.s_[..., :inner], np.s_[..., 1 : 2 * inner : 2], np.s_[:, 1:, :inner]):
+        changed, expected = wide.clone(), wide.numpy()
+        changed[part] += changed[part].clone()
+        expected[part] += expected[part].copy()
+        np.testing.assert_array_equal(changed.numpy(), expected)
+
+
 def test_results_larger_than_the_caches():
     """They are streamed; from addresses of any alignment, by one thread and by two."""
     threads = rl.get_num_threads()
