@@ -111,9 +111,7 @@ class Reducer {
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
     // Memory streams best in long runs; the width decides on no order of additions.
     // Packed tiles stay in L1.
-    int64_t widest_tile = direct_                   ? max_width
-                          : itemsize(op_.load) <= 4 ? 2 * tile_width
-                                                    : tile_width;
+    int64_t widest_tile = direct_ ? max_width : tile_width;
     if (columns_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], widest_tile);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
