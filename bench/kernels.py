@@ -38,7 +38,7 @@ IMAGES = "x = T.randn(4, 64, 56, 56); "
 ELEMENTWISE = [
     *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
       ("exp", "log", "tanh", "sigmoid", "sin", "cos", "atan", "exp2", "log2", "log1p", "sqrt",
-       "rsqrt", "erf", "abs", "floor", "relu")),
+       "rsqrt", "erf", "erfc", "lgamma", "digamma", "asin", "tan", "abs", "floor", "relu")),
     *(forward(f"{op}, 1 M", op, FLOATS) for op in
       ("a + b", "a * b", "a / b", "a ** b", "a ** 2", "a > b", "T.maximum(a, b)", "a + 1.5",
        "F.gelu(a)", "F.silu(a)", "T.clamp(a, 0.6, 0.9)", "T.lerp(a, b, 0.3)",
@@ -48,12 +48,18 @@ ELEMENTWISE = [
       ("F.softplus(x)", "F.mish(x)", "F.leaky_relu(x)", "F.elu(x)", "F.hardswish(x)",
        "F.gelu(x, approximate='tanh')")),
     *(backward(f"{op}, 1 M", op, SIGNED) for op in
-      ("T.tanh(x)", "T.sigmoid(x)", "F.silu(x)", "F.relu(x)")),
+      ("T.tanh(x)", "T.sigmoid(x)", "F.silu(x)", "F.relu(x)", "F.gelu(x)")),
     *(forward(f"{dtype} a + b, 1 M", "a + b",
               f"a = (T.rand(1 << 20) * 99).to(T.{dtype}); b = a.flip(0)")
       for dtype in ("bfloat16", "float16", "float64", "int32", "uint8", "complex64")),
     *(forward(f"float64 {op}, 1 M", f"T.{op}(a)", "a = T.rand(1 << 20, dtype=T.float64) + 0.5")
-      for op in ("exp", "log", "sin")),
+      for op in ("exp", "log", "sin", "tan", "atan", "tanh", "erf", "erfc", "lgamma")),
+    *(forward(f"float64 {op}, 1 M", op, "x = T.randn(1 << 20, dtype=T.float64); a = x.abs() + 0.5")
+      for op in ("a ** x", "x % a", "T.atan2(x, a)", "F.gelu(x)")),
+    *(forward(f"{dtype} {op}, 1 M", op, f"x = T.randn(1 << 20).to(T.{dtype})")
+      for dtype in ("bfloat16", "float16") for op in ("F.gelu(x)", "F.silu(x)", "T.exp(x)")),
+    *(forward(f"rows of {n} + {what}", "x + y", f"x = T.randn(1 << 17, {n}); y = T.randn({sizes})")
+      for n, what, sizes in ((3, "row", "3"), (8, "column", "1 << 17, 1"))),
     forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),
     forward("a + b, 1 K", "a + b", "a, b = T.randn(1024), T.randn(1024)"),
     forward("a + b, 64 K", "a + b", "a, b = T.randn(65536), T.randn(65536)"),
