@@ -22,9 +22,13 @@ _BITWISE = {
 # Functions of src/math that are cheaper where f_is_far(...) is 0: near_f(...) (math/arithmetic.h).
 NEAR = {
     "cos",
+    "digamma",
+    "erfinv",
     "exp",
     "floor_divide",
+    "floor_division",
     "fmod",
+    "lgamma",
     "log",
     "log2",
     "remainder",
