@@ -64,6 +64,71 @@ def test_sums_over_any_dims(shape, dtype):
     assert t.sum(0).dtype == (rl.int64 if dtype in ("int64", "bool") else getattr(rl, dtype))
 
 
+def rows_in_memory(x):
+    """x (a, b, n) as it lies, every second row, with gaps in the rows, expanded, and turned."""
+    t = rl.from_numpy(x)
+    yield x, t
+    yield x[:, ::2], t[:, ::2]
+    yield x[:, :, :-1], t[:, :, :-1]
+    yield np.broadcast_to(x[:, :1], x.shape), t[:, :1].expand(x.shape)
+    yield x.transpose(2, 0, 1), t.permute(2, 0, 1)
+    yield x.transpose(1, 2, 0), t.permute(1, 2, 0)
+
+
+# Short rows are gathered into columns, longer ones folded several at a time.
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int16", "bool"])
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 9, 15, 16, 17, 31, 33, 50, 100])
+def test_rows_of_every_length(n, dtype):
+    x = with_ties(3 * 70 * n, dtype).reshape(3, 70, n)
+    for numbers, t in rows_in_memory(x):
+        for dims in [(2,), (1,), (0,), (0, 2), (1, 2), (0, 1)]:
+            assert_same(t.sum(dims), numbers.sum(dims, dtype=t.sum(dims).numpy().dtype))
+            assert_same(t.amax(dims), numbers.max(dims))
+            assert_same(t.amin(dims), numbers.min(dims))
+            assert_same((t > 2).any(dims), (numbers > 2).any(dims))
+            assert_same(t.count_nonzero(dims), np.count_nonzero(numbers, dims))
+            if dtype.startswith("float"):
+                wide = numbers.astype("float64")
+                exact = {"rtol": 1e-3 if dtype == "float16" else 1e-5, "atol": 1e-6}
+                variances = t.var(dims, correction=0).numpy()
+                np.testing.assert_allclose(variances, wide.var(dims), **exact)
+                expected = np.log(np.exp(wide).sum(dims))
+                np.testing.assert_allclose(t.logsumexp(dims).numpy(), expected, **exact)
+                expected = np.sqrt((wide * wide).sum(dims))
+                np.testing.assert_allclose(t.norm(dim=dims).numpy(), expected, **exact)
+        for dim in (0, 1, 2):
+            if dtype != "bool":
+                assert_same(t.argmax(dim), numbers.argmax(dim))
+                values, places = t.min(dim)
+                assert_same(places, numbers.argmin(dim))
+                assert_same(values, numbers.min(dim))
+            signs = rl.where(t > 0, 1, -1)
+            assert_same(signs.prod(dim), np.where(numbers > 0, 1, -1).prod(dim))
+            assert_same(t.bool().all(dim), numbers.astype(bool).all(dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 8, 17, 33, 100])
+def test_rows_with_infinities_and_nan(n, dtype):
+    x = np.random.default_rng(n).standard_normal((64, n)).astype(dtype)
+    x[3], x[4, -1], x[5, 0], x[6, -1] = -np.inf, np.inf, np.nan, np.nan
+    x[7], x[8] = -0.0, -np.inf
+    x[8, -1] = np.inf
+    t = rl.from_numpy(x)
+    for op in ("max", "min", "sum", "prod"):
+        actual = getattr(t, {"max": "amax", "min": "amin"}.get(op, op))(1).numpy()
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(actual, getattr(x, op)(1), rtol=1e-5, atol=1e-5)
+    assert_same(t.argmax(1), x.argmax(1))
+    assert_same(t.argmin(1), x.argmin(1))
+    sums = t.logsumexp(1).numpy()
+    assert sums[3] == -np.inf and sums[4] == np.inf and np.isnan(sums[5:7]).all()
+    assert sums[8] == np.inf
+    np.testing.assert_allclose(sums[:3], np.log(np.exp(x[:3].astype("f8")).sum(1)), rtol=1e-5)
+    assert np.isnan(t.norm(dim=1).numpy()[5:7]).all() and t.norm(dim=1)[3] == np.inf
+    np.testing.assert_allclose(t.nansum(1).numpy()[5], np.nansum(x[5]), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", SIZES)
 def test_scans(size, dtype):

@@ -2,29 +2,38 @@
 // accurate, because each lane adds up only a small part. For *.isa.cpp files, in whose namespace
 // everything here is defined.
 #pragma once
+#include <utility>
+
 #include "kernels/cpu/simd.h"
 #include "math/exponential.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// Each works on scalars and on vectors.
+// Each works on scalars and on vectors. Extremes may meet an element twice.
 struct Add {
+  static constexpr bool repeatable = false;
+  template <class T> static constexpr T identity = -T(0);  // -0 + 0 is 0, and -0 + -0 is -0
   template <class V> RL_INLINE static V apply(V a, V b) { return a + b; }
 };
 struct Multiply {
+  static constexpr bool repeatable = false;
+  template <class T> static constexpr T identity = T(1);
   template <class V> RL_INLINE static V apply(V a, V b) { return a * b; }
 };
 struct Larger {  // or NaN
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V high = a > b ? a : b;  // b if either is NaN
     return a == a ? high : a;
   }
 };
 struct Highest {  // drops NaN, in half the time, for those who meet it anyway
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
 };
 struct Smaller {
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V low = a < b ? a : b;
     return a == a ? low : a;
@@ -56,6 +65,22 @@ RL_INLINE void fold_lanes(vec<T, bytes> v, T* result) {
   }
 }
 
+template <class T, int... k> RL_INLINE vec<T> count_lanes(std::integer_sequence<int, k...>) {
+  return vec<T>{k...};
+}
+
+// v with its first lanes replaced by what changes no fold: they have been folded before.
+template <class Op, class T> RL_INLINE vec<T> after_lanes(vec<T> v, int64_t seen) {
+  if constexpr (Op::repeatable) {
+    return v;
+  } else {
+    using Lane = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    constexpr auto all = std::make_integer_sequence<int, vector_bytes / sizeof(T)>();
+    vec<T> none = Op::template identity<T> - vec<T>{};
+    return count_lanes<Lane>(all) >= static_cast<Lane>(seen) ? v : none;
+  }
+}
+
 // The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
@@ -80,7 +105,9 @@ RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
       sum = part[0];
     }
     for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load(x + i))));
-    fold_lanes<Op, T, period>(sum, result);
+    // The last vector reaches back: element by element the rest took as long as a whole row.
+    if (i < n) sum = Op::apply(sum, after_lanes<Op, T>(map(load(x + n - width)), i - (n - width)));
+    return fold_lanes<Op, T, period>(sum, result);
   }
   for (; i < n; i += period)
     for (int k = 0; k < period; ++k) result[k] = Op::apply(result[k], T(map(x[i + k])));
