@@ -1,5 +1,7 @@
 #include "kernels/cpu/strip.h"
 
+#include <type_traits>
+
 #include "kernels/cpu/simd.h"
 
 namespace rl::kernels::RL_ISA {
@@ -7,6 +9,18 @@ namespace {
 
 template <class T, int64_t step>
 void copy_stepping(const char* from, char* to, int64_t n) {
+  if constexpr (step == 0) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    int64_t i = 0;
+    if constexpr (std::is_integral_v<T>) {  // gcc makes no vectors of pairs of bytes
+      constexpr int64_t lanes = vector_bytes / sizeof(T);
+      vec<T> values = value - vec<T>{};
+      for (; i + lanes <= n; i += lanes) std::memcpy(to + i * sizeof(T), &values, vector_bytes);
+    }
+    for (; i < n; ++i) std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+    return;
+  }
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(to + i * sizeof(T), from + i * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
