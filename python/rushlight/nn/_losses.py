@@ -238,7 +238,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     listed = (labels < 0).to(rushlight.int64).cumsum(1) == 0
     places = labels.masked_fill(~listed, 0)
     is_target = rushlight.zeros_like(labels).scatter_add(1, places, listed.to(labels.dtype)) > 0
-    # terms[n, j, i] for the target in place j and class i
+    # terms[n, j, i] for the target in place j and class i, up to the most targets of a row
+    most = int(listed.any(0).sum())
+    listed, places = listed[:, :most], places[:, :most]
     terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
     counted = listed.unsqueeze(2) & ~is_target.unsqueeze(1)
     loss = terms.masked_fill(~counted, 0).sum((1, 2)) / classes
