@@ -127,6 +127,13 @@ REDUCTIONS = [
     forward("sum of int32", "i.sum()", "i = T.randint(0, 100, (1 << 20,), dtype=T.int32)"),
     *(forward(f"{op} of {dtype}", f"x.{op}", MATRIX + f"x = x.to(T.{dtype})")
       for dtype in ("float16", "bfloat16") for op in ("sum()", "sum(0)", "sum(1)", "amax(1)")),
+    *(forward(f"{op} of 100,000 rows of 10", f"x.{op}(1)", "x = T.randn(100000, 10)") for op in
+      ("sum", "amax", "argmax", "var", "logsumexp")),
+    *(forward(f"{op} of 300,000 rows of 3", f"x.{op}(1)", "x = T.randn(300000, 3)") for op in
+      ("sum", "argmax", "any")),
+    forward("amax(1) of bfloat16 rows of 3", "x.amax(1)", "x = T.randn(300000, 3).bfloat16()"),
+    forward("sum((0, 2)) of 100 x 100 x 100", "x.sum((0, 2))", "x = T.randn(100, 100, 100)"),
+    forward("cummin(1)", "x.cummin(1)", MATRIX),
     forward("any of bool", "m.any()", FLOATS + "m = a > 9"),
     forward("count of bool", "m.sum()", FLOATS),
 ]
@@ -192,6 +199,14 @@ INDEXING = [
     forward("masked_scatter", "a.masked_scatter(m, b)", FLOATS),
     forward("repeat_interleave", "a.repeat_interleave(r)",
             "a = T.rand(1 << 16); r = T.randint(0, 8, (1 << 16,))"),
+    forward("gather of expanded indices", "x.gather(1, i)",
+            "x = T.randn(16, 512, 128); i = T.randint(0, 512, (16, 512, 1)).expand(16, 512, 128)"),
+    forward("scatter_add of expanded indices", "x.scatter_add(0, i, x)",
+            "x = T.randn(8192, 128); i = T.randint(0, 8192, (8192, 1)).expand(8192, 128)"),
+    forward("index_fill(1)", "x.index_fill(1, i, 0)", MATRIX + "i = T.randint(0, 1024, (512,))"),
+    forward("index_reduce(0, amax)", "x.index_reduce(0, i, x, 'amax')",
+            MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    *both("pad by reflection", "F.pad(x, (1, 1, 1, 1), 'reflect')", IMAGES),
     forward("fill_", "a.fill_(1.0)", FLOATS),
     forward("take", "a.take(i)", FLOATS + "i = T.randint(0, n, (n,))"),
     forward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
@@ -355,6 +370,7 @@ LOSSES = [
           "x = T.rand(1 << 20) * 0.9 + 0.05; t = T.rand(1 << 20)"),
     *both("cosine_similarity, 4096 x 256", "F.cosine_similarity(x, t)",
           "x = T.randn(4096, 256); t = T.randn(4096, 256)"),
+    *both("multi_margin_loss, 1024 x 1000", "F.multi_margin_loss(x, t)", CLASSES),
     *both("mse_loss, 1 M", "F.mse_loss(x, t)", PAIR),
     *both("smooth_l1_loss, 1 M", "F.smooth_l1_loss(x, t)", PAIR),
     *both("bce_with_logits, 1 M", "F.binary_cross_entropy_with_logits(x, t)", PAIR),

@@ -164,19 +164,22 @@ void read_places(const Places& offsets, const View& input, IntSpan rest, const V
           place_step = loops.places.strides[0][0];
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   if (loops.slice_inside) {
-    int64_t grain = std::max<int64_t>(1, default_grain / slice.numel);
-    parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
-      const int64_t* offset = offsets.data() + begin;
-      loops.places.range(begin, end, start, [&](char* const* p, int64_t m) {
-        for (int64_t i = 0; i < m; ++i) {
-          char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
-          auto copy_run = [&](char* const* q, int64_t run) {
-            copy_strided(size, q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
-          };
-          if (slice.ndim == 1) copy_run(both, slice.numel);
-          else slice.range(0, slice.numel, both, copy_run);
-        }
-      });
+    // Runs of the innermost dim, of all places in turn, for each element of the dims around it.
+    int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
+            to = slice.strides[0][0];
+    int64_t grain = std::max<int64_t>(1, default_grain / run);
+    parallel_for(0, outer * n, grain, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
+        slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
+          const int64_t* offset = offsets.data() + first;
+          loops.places.range(first, stop, both, [&](char* const* p, int64_t m) {
+            for (int64_t i = 0; i < m; ++i)
+              copy_strided(size, both[1] + *offset++, from, p[0] + i * place_step, to, run);
+          });
+        });
+        begin += stop - first;
+      }
     });
     return;
   }
