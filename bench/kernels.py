@@ -380,7 +380,12 @@ def recurrent(kind, steps, batch, width, target=None):
 
 
 RECURRENT = [*recurrent("LSTM", 32, 16, 256, 1.3), *recurrent("GRU", 32, 16, 256),
-             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64, 1.3)]
+             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64, 1.3),
+             *recurrent("LSTM", 20, 16, 512), *recurrent("LSTM", 32, 64, 100),
+             *both("LSTM, packed 17 to 32 x 16 x 256", "f(p)[0].data",
+                   "x = T.randn(32, 16, 256); f = T.nn.LSTM(256, 256); "
+                   "p = T.nn.utils.rnn.pack_padded_sequence(x, list(range(32, 16, -1)))",
+                   "*f.parameters()")]
 OPTIMIZERS = [
     forward(f"{kind}, {count} x {size}", "o.step()",
             f"p = [T.nn.Parameter(T.randn({size})) for _ in range({count})]\n"

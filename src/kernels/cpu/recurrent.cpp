@@ -134,6 +134,22 @@ void prefetch(const char* first, int64_t rows, int64_t row, int64_t parts, int64
         __builtin_prefetch(first + r * row + p * part + at);
 }
 
+// The arrays from a row on.
+RecurrentBackward from_row(const RecurrentBackward& a, int64_t i, int64_t row, int64_t gates_row,
+                           int64_t saved_row) {
+  return {at(a.output, i * row),
+          at(a.cells, i * row),
+          at(a.gates, i * saved_row),
+          at(a.before, i * row),
+          at(a.grad_output, i * row),
+          at(a.grad_cells, i * row),
+          at(a.grad_gates, i * saved_row),
+          at(a.grad_x, i * gates_row),
+          at(a.grad_sums, i * gates_row),
+          nullptr,
+          nullptr};
+}
+
 // (blocks, N, states) to (N, H).
 void unpack_states(const Blocks& blocks, int64_t batch, int64_t size, const char* from, char* to) {
   for (int64_t b = 0; b < blocks.count; ++b)
@@ -186,7 +202,7 @@ void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& ar
   int64_t block_row = blocks.states * blocks.item, bytes = blocks.count * layer.batch * block_row;
   Workspace states((has_cells ? 2 : 1) * bytes);
   char *grad_hidden = states.as<char>(), *grad_cell = has_cells ? grad_hidden + bytes : nullptr;
-  std::memset(grad_hidden, 0, static_cast<size_t>((has_cells ? 2 : 1) * bytes));
+  if (bytes > 0) std::memset(grad_hidden, 0, static_cast<size_t>((has_cells ? 2 : 1) * bytes));
   void* grad_sums = arrays.grad_sums ? arrays.grad_sums : arrays.grad_x;
   bool adds = layer.cell == RecurrentCell::GRU;
   for (int64_t i = steps.count(); i >= 0; --i) {
@@ -203,17 +219,7 @@ void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& ar
           int64_t to = steps.begin(i - 1) + begin;
           const char* cells =
               at(place < 0 ? layer.cells : arrays.cells, (place < 0 ? begin : place) * row);
-          RecurrentBackward step{at(arrays.output, to * row),
-                                 at(arrays.cells, to * row),
-                                 at(arrays.gates, to * saved_row),
-                                 at(arrays.before, to * row),
-                                 at(arrays.grad_output, to * row),
-                                 at(arrays.grad_cells, to * row),
-                                 at(arrays.grad_gates, to * saved_row),
-                                 at(arrays.grad_x, to * gates_row),
-                                 at(arrays.grad_sums, to * gates_row),
-                                 nullptr,
-                                 nullptr};
+          RecurrentBackward step = from_row(arrays, to, row, gates_row, saved_row);
           recurrent_slopes(
               {layer.cell, layer.dtype, layer.size, blocks.first(b), blocks.width(b), end - begin},
               step, cells, dh + begin * block_row, at(dc, begin * block_row));

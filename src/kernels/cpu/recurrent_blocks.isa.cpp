@@ -215,17 +215,18 @@ void gru_slopes(N n, const RecurrentBlock& b, const RecurrentBackward& step, T* 
     T* __restrict dh = grad_hidden + row * states;
     T* __restrict dr = static_cast<T*>(step.grad_x) + sum, * __restrict dz = dr + h, * __restrict dn = dz + h;
     T* __restrict sr = static_cast<T*>(step.grad_sums) + sum, * __restrict sz = sr + h, * __restrict sn = sz + h;
-    for (int64_t k = 0; k < n; ++k) {
-      T slope = dh[k] + element(from_output, k);
-      T slope_n = slope * (1 - z[k]) + element(more, 2 * h + k);
-      T slope_z = slope * (before[k] - new_h[k]) + element(more, h + k);
-      dn[k] = slope_n * (1 - new_h[k] * new_h[k]);
-      dz[k] = sz[k] = slope_z * z[k] * (1 - z[k]);
-      T slope_r = dn[k] * from_hidden[k] + element(more, k);
-      dr[k] = sr[k] = slope_r * r[k] * (1 - r[k]);
-      sn[k] = dn[k] * r[k] + element(more, 3 * h + k);
-      dh[k] = slope * z[k];
-    }
+    T slope[states];
+    for (int64_t k = 0; k < n; ++k) slope[k] = dh[k] + element(from_output, k);
+    for (int64_t k = 0; k < n; ++k)
+      dn[k] = (slope[k] * (1 - z[k]) + element(more, 2 * h + k)) * (1 - new_h[k] * new_h[k]);
+    for (int64_t k = 0; k < n; ++k)
+      dz[k] = (slope[k] * (before[k] - new_h[k]) + element(more, h + k)) * z[k] * (1 - z[k]);
+    for (int64_t k = 0; k < n; ++k)
+      dr[k] = (dn[k] * from_hidden[k] + element(more, k)) * r[k] * (1 - r[k]);
+    take(n, dr, sr);
+    take(n, dz, sz);
+    for (int64_t k = 0; k < n; ++k) sn[k] = dn[k] * r[k] + element(more, 3 * h + k);
+    for (int64_t k = 0; k < n; ++k) dh[k] = slope[k] * z[k];
   }
 }
 
