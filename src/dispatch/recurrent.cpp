@@ -16,7 +16,7 @@ using kernels::RecurrentSteps;
 RecurrentSteps steps_of(const char* op, const Tensor& x, const Tensor& hidden,
                         const Dims& batch_sizes, bool reverse) {
   int64_t batch = hidden.sizes()[0];
-  if (x.dim() == 3) return {Dims(x.sizes()[0], batch), reverse};
+  if (x.dim() == 3) return {Dims(batch > 0 ? x.sizes()[0] : 0, batch), reverse};
   int64_t most = batch, left = x.sizes()[0];
   for (int64_t n : batch_sizes) {
     check(n > 0 && n <= most && n <= left, op,
