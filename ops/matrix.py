@@ -11,8 +11,8 @@ kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products 
        grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"})
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True, ref="numpy.vdot",
           doc="Sum of the products of two vectors, the first conjugated.")
-composite("inner(input: Tensor, other: Tensor)", out=True, doc="Products summed over the last dims.", ref="numpy.inner")
-composite("outer(input: Tensor, vec2: Tensor)", out=True, doc="All products of the elements of two vectors.",
+composite("inner(input: Tensor, other: Tensor)", out="cast", doc="Products summed over the last dims.", ref="numpy.inner")
+composite("outer(input: Tensor, vec2: Tensor)", out="cast", doc="All products of the elements of two vectors.",
           names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer")
 composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
           names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),

@@ -49,7 +49,7 @@ _STATISTICS = "correction: Scalar | None = None, keepdim: bool = False"
 for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     _gradient = {"var": "var_backward(grad, input, dim, correction, keepdim)",
                  "std": "std_backward(grad, input, out, dim, correction, keepdim)"}[_name]
-    kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out=True,
+    kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out="cast",
            doc=f"{_doc} over the given dims; divides by count - correction (1 by default).",
            ref=f"functools.partial(numpy.{_name}, ddof=1)",
            grad={"input": _gradient})
@@ -67,7 +67,7 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool = False, *, "
        "dtype: dtype = None)", node="LinalgVectorNormBackward0", names=("linalg.vector_norm",), out=True, doc="(sum |x|^ord)^(1/ord) over the given dims.",
        grad={"input": "norm_backward(grad, input, out, ord, dims_or_all(dim), keepdim)"})
-kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out=True,
+kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out="cast",
        names=("torch.logsumexp", "Tensor.logsumexp", "special.logsumexp"), doc="log(sum(exp(input))) over the given dims, without overflow.",
        grad={"input": "logsumexp_backward(grad, input, out, dim, keepdim)"}, ref="scipy.special.logsumexp")
 

@@ -36,7 +36,7 @@ class Row:
     inplace: bool = False      # also `name_`: a kernel takes, last, the tensor to write
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     node: str = None           # the graph node's name; default: that of the op and "Backward0"
-    out: bool = False          # the function also takes out=
+    out: object = False        # the function also takes out=, of the result's dtype; "cast": of any it can be cast to
     replay: bool = False       # view: sizes and strides do not tell how it was made
     samples: tuple = ()
     ref: str = None            # a NumPy or SciPy function, "numpy.tanh"
@@ -53,7 +53,7 @@ def _add(kind, signature, **columns):
 
 def elementwise(signature, kernel, **columns):
     """One formula per element, broadcasting and type promotion included."""
-    columns.setdefault("out", True)
+    columns.setdefault("out", "cast")
     return _add("elementwise", signature, kernel=kernel, **columns)
 
 

@@ -35,9 +35,9 @@ composite("contiguous(input: Tensor, *, memory_format: memory_format = None)", n
 composite("expand_as(input: Tensor, other: Tensor)", "expand(input, sizes(other))", names=("Tensor.expand_as",),
           doc="Broadcasts to the shape of other.")
 
-kernel("cat(tensors: list[Tensor], dim: int = 0)", names=("torch.cat", "torch.concat", "torch.concatenate"), out=True,
+kernel("cat(tensors: list[Tensor], dim: int = 0)", names=("torch.cat", "torch.concat", "torch.concatenate"), out="cast",
        doc="Joins tensors along a dim.", grad={"tensors": "cat_backward(grad, meta_of(tensors), dim)"})
-kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out=True,
+kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out="cast",
        doc="Joins tensors along a new dim.", grad={"tensors": "unbind(grad, dim)"})
 
 view("view_as_real(input: Tensor)", replay=True, doc="Real and imaginary parts as a last dim of size 2.",
@@ -95,10 +95,10 @@ composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1])
 composite("fliplr(input: Tensor)", doc="Reverses dim 1.")
 composite("flipud(input: Tensor)", doc="Reverses dim 0.")
 composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", doc="Turns a plane by k right angles.")
-composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out=True, doc="Joins side by side.")
-composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out=True, doc="Joins on top of each other.")
-composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out=True, doc="Joins along dim 2.")
-composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out=True, doc="Joins vectors as columns.")
+composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out="cast", doc="Joins side by side.")
+composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out="cast", doc="Joins on top of each other.")
+composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out="cast", doc="Joins along dim 2.")
+composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out="cast", doc="Joins vectors as columns.")
 composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)", names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.")
 kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)", names=("torch.constant_pad_nd",),
        doc="Adds elements around (or, where negative, cuts them off): pad lists (before, after) from the last dim on.",
@@ -119,7 +119,7 @@ for _view, _arguments, _samples in (
     composite(f"{_name}_copy{_overload and '__' + _overload}(input: Tensor{_arguments and ', ' + _arguments})",
               f"in_order({_name}({', '.join(['input', *_names])}))", names=(f"torch.{_name}_copy",), out=True,
               doc=f"A copy of what {_name} shows.", samples=_samples)
-composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out=True, doc="A copy.")
+composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out="cast", doc="A copy.")
 composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", "chunk(input, chunks, dim)",
           doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", "split(input, split_size, dim)",

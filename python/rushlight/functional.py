@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import rushlight
 from rushlight import Tensor
+from rushlight._out import into
 
 
 def _tensor_args(tensors):
@@ -151,7 +152,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             result = rushlight.linalg.vector_norm(input, 2, dim, keepdim)
     else:
         result = rushlight.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim)
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def tensordot(a, b, dims=2, out=None):
@@ -172,9 +173,9 @@ def tensordot(a, b, dims=2, out=None):
     dims_b = [d % b.dim() for d in dims_b]
     for i, j in zip(dims_a, dims_b):
         if a.shape[i] == 1:  # it broadcasts
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         elif b.shape[j] == 1:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
@@ -194,7 +195,7 @@ def tensordot(a, b, dims=2, out=None):
         inner, -1 if inner and b.numel() else _count(b, free_b)
     )
     result = (left @ right).reshape(shape)
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def _count(tensor, dims):
@@ -205,9 +206,17 @@ def _count(tensor, dims):
 
 
 def unravel_index(indices, shape):
-    """Coordinates of flat indices into a tensor of the given shape."""
+    """Coordinates of flat indices into a tensor of the given shape, as int64."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
+        raise TypeError(
+            f"unravel_index: expected 'indices' to be of integer dtype, but got {indices.dtype}"
+        )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    out = []
+    if not all(isinstance(size, int) for size in shape):
+        raise TypeError(f"unravel_index: expected 'shape' to be of ints, but got {shape}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"unravel_index: 'shape' cannot have negative sizes, but got {shape}")
+    indices, out = indices.to(rushlight.int64), []
     for size in reversed(shape):
         out.append(indices % size)
         indices = indices // size
@@ -217,7 +226,7 @@ def unravel_index(indices, shape):
 def chain_matmul(*matrices, out=None):
     """Product of several matrices, in the cheapest order."""
     result = rushlight.linalg.multi_dot(_tensor_args(matrices))
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def align_tensors(*tensors):
@@ -230,7 +239,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
     found = tuple(found) if get_infos else tuple(found)[:2]
     if out is None:
         return found
-    return tuple(target.copy_(part) for target, part in zip(out, found, strict=True))
+    return tuple(into(target, part) for target, part in zip(out, found, strict=True))
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
@@ -428,7 +437,7 @@ def _check_sizes(inputs, operands):
 
 def _reduce_labels(t, labels, keep):
     gone = [i for i, c in enumerate(labels) if c not in keep]
-    return (t.sum(gone) if gone else t), [c for c in labels if c in keep]
+    return (t.sum(gone, dtype=t.dtype) if gone else t), [c for c in labels if c in keep]
 
 
 def _contract(a, labels_a, b, labels_b, keep):
