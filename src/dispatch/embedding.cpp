@@ -83,6 +83,10 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
+  check(weight.dim() == 2, "embedding_bag: expected a 2-D table, got shape ", weight.sizes());
+  check(!weights.defined() || weights.sizes() == indices.sizes(),
+        "embedding_bag: expected per_sample_weights to have the shape of the indices, ",
+        indices.sizes(), ", got ", weights.defined() ? weights.sizes() : Dims());
   bool largest = mode == "max";
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)),
