@@ -196,6 +196,7 @@ Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& b
   check(sizes == product.sizes(), "The expanded size of the tensor ", product.sizes(),
         " must match the existing size ", input.sizes());
   auto whole = [&](const Scalar& s) {
+    if (input.dtype() == DType::Bool) return Scalar(s.to<bool>());
     return is_integral_or_bool(input.dtype()) ? Scalar(s.to<int64_t>()) : s;
   };
   Tensor scaled = scale(product, whole(alpha));

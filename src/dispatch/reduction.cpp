@@ -423,13 +423,15 @@ Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
     Tensor hit = eq(size, p > 0 ? amax(size, dims, true) : amin(size, dims, true));
     return g * sgn(input) * hit / sum(hit, dims, true, std::nullopt);
   }
+  Tensor nowhere = p < 1 ? eq(input, zero) : eq(norm, zero);
+  // Where it is 0, the derivative of this quotient would be NaN, and not 0 for being masked.
+  if (grad_enabled() && p >= 1) norm = where(nowhere, wrap_number(Scalar(1)), norm);
   if (p == 2) {
     Tensor t = g * (input / norm);
-    return where(eq(norm, zero), zeros_like(t), t);
+    return where(nowhere, zeros_like(t), t);
   }
   Tensor t = p < 2 ? sgn(input) * pow(abs(input), Scalar(p - 1)) * (g / pow(norm, Scalar(p - 1)))
                    : input * pow(abs(input), Scalar(p - 2)) * (g / pow(norm, Scalar(p - 1)));
-  Tensor nowhere = p < 1 ? eq(input, zero) : eq(norm, zero);
   return where(nowhere, zeros_like(t), t);
 }
 

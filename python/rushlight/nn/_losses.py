@@ -207,7 +207,7 @@ def multi_margin_loss(
             f"shape {tuple(input.shape)}"
         )
     if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
-        raise ValueError(
+        raise RuntimeError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
     places = labels.unsqueeze(1)
