@@ -437,7 +437,7 @@ def _check_sizes(inputs, operands):
 
 def _reduce_labels(t, labels, keep):
     gone = [i for i, c in enumerate(labels) if c not in keep]
-    return (t.sum(gone, dtype=t.dtype) if gone else t), [c for c in labels if c in keep]
+    return (t.sum(gone) if gone else t), [c for c in labels if c in keep]
 
 
 def _contract(a, labels_a, b, labels_b, keep):

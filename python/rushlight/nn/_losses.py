@@ -206,7 +206,11 @@ def multi_margin_loss(
             f"multi_margin_loss: target of shape {tuple(target.shape)} does not fit input of "
             f"shape {tuple(input.shape)}"
         )
-    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(
+            f"multi_margin_loss: weight must be one-dimensional but has shape {tuple(weight.shape)}"
+        )
+    if weight is not None and weight.numel() != classes:
         raise RuntimeError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
