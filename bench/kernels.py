@@ -38,7 +38,7 @@ IMAGES = "x = T.randn(4, 64, 56, 56); "
 ELEMENTWISE = [
     *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
       ("exp", "log", "tanh", "sigmoid", "sin", "cos", "atan", "exp2", "log2", "log1p", "sqrt",
-       "rsqrt", "erf", "abs", "floor", "relu")),
+       "rsqrt", "erf", "erfc", "lgamma", "digamma", "asin", "tan", "abs", "floor", "relu")),
     *(forward(f"{op}, 1 M", op, FLOATS) for op in
       ("a + b", "a * b", "a / b", "a ** b", "a ** 2", "a > b", "T.maximum(a, b)", "a + 1.5",
        "F.gelu(a)", "F.silu(a)", "T.clamp(a, 0.6, 0.9)", "T.lerp(a, b, 0.3)",
@@ -48,12 +48,18 @@ ELEMENTWISE = [
       ("F.softplus(x)", "F.mish(x)", "F.leaky_relu(x)", "F.elu(x)", "F.hardswish(x)",
        "F.gelu(x, approximate='tanh')")),
     *(backward(f"{op}, 1 M", op, SIGNED) for op in
-      ("T.tanh(x)", "T.sigmoid(x)", "F.silu(x)", "F.relu(x)")),
+      ("T.tanh(x)", "T.sigmoid(x)", "F.silu(x)", "F.relu(x)", "F.gelu(x)")),
     *(forward(f"{dtype} a + b, 1 M", "a + b",
               f"a = (T.rand(1 << 20) * 99).to(T.{dtype}); b = a.flip(0)")
       for dtype in ("bfloat16", "float16", "float64", "int32", "uint8", "complex64")),
     *(forward(f"float64 {op}, 1 M", f"T.{op}(a)", "a = T.rand(1 << 20, dtype=T.float64) + 0.5")
-      for op in ("exp", "log", "sin")),
+      for op in ("exp", "log", "sin", "tan", "atan", "tanh", "erf", "erfc", "lgamma")),
+    *(forward(f"float64 {op}, 1 M", op, "x = T.randn(1 << 20, dtype=T.float64); a = x.abs() + 0.5")
+      for op in ("a ** x", "x % a", "T.atan2(x, a)", "F.gelu(x)")),
+    *(forward(f"{dtype} {op}, 1 M", op, f"x = T.randn(1 << 20).to(T.{dtype})")
+      for dtype in ("bfloat16", "float16") for op in ("F.gelu(x)", "F.silu(x)", "T.exp(x)")),
+    *(forward(f"rows of {n} + {what}", "x + y", f"x = T.randn(1 << 17, {n}); y = T.randn({sizes})")
+      for n, what, sizes in ((3, "row", "3"), (8, "column", "1 << 17, 1"))),
     forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),
     forward("a + b, 1 K", "a + b", "a, b = T.randn(1024), T.randn(1024)"),
     forward("a + b, 64 K", "a + b", "a, b = T.randn(65536), T.randn(65536)"),
@@ -112,6 +118,9 @@ REDUCTIONS = [
     forward("logsumexp(0)", "x.logsumexp(0)", MATRIX),
     forward("logcumsumexp(1)", "x.logcumsumexp(1)", MATRIX),
     forward("std((0, 2, 3))", "x.std((0, 2, 3))", IMAGES),
+    *(backward(f"{op}({d})", f"x.{op}({d})", MATRIX)
+      for op in ("sum", "mean", "amax", "var", "logsumexp", "cumsum") for d in (0, 1)),
+    backward("norm(dim=1)", "x.norm(dim=1)", MATRIX),
     forward("norm(dim=0)", "x.norm(dim=0)", MATRIX),
     forward("norm(dim=1)", "x.norm(dim=1)", MATRIX),
     forward("norm(p=1)", "a.norm(p=1)", FLOATS),
@@ -127,6 +136,13 @@ REDUCTIONS = [
     forward("sum of int32", "i.sum()", "i = T.randint(0, 100, (1 << 20,), dtype=T.int32)"),
     *(forward(f"{op} of {dtype}", f"x.{op}", MATRIX + f"x = x.to(T.{dtype})")
       for dtype in ("float16", "bfloat16") for op in ("sum()", "sum(0)", "sum(1)", "amax(1)")),
+    *(forward(f"{op} of 100,000 rows of 10", f"x.{op}(1)", "x = T.randn(100000, 10)") for op in
+      ("sum", "amax", "argmax", "var", "logsumexp")),
+    *(forward(f"{op} of 300,000 rows of 3", f"x.{op}(1)", "x = T.randn(300000, 3)") for op in
+      ("sum", "argmax", "any")),
+    forward("amax(1) of bfloat16 rows of 3", "x.amax(1)", "x = T.randn(300000, 3).bfloat16()"),
+    forward("sum((0, 2)) of 100 x 100 x 100", "x.sum((0, 2))", "x = T.randn(100, 100, 100)"),
+    forward("cummin(1)", "x.cummin(1)", MATRIX),
     forward("any of bool", "m.any()", FLOATS + "m = a > 9"),
     forward("count of bool", "m.sum()", FLOATS),
 ]
@@ -192,12 +208,26 @@ INDEXING = [
     forward("masked_scatter", "a.masked_scatter(m, b)", FLOATS),
     forward("repeat_interleave", "a.repeat_interleave(r)",
             "a = T.rand(1 << 16); r = T.randint(0, 8, (1 << 16,))"),
+    forward("gather of expanded indices", "x.gather(1, i)",
+            "x = T.randn(16, 512, 128); i = T.randint(0, 512, (16, 512, 1)).expand(16, 512, 128)"),
+    forward("scatter_add of expanded indices", "x.scatter_add(0, i, x)",
+            "x = T.randn(8192, 128); i = T.randint(0, 8192, (8192, 1)).expand(8192, 128)"),
+    forward("index_fill(1)", "x.index_fill(1, i, 0)", MATRIX + "i = T.randint(0, 1024, (512,))"),
+    forward("index_reduce(0, amax)", "x.index_reduce(0, i, x, 'amax')",
+            MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    *both("pad by reflection", "F.pad(x, (1, 1, 1, 1), 'reflect')", IMAGES),
     forward("fill_", "a.fill_(1.0)", FLOATS),
     forward("take", "a.take(i)", FLOATS + "i = T.randint(0, n, (n,))"),
     forward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
             "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))"),
     backward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
              "w = T.randn(30000, 256); i = T.randint(0, 30000, (4096,))", "w", 1.5),
+    backward("index_select", "x.index_select(0, i)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    backward("x[i, j]", "x[i, j]", MATRIX + "i, j = T.randint(0, 1024, (2, 1 << 18))"),
+    backward("gather(1)", "x.gather(1, i)", MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
+    backward("take", "x.take(i)", MATRIX + "i = T.randint(0, 1 << 20, (1 << 18,))"),
+    backward("64 slices of 16 columns, added", "sum(x[:, 16 * k:16 * k + 16] for k in range(64))",
+             MATRIX),
     forward("one_hot", "F.one_hot(i, 100)", "i = T.randint(0, 100, (8192,))"),
 ]
 SORTING = [
@@ -355,6 +385,7 @@ LOSSES = [
           "x = T.rand(1 << 20) * 0.9 + 0.05; t = T.rand(1 << 20)"),
     *both("cosine_similarity, 4096 x 256", "F.cosine_similarity(x, t)",
           "x = T.randn(4096, 256); t = T.randn(4096, 256)"),
+    *both("multi_margin_loss, 1024 x 1000", "F.multi_margin_loss(x, t)", CLASSES),
     *both("mse_loss, 1 M", "F.mse_loss(x, t)", PAIR),
     *both("smooth_l1_loss, 1 M", "F.smooth_l1_loss(x, t)", PAIR),
     *both("bce_with_logits, 1 M", "F.binary_cross_entropy_with_logits(x, t)", PAIR),
@@ -380,7 +411,12 @@ def recurrent(kind, steps, batch, width, target=None):
 
 
 RECURRENT = [*recurrent("LSTM", 32, 16, 256, 1.3), *recurrent("GRU", 32, 16, 256),
-             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64, 1.3)]
+             *recurrent("RNN", 32, 16, 256), *recurrent("LSTM", 16, 1, 64, 1.3),
+             *recurrent("LSTM", 20, 16, 512), *recurrent("LSTM", 32, 64, 100),
+             *both("LSTM, packed 17 to 32 x 16 x 256", "f(p)[0].data",
+                   "x = T.randn(32, 16, 256); f = T.nn.LSTM(256, 256); "
+                   "p = T.nn.utils.rnn.pack_padded_sequence(x, list(range(32, 16, -1)))",
+                   "*f.parameters()")]
 OPTIMIZERS = [
     forward(f"{kind}, {count} x {size}", "o.step()",
             f"p = [T.nn.Parameter(T.randn({size})) for _ in range({count})]\n"

@@ -19,7 +19,7 @@ import rushlight
 NOT_COVERED = {
     "torch.ao, torch.quantization": "quantised tensors",
     "torch.export, torch.package": "files that hold programs",
-    "torch.library, torch.utils.cpp_extension": "operations added in C++",
+    "torch.utils.cpp_extension": "operations added in C++",
     "torch.distributed.fsdp, .pipelining, .rpc, .tensor, ...": "one model in several processes",
     "torch._inductor, torch._dynamo (but for its options)": "compilation",
     "torch.masked, torch.nested": "masked and ragged tensors",
@@ -27,17 +27,18 @@ NOT_COVERED = {
 MODULES = """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
     torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune
-    torch.nn.parallel torch.nn.attention torch.nn.attention.flex_attention
-    torch.optim torch.optim.lr_scheduler torch.optim.swa_utils
-    torch.autograd torch.autograd.functional torch.autograd.forward_ad torch.autograd.graph
-    torch.autograd.profiler torch.func torch.linalg torch.fft torch.special torch.random
-    torch.sparse torch.distributions torch.distributions.constraints torch.distributions.transforms
-    torch.utils.data torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit
-    torch.compiler torch.fx torch.multiprocessing torch.distributed torch.overrides torch.profiler
-    torch.testing torch.serialization torch.storage torch.hub torch.futures torch.signal.windows
-    torch.accelerator torch.cpu torch.cuda torch.mps torch.xpu torch.backends torch.backends.cpu
-    torch.backends.cuda torch.backends.cudnn torch.backends.mkl torch.backends.mkldnn
-    torch.backends.mps torch.backends.openmp torch.backends.opt_einsum torch.nested torch.onnx
+    torch.nn.parallel torch.nn.attention torch.nn.attention.flex_attention torch.optim
+    torch.optim.lr_scheduler torch.optim.swa_utils torch.autograd torch.autograd.functional
+    torch.autograd.forward_ad torch.autograd.graph torch.autograd.profiler torch.func torch.linalg
+    torch.fft torch.special torch.random torch.sparse torch.distributions
+    torch.distributions.constraints torch.distributions.transforms torch.utils.data
+    torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit torch.compiler
+    torch.fx torch.multiprocessing torch.distributed torch.overrides torch.profiler torch.testing
+    torch.serialization torch.storage torch.hub torch.futures torch.signal.windows torch.library
+    torch.quasirandom torch.utils.flop_counter torch.accelerator torch.cpu torch.cuda torch.mps
+    torch.xpu torch.backends torch.backends.cpu torch.backends.cuda torch.backends.cudnn
+    torch.backends.mkl torch.backends.mkldnn torch.backends.mps torch.backends.openmp
+    torch.backends.opt_einsum torch.nested torch.onnx
 """.split()
 REFUSALS = ("Refused", "Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
 

@@ -72,7 +72,7 @@ def _text(op, target, with_out):
 
 def _call(op, inplace, out_index, returns_type):
     s = op.signature
-    args = ", ".join(_read(p, i) for i, p in enumerate(s.parameters))
+    args = ", ".join(_read(p, i, out_index) for i, p in enumerate(s.parameters))
     name = f"ops::{op.name}_" if inplace else f"ops::{op.cxx_name}"
     call = f"{name}({args})"
     tensors = [i for i, p in enumerate(s.parameters) if p.is_tensor]
@@ -92,23 +92,24 @@ def _result(op, call, out_index, returns_type):
     s = op.signature
     if s.returns == "None":
         return f"{call}; Py_RETURN_NONE;"
+    write = f'if (a.given({out_index})) {{}}write_out("{op.name}", a, {out_index}, {{}}'
+    write += f", OutDType::{'Castable' if op.row.out == 'cast' else 'Exact'})"
     if s.returns == "tuple":
         names = ", ".join(f"values[{i}]" for i in range(len(s.outputs)))
         text = f"auto values = {call}; "
         if out_index is not None:
-            text += f"if (a.given({out_index})) "
-            text += f'write_out("{op.name}", a.tensors({out_index}), values); '
+            text += write.format("", "values") + "; "
         return text + f"return wrap_named({returns_type}, {{{names}}});"
     if out_index is not None:
-        text = f"if (a.given({out_index})) "
-        text += f'return wrap(write_out("{op.name}", a.tensor({out_index}), {call})); '
-        return text + f"return wrap({call});"
+        return write.format("return wrap(", call) + f"); return wrap({call});"
     return f"return wrap({call});"
 
 
-def _read(p, i):
+def _read(p, i, out_index=None):
     value = f"a.{p.cxx.reader}({i})"
     default = p.cxx_default
+    if p.name == "dtype" and p.cxx.kind == "DType" and default == "std::nullopt" and out_index:
+        return f"a.dtype_or_of({i}, {out_index})"
     if (
         default is None
         or default in ("std::nullopt", "Tensor()", "nullptr", "LayoutArgument()")

@@ -3,7 +3,7 @@ nodes."""
 
 import ast
 
-from gen.formula import META, META_EXPRESSION, Formula
+from gen.formula import META, META_EXPRESSION, SO_FAR, Formula
 from gen.loops import loops_of
 from gen.signature import cxx_variable
 
@@ -67,7 +67,8 @@ def impl_name(op):
 
 def write_ops(table, ops, signatures):
     """Definitions for one table file; `signatures` maps C++ names to signatures for formulas."""
-    lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"', ""]
+    lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"']
+    lines += ['#include "dispatch/in_gradient.h"', ""]
     loops = loops_of(ops)
     if loops:
         lines += [
@@ -200,6 +201,7 @@ def _results(op, signatures):
         if g.parameter.name in wanted:
             lines.append(f"const bool wants_{g.parameter.name} = wants({i});")
     lists = 0
+    readers = [i for i, g in enumerate(op.gradients) if "grad" in g.formula.used]
     for i, g in enumerate(op.gradients):
         at = str(i - lists) if offset == "0" else f"{offset} + {i - lists}"
         composed = g.formula.tensor(signatures)
@@ -228,10 +230,18 @@ def _results(op, signatures):
             lines.append(f"if (wants({at})) {{")
             lines += _numbers(g.numbers)
             operands = ", ".join(cxx_variable(o) for o in g.operands)
+            later = " || ".join(f"wants({j})" for j in readers if j > i)
             lines += [
                 f"  r[{at}] = grad_enabled() ? {composed}",
-                f"      : elementwise(kernels::{g.loop}_loop, LoopType::Common, {numbers}, "
-                f"Tensor(), {operands});",
+                f"      : elementwise_in_gradient(kernels::{g.loop}_loop, {numbers}, "
+                f"{f'!({later})' if later else 'true'}, {operands});",
+                "}",
+            ]
+        elif SO_FAR in g.formula.used:
+            lines += [
+                f"if (wants({at})) {{",
+                f"  const Tensor {SO_FAR} = sum_so_far(*this, {at});",
+                f"  r[{at}] = {composed};",
                 "}",
             ]
         else:

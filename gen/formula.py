@@ -19,12 +19,19 @@ _BITWISE = {
     ast.BitOr: ("|", "bitwise_or"),
     ast.BitXor: ("^", "bitwise_xor"),
 }
+# What has come to an input from elsewhere when a formula works out its gradient: undefined, or a
+# tensor of the engine's that the formula adds to in place and returns.
+SO_FAR = "so_far"
 # Functions of src/math that are cheaper where f_is_far(...) is 0: near_f(...) (math/arithmetic.h).
 NEAR = {
     "cos",
+    "digamma",
+    "erfinv",
     "exp",
     "floor_divide",
+    "floor_division",
     "fmod",
+    "lgamma",
     "log",
     "log2",
     "remainder",
@@ -73,6 +80,13 @@ class Formula:
         self.wants = set()
         self.operations = 0
         self._collect(self.tree)
+
+    @property
+    def is_arithmetic(self):
+        """Is it one operation that a loop computes, whatever else the table holds?"""
+        top = self.tree
+        call = isinstance(top, ast.Call) and top.func.id == "neg"
+        return self.operations == 1 and (isinstance(top, ast.BinOp) or call)
 
     def fail(self, node, message):
         raise TableError(self.row, self.column, message, getattr(node, "col_offset", 0) + 1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gen.formula import Formula
+from gen.formula import SO_FAR, Formula
 from gen.signature import Signature, TableError
 
 _LOOP_TYPES = {"common": "Common", "float": "Float", "bool": "Bool", "real": "Real"}
@@ -82,7 +82,7 @@ class Op:
             {"out": "list"} if s.returns == "list[Tensor]" else dict.fromkeys(s.outputs, "tensor")
         )
         names.update(outputs)
-        names["grad"] = "tensor"
+        names["grad"] = names[SO_FAR] = "tensor"
         if s.returns == "tuple":
             names.update({f"grad_{o}": "tensor" for o in s.outputs})
         if s.returns == "list[Tensor]":
@@ -122,11 +122,11 @@ class Op:
                     self.gradients.append(g)
 
     def _fuse(self, g):
-        """A formula of more than one operation gets a loop of its own for the plain backward."""
+        """A formula that computes gets a loop of its own for the plain backward."""
         f = g.formula
         if (
             self.row.kind != "elementwise"
-            or f.operations < 2
+            or not (f.operations > 1 or f.is_arithmetic)
             or f.meta
             or f.wants
             or g.part is not None

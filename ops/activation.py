@@ -41,6 +41,7 @@ elementwise("softplus(input: Tensor, beta: Scalar = 1, threshold: Scalar = 20)",
             grad={"input": "where(input * beta > threshold, grad, grad * sigmoid(input * beta))"})
 elementwise("softshrink(input: Tensor, lambd: Scalar = 0.5)",
             "where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))", dtypes=FLOATING,
+            guard='check(!(lambd.real() < 0), "softshrink: lambda must not be negative, but is ", lambd)',
             names=("nn.functional.softshrink",), doc="input moved towards 0 by lambd.",
             grad={"input": "where((input >= -lambd) & (input <= lambd), 0, grad)"})
 elementwise("hardshrink(input: Tensor, lambd: Scalar = 0.5)", "where((input >= -lambd) & (input <= lambd), 0, input)",

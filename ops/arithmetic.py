@@ -41,7 +41,7 @@ elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, n
             grad={"input": "grad * conj(2 * input)"})
 elementwise("cube_elements(input: Tensor)", "input * input * input", dtypes=NUMERIC, node="PowBackward0", doc="Cube of each element.", names=(), inplace=True,
             grad={"input": "grad * conj(3 * input * input)"})
-composite("square(input: Tensor)", "square_elements(counted(input))", inplace=True, out=True, ref="numpy.square",
+composite("square(input: Tensor)", "square_elements(counted(input))", inplace=True, out="cast", ref="numpy.square",
           doc="Square of each element; truth values count as numbers.")
 
 for _name, _sign, _alias in (("eq", "==", "eq"), ("ne", "!=", "not_equal"), ("lt", "<", "less"), ("le", "<=", "less_equal"),
@@ -67,7 +67,7 @@ elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
 elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, names=(),
             inplace=True, doc="Quotient rounded down.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
-composite("div__rounding(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None)", inplace=True, out=True,
+composite("div__rounding(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None)", inplace=True, out="cast",
           names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
           doc="input / other, rounded to a whole number by 'trunc' or 'floor'.")
 composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "sub(other, input, alpha)", names=("torch.rsub",),
@@ -81,7 +81,7 @@ elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)",
             doc="Remainder with the sign of input.", ref="numpy.fmod",
             grad={"input": "grad", "other": "neg(grad * trunc_divide(input, other))"})
 
-kernel("pow__scalar(input: Tensor, exponent: Scalar)", doc="input to a power.", inplace=True, out=True, ref="numpy.power",
+kernel("pow__scalar(input: Tensor, exponent: Scalar)", doc="input to a power.", inplace=True, out="cast", ref="numpy.power",
        names=("torch.pow", "Tensor.pow", "Tensor.__pow__"), grad={"input": "pow_backward(grad, input, exponent)"})
 elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponent)", dtypes=NUMERIC, inplace=True,
             doc="input to the power of exponent.",
@@ -120,7 +120,7 @@ elementwise("copysign(input: Tensor, other: Tensor | Number)", "copysign(input, 
             grad={"input": "where(input == 0, 0, grad * (out / input))", "other": "zeros_like(grad)"})
 elementwise("nextafter_elements(input: Tensor, other: Tensor)", "nextafter(input, other)", dtypes=FLOATING, names=(),
             doc="nextafter of float32 and float64.", grad="nextafter has it")
-kernel("nextafter(input: Tensor, other: Tensor)", inplace=True, out=True, ref="numpy.nextafter",
+kernel("nextafter(input: Tensor, other: Tensor)", inplace=True, out="cast", ref="numpy.nextafter",
        doc="The next number after input in the direction of other.",
        grad={"input": "where(input == other, 0, grad)", "other": "zeros_like(grad)"})
 elementwise("heaviside(input: Tensor, values: Tensor)", "heaviside(input, values)", dtypes=REAL | BOOL, inplace=True, ref="numpy.heaviside",
@@ -132,14 +132,14 @@ for _name, _power in (("logaddexp", "exp"), ("logaddexp2", "exp2")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", ref=f"numpy.{_name}",
                 dtypes=FLOATING | COMPLEX if _power == "exp" else FLOATING, doc=f"log of {_power}(input) + {_power}(other), in that base.",
                 grad={"input": f"grad / conj(1 + {_power}(other - input))", "other": f"grad / conj(1 + {_power}(input - other))"})
-composite("ldexp(input: Tensor, other: Tensor)", inplace=True, out=True, ref="numpy.ldexp",
+composite("ldexp(input: Tensor, other: Tensor)", inplace=True, out="cast", ref="numpy.ldexp",
           doc="input times 2 to the power of other.")
 composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", inplace=True, out=True, ref="numpy.float_power",
           doc="input to the power of exponent, in float64 or complex128.")
 
-composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", inplace=True, out=True,
+composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"), doc="Elements outside [min, max] become the nearer end.")
-composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)", inplace=True, out=True,
+composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)", inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"), doc="Elements outside [min, max] become the nearer end.")
 
 elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)", "where(condition != 0, input, other)",

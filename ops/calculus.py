@@ -17,7 +17,7 @@ composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)", doc="p-norm of in
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", inplace=True, out=True,
           doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.")
 composite("trace(input: Tensor)", doc="Sum of the diagonal.", ref="numpy.trace")
-composite("kron(input: Tensor, other: Tensor)", out=True, ref="numpy.kron", doc="Kronecker product.")
+composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron", doc="Kronecker product.")
 composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)", names=("torch.vander",), ref="numpy.vander",
           doc="Powers of each element as a row.")
 composite("combinations(input: Tensor, r: int = 2, with_replacement: bool = False)", names=("torch.combinations",),

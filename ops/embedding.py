@@ -4,7 +4,7 @@ from ops.schema import composite, kernel
 _OPTIONS = "padding_idx: int = -1, scale_grad_by_freq: bool = False"
 kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)", names=("torch.embedding",),
        doc="The rows of weight that indices name.",
-       grad={"weight": "embedding_gradient(grad, indices, sizes(weight), padding_idx, scale_grad_by_freq, sparse)"})
+       grad={"weight": "add_rows(so_far, grad, indices, sizes(weight), padding_idx, scale_grad_by_freq, sparse)"})
 kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: int, scale_grad_by_freq: bool, "
        "sparse: bool = False)", names=(),
        doc="Adds each gradient to the row that its index names.",

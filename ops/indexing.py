@@ -6,17 +6,17 @@ kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alp
        grad={"input": "grad", "source": "scale(index_select(grad, dim, index), conj(alpha))"})
 kernel("index_select(input: Tensor, dim: int, index: Tensor)", out=True,
        doc="The slices of a dim that index names.",
-       grad={"input": "index_add(zeros_of(grad, sizes(input)), dim, index, grad)"})
+       grad={"input": "index_add_(so_far_or_zeros(so_far, grad, sizes(input)), dim, index, grad)"})
 kernel("index(input: Tensor, indices: list[Tensor | None])", names=(),
        doc="Advanced indexing: one int64 tensor (or None for a whole dim) for each dim.",
-       grad={"input": "index_put(zeros_of(grad, sizes(input)), indices, grad, True)"})
+       grad={"input": "index_put_(so_far_or_zeros(so_far, grad, sizes(input)), indices, grad, True)"})
 kernel("index_put(input: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False)", inplace=True,
        doc="input with values written (or added) at the places that indices name.",
        grad={"input": "grad if accumulate else index_put(grad, indices, zeros_like(values_at(grad, indices)), False)",
              "values": "index(grad, indices)"})
 kernel("gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)", out=True,
        doc="out[i][j] = input[index[i][j]][j] for dim 0.",
-       grad={"input": "scatter_add(zeros_of(grad, sizes(input)), dim, index, grad)"})
+       grad={"input": "scatter_add_(so_far_or_zeros(so_far, grad, sizes(input)), dim, index, grad)"})
 kernel("scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor)", out=True, inplace=True,
        doc="input with src added at index along a dim.", grad={"input": "grad", "src": "gather(grad, dim, index)"})
 kernel("scatter(input: Tensor, dim: int, index: Tensor, src: Tensor)", out=True, inplace=True,

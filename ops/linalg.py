@@ -15,10 +15,10 @@ kernel("linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: 
        grad={"input": "cholesky_backward(grad, L, upper)"})
 composite("linalg_cholesky(input: Tensor, *, upper: bool = False)", "linalg_cholesky_ex(input, upper, True)[0]",
           names=("linalg.cholesky",), out=True, doc=f"{_CHOLESKY}.", ref="numpy.linalg.cholesky")
-composite("cholesky(input: Tensor, upper: bool = False)", "linalg_cholesky_ex(input, upper, True)[0]", out=True, doc=f"{_CHOLESKY}.")
-composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", out=True,
+composite("cholesky(input: Tensor, upper: bool = False)", "linalg_cholesky_ex(input, upper, True)[0]", out="cast", doc=f"{_CHOLESKY}.")
+composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", out="cast",
           doc="Solves A x = input for A given by its Cholesky factor.")
-composite("cholesky_inverse(input: Tensor, upper: bool = False)", out=True, doc="Inverse of the matrix with the given Cholesky factor.")
+composite("cholesky_inverse(input: Tensor, upper: bool = False)", out="cast", doc="Inverse of the matrix with the given Cholesky factor.")
 
 kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool)", node="LinalgSolveTriangularBackward0", names=(),
        doc="Triangular solve of batches of one shape.",
@@ -88,10 +88,10 @@ kernel("linalg_qr(A: Tensor, mode: str = 'reduced') -> tuple[Q, R]", names=("lin
        doc="Q R = A with orthonormal columns and an upper triangle; mode 'reduced', 'complete' or 'r' (R alone).",
        grad={"A": "qr_backward(grad_Q, grad_R, A, Q, R, mode)"})
 composite("qr(input: Tensor, some: bool = True) -> tuple[Q, R]", out=True, doc="Q R = input.")
-kernel("geqrf(input: Tensor) -> tuple[a, tau]", out=True, doc="QR factorisation as Householder reflectors.",
+kernel("geqrf(input: Tensor) -> tuple[a, tau]", out="cast", doc="QR factorisation as Householder reflectors.",
        grad="the reflectors of geqrf have no gradient formula here or in torch; use linalg.qr")
 kernel("householder_kernel(A: Tensor, tau: Tensor)", names=(), doc="The product of reflectors.", grad="linalg_householder_product composes it")
-composite("linalg_householder_product(input: Tensor, tau: Tensor)", out=True,
+composite("linalg_householder_product(input: Tensor, tau: Tensor)", out="cast",
           names=("linalg.householder_product", "torch.orgqr", "Tensor.orgqr"),
           doc="The first columns of a product of Householder reflectors.")
 kernel("ormqr_kernel(A: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool)", names=(),
@@ -109,9 +109,9 @@ composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", names=("linalg.eigvalsh
 kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenvectors]", node="LinalgEigBackward0", names=(),
        doc="Eigenvalues of square matrices, and on request their vectors.",
        grad={"A": "eig_backward(grad_eigenvalues, grad_eigenvectors, A, eigenvalues, eigenvectors)"})
-composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_eig_kernel(A, True)", names=("linalg.eig",), out=True,
+composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_eig_kernel(A, True)", names=("linalg.eig",), out="cast",
           doc="Eigenvalues and eigenvectors of square matrices, complex.", ref="numpy.linalg.eig")
-composite("linalg_eigvals(A: Tensor)", names=("linalg.eigvals",), out=True, ref="numpy.linalg.eigvals",
+composite("linalg_eigvals(A: Tensor)", names=("linalg.eigvals",), out="cast", ref="numpy.linalg.eigvals",
           doc="Eigenvalues of square matrices, complex.")
 
 kernel("linalg_svd_kernel(A: Tensor, full_matrices: bool, vectors: bool, driver: str | None) -> tuple[U, S, Vh]", node="LinalgSvdBackward0", names=(),

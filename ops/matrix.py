@@ -11,23 +11,28 @@ kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products 
        grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"})
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True, ref="numpy.vdot",
           doc="Sum of the products of two vectors, the first conjugated.")
-composite("inner(input: Tensor, other: Tensor)", out=True, doc="Products summed over the last dims.", ref="numpy.inner")
-composite("outer(input: Tensor, vec2: Tensor)", out=True, doc="All products of the elements of two vectors.",
+composite("inner(input: Tensor, other: Tensor)", out="cast", doc="Products summed over the last dims.", ref="numpy.inner")
+composite("outer(input: Tensor, vec2: Tensor)", out="cast", doc="All products of the elements of two vectors.",
           names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer")
 composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
           names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),
           doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for matrices.")
-for _name, _product, _doc in (("addmm", "mm(mat1, mat2)", "mat1: Tensor, mat2: Tensor"),
-                              ("addmv", "mv(mat, vec)", "mat: Tensor, vec: Tensor"),
+for _name, _product, _a, _b, _transposed in (("addmm", "mm", "mat1", "mat2", "t({})"),
+                                            ("baddbmm", "bmm", "batch1", "batch2", "transpose({}, 1, 2)")):
+    kernel(f"{_name}(input: Tensor, {_a}: Tensor, {_b}: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1)", inplace=True, out=True,
+           doc=f"beta * input + alpha * {_product} of the others.",
+           grad={"input": "scale(grad, conj(beta))",
+                 _a: f"scale({_product}(grad, conj({_transposed.format(_b)})), conj(alpha))",
+                 _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"})
+for _name, _product, _doc in (("addmv", "mv(mat, vec)", "mat: Tensor, vec: Tensor"),
                               ("addr", "outer(vec1, vec2)", "vec1: Tensor, vec2: Tensor"),
-                              ("baddbmm", "bmm(batch1, batch2)", "batch1: Tensor, batch2: Tensor"),
                               ("addbmm", "sum(bmm(batch1, batch2), [0], False, dtype(input))", "batch1: Tensor, batch2: Tensor")):
     composite(f"{_name}(input: Tensor, {_doc}, *, beta: Scalar = 1, alpha: Scalar = 1)",
               f"added_product(input, {_product}, beta, alpha)", inplace=True, out=True,
               doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")
 kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
        doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
-       grad={"input": "linear_backward_input(grad, weight)", "weight": "linear_backward_weight(grad, input, dim_of(weight))",
+       grad={"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",
              "bias": "grad"})
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
           names=("nn.functional.bilinear", "torch.bilinear"), doc="x1^T A x2 + b for each output; weight (out, in1, in2).")

@@ -1,8 +1,8 @@
 """Order: sorting, selection, search, distinct values, histograms."""
 from ops.schema import composite, kernel
 
-_PICKED = "place_backward(grad, sizes(input), indices, dim, True)"
-_REDUCED = "place_backward(grad, sizes(input), indices, dim, keepdim)"
+_PICKED = "add_place(so_far, grad, sizes(input), indices, dim, True)"
+_REDUCED = "add_place(so_far, grad, sizes(input), indices, dim, keepdim)"
 
 kernel("sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[values, indices]",
        out=True, doc="The elements of each line along a dim in order, and where they came from; always stable.",

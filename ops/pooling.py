@@ -30,7 +30,7 @@ for _d in (1, 2, 3):
                   "ceil_mode: bool = False")
     composite(f"max_pool{_d}d_with_indices({_arguments}) -> tuple[values, indices]",
               "max_pool_kernel(input, kernel_size, or_else(stride, kernel_size), padding, dilation, ceil_mode)",
-              names=(f"nn.functional.max_pool{_d}d_with_indices", f"torch.max_pool{_d}d_with_indices"),
+              names=(f"torch.max_pool{_d}d_with_indices", f"nn.functional._max_pool{_d}d_with_indices"),
               doc=f"Largest element of each {_d}-D window, and its place in its plane.")
     composite(f"max_pool{_d}d({_arguments})",
               f"first(max_pool{_d}d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))",

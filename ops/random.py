@@ -22,7 +22,7 @@ composite("random___from(input: Tensor, from_: int, to: int | None, *, generator
           doc="Overwrites input with whole numbers of [from, to).")
 composite("bernoulli___tensor(input: Tensor, p: Tensor, *, generator: Generator = None)", names=("Tensor.bernoulli_",),
           doc="Overwrites input with 1 with probability p, else 0.")
-kernel("bernoulli(input: Tensor, *, generator: Generator = None)", out=True, doc="1 with the probability input gives, else 0.",
+kernel("bernoulli(input: Tensor, *, generator: Generator = None)", out="cast", doc="1 with the probability input gives, else 0.",
        grad={"input": "zeros_like(grad)"})
 kernel("bernoulli__p(input: Tensor, p: float, *, generator: Generator = None)", doc="1 with probability p, else 0.",
        grad={"input": "zeros_like(grad)"})
@@ -46,13 +46,13 @@ composite(f"randint_like(input: Tensor, high: int, *, {_OPTIONS}, memory_format:
 composite(f"randint_like__low(input: Tensor, low: int, high: int, *, {_OPTIONS}, memory_format: memory_format = None)",
           names=("torch.randint_like",), doc="Random whole numbers of [low, high), in input's shape and dtype.")
 composite(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True, doc="A random permutation of 0 ... n - 1.")
-kernel("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
+kernel("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out="cast",
           doc="Normal numbers, a mean and a deviation for each.",
           grad={"mean": "zeros_like(grad)", "std": "zeros_like(grad)"})
-kernel("normal__std(mean: Tensor, std: float = 1, *, generator: Generator = None)", names=("torch.normal",), out=True,
+kernel("normal__std(mean: Tensor, std: float = 1, *, generator: Generator = None)", names=("torch.normal",), out="cast",
           doc="Normal numbers, a mean for each.",
           grad={"mean": "zeros_like(grad)"})
-kernel("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out=True,
+kernel("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)", names=("torch.normal",), out="cast",
           doc="Normal numbers, a deviation for each.",
           grad={"std": "zeros_like(grad)"})
 composite(f"normal__size(mean: float, std: float, size: list[int], *, {_OPTIONS})", names=("torch.normal",), out=True,

@@ -1,19 +1,20 @@
 """Reductions: one value from many elements, and running ones along a dim."""
-from ops.schema import composite, kernel
+from ops.schema import COMPLEX, FLOATING, composite, elementwise, kernel
 
-_SPREAD = "expand_reduced(grad, dims_or_all(dim), keepdim, sizes(input))"
+_SPREAD = "expand_reduced({}, dims_or_all(dim), keepdim, sizes(input))"
+_SHARE = "grad / count_reduced(sizes(input), dims_or_all(dim))"
 
 kernel("sum(input: Tensor, *, dtype: dtype = None)", doc="Sum of all elements; integers add up in int64.",
        grad={"input": "expand(grad, sizes(input))"}, ref="numpy.sum")
 kernel("sum__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       node="SumBackward1", doc="Sum over the given dims.", grad={"input": _SPREAD})
+       node="SumBackward1", doc="Sum over the given dims.", grad={"input": _SPREAD.format("grad")})
 kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
-       grad={"input": f"where(isnan(input), 0, {_SPREAD})"})
+       grad={"input": f"where(isnan(input), 0, {_SPREAD.format('grad')})"})
 kernel("mean(input: Tensor, *, dtype: dtype = None)", out=True, doc="Mean of all elements.", ref="numpy.mean",
-       grad={"input": "expand(grad, sizes(input)) / numel(input)"})
+       grad={"input": "expand(grad / numel(input), sizes(input))"})
 kernel("mean__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       node="MeanBackward1", doc="Mean over the given dims.", grad={"input": f"{_SPREAD} / count_reduced(sizes(input), dims_or_all(dim))"})
+       node="MeanBackward1", doc="Mean over the given dims.", grad={"input": _SPREAD.format(_SHARE)})
 composite("nanmean(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
           doc="Mean over the given dims, without NaNs.")
 kernel("prod(input: Tensor, *, dtype: dtype = None)", doc="Product of all elements.", ref="numpy.prod",
@@ -30,7 +31,7 @@ for _name, _doc in (("max", "Largest"), ("min", "Smallest")):
            grad={"input": "extreme_backward(grad, input, out, [], False)"})
     kernel(f"{_name}__dim(input: Tensor, dim: int, keepdim: bool = False) -> tuple[values, indices]", out=True,
            doc=f"{_doc} element along a dim, and its place.",
-           grad={"input": "place_backward(grad, sizes(input), indices, dim, keepdim)"})
+           grad={"input": "add_place(so_far, grad, sizes(input), indices, dim, keepdim)"})
     composite(f"{_name}__other(input: Tensor, other: Tensor)", f"{_name}imum(input, other)", out=True,
               doc=f"{_doc} of two elements.")
     kernel(f"arg{_name}(input: Tensor, dim: int | None = None, keepdim: bool = False)", out=True,
@@ -49,7 +50,7 @@ _STATISTICS = "correction: Scalar | None = None, keepdim: bool = False"
 for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     _gradient = {"var": "var_backward(grad, input, dim, correction, keepdim)",
                  "std": "std_backward(grad, input, out, dim, correction, keepdim)"}[_name]
-    kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out=True,
+    kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out="cast",
            doc=f"{_doc} over the given dims; divides by count - correction (1 by default).",
            ref=f"functools.partial(numpy.{_name}, ddof=1)",
            grad={"input": _gradient})
@@ -67,7 +68,7 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool = False, *, "
        "dtype: dtype = None)", node="LinalgVectorNormBackward0", names=("linalg.vector_norm",), out=True, doc="(sum |x|^ord)^(1/ord) over the given dims.",
        grad={"input": "norm_backward(grad, input, out, ord, dims_or_all(dim), keepdim)"})
-kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out=True,
+kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out="cast",
        names=("torch.logsumexp", "Tensor.logsumexp", "special.logsumexp"), doc="log(sum(exp(input))) over the given dims, without overflow.",
        grad={"input": "logsumexp_backward(grad, input, out, dim, keepdim)"}, ref="scipy.special.logsumexp")
 
@@ -78,6 +79,17 @@ kernel("cumprod(input: Tensor, dim: int, *, dtype: dtype = None)", out=True, inp
 for _name, _doc in (("cummax", "largest"), ("cummin", "smallest")):
     kernel(f"{_name}(input: Tensor, dim: int) -> tuple[values, indices]", out=True,
            doc=f"The {_doc} element so far along a dim, and its place.",
-           grad={"input": "scatter_add(zeros_of(grad, sizes(input)), dim, indices, grad)"})
+           grad={"input": "scatter_add_(so_far_or_zeros(so_far, grad, sizes(input)), dim, indices, grad)"})
 kernel("logcumsumexp(input: Tensor, dim: int)", out=True, doc="log of the running sum of exp(input) along a dim.",
        grad={"input": "logcumsumexp_backward(grad, input, out, dim)"})
+
+# Gradients of reductions, in one pass over the input.
+_OWN = {"dtypes": FLOATING | COMPLEX, "names": ()}
+elementwise("scaled_difference(scale: Tensor, input: Tensor, mean: Tensor)", "scale * (input - mean)", **_OWN, doc="That of a variance.",
+            grad={"scale": "grad * conj(input - mean)", "input": "grad * conj(scale)", "mean": "neg(grad * conj(scale))"})
+elementwise("scaled_direction(scale: Tensor, input: Tensor, norm: Tensor)", "where(norm == 0, 0, scale * (input / norm))", **_OWN,
+            doc="That of a Euclidean norm.",
+            grad={"scale": "where(norm == 0, 0, grad * conj(input / norm))", "input": "where(norm == 0, 0, grad * conj(scale / norm))",
+                  "norm": "where(norm == 0, 0, neg(grad * conj(scale * (input / norm) / norm)))"})
+elementwise("scaled_exp(scale: Tensor, input: Tensor, total: Tensor)", "scale * conj(exp(input - total))", **_OWN, doc="That of logsumexp.",
+            grad={"scale": "grad * exp(input - total)", "input": "conj(grad) * out", "total": "neg(conj(grad) * out)"})

@@ -2,7 +2,7 @@
 from ops.schema import composite, kernel
 
 kernel("take(input: Tensor, index: Tensor)", out=True, ref="numpy.take", doc="The elements at places counted over all of input.",
-       grad={"input": "put(zeros_of(grad, sizes(input)), index, grad, True)"})
+       grad={"input": "put_(so_far_or_zeros(so_far, grad, sizes(input)), index, grad, True)"})
 kernel("put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)", inplace=True,
        doc="input with source written (or added) at places counted over all of input.",
        grad={"input": "grad if accumulate else put(grad, index, zeros_of(grad, sizes(source)), False)",

@@ -30,13 +30,14 @@ class Row:
     guard: str = None          # elementwise: a call that refuses arguments before all else
     dtypes: frozenset = ALL    # elementwise: the types the formula is compiled for
     grad: object = None        # {input: formula}, or a sentence that says why there is none; "a, b": one formula
-                               # that returns an array, undefined where wants(a) or wants(b) is false
+                               # that returns an array, undefined where wants(a) or wants(b) is false;
+                               # one that names so_far (dispatch/in_gradient.h) adds to it where it is defined
     impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
     body: str = None           # composite: an expression of ops; default: a function of rl::composite
     inplace: bool = False      # also `name_`: a kernel takes, last, the tensor to write
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     node: str = None           # the graph node's name; default: that of the op and "Backward0"
-    out: bool = False          # the function also takes out=
+    out: object = False        # the function also takes out=, of the result's dtype; "cast": of any it can be cast to
     replay: bool = False       # view: sizes and strides do not tell how it was made
     samples: tuple = ()
     ref: str = None            # a NumPy or SciPy function, "numpy.tanh"
@@ -53,7 +54,7 @@ def _add(kind, signature, **columns):
 
 def elementwise(signature, kernel, **columns):
     """One formula per element, broadcasting and type promotion included."""
-    columns.setdefault("out", True)
+    columns.setdefault("out", "cast")
     return _add("elementwise", signature, kernel=kernel, **columns)
 
 

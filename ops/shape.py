@@ -17,11 +17,11 @@ view("squeeze__dim(input: Tensor, dim: list[int, 1])", node="SqueezeBackward1", 
      grad={"input": "reshape(grad, sizes(input))"})
 view("unsqueeze(input: Tensor, dim: int)", doc="Inserts a dim of size 1.", grad={"input": "reshape(grad, sizes(input))"})
 view("select(input: Tensor, dim: int, index: int)", doc="Slice `index` of `dim`, which is dropped.",
-     grad={"input": "select_backward(grad, sizes(input), dim, index)"})
+     grad={"input": "add_select(so_far, grad, sizes(input), dim, index)"})
 view("slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1)", names=(),
-     doc="Elements start, start + step, ... of `dim`.", grad={"input": "slice_backward(grad, sizes(input), dim, start, end, step)"})
+     doc="Elements start, start + step, ... of `dim`.", grad={"input": "add_slice(so_far, grad, sizes(input), dim, start, end, step)"})
 view("diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1)",
-     doc="The diagonal of two dims, as the last dim.", grad={"input": "diagonal_backward(grad, sizes(input), offset, dim1, dim2)"})
+     doc="The diagonal of two dims, as the last dim.", grad={"input": "add_diagonal(so_far, grad, sizes(input), offset, dim1, dim2)"})
 view("unfold(input: Tensor, dimension: int, size: int, step: int)", names=("Tensor.unfold",),
      doc="Windows of `size` elements along a dim, as a new last dim.",
      grad={"input": "unfold_backward(grad, sizes(input), dimension, size, step)"})
@@ -35,9 +35,9 @@ composite("contiguous(input: Tensor, *, memory_format: memory_format = None)", n
 composite("expand_as(input: Tensor, other: Tensor)", "expand(input, sizes(other))", names=("Tensor.expand_as",),
           doc="Broadcasts to the shape of other.")
 
-kernel("cat(tensors: list[Tensor], dim: int = 0)", names=("torch.cat", "torch.concat", "torch.concatenate"), out=True,
+kernel("cat(tensors: list[Tensor], dim: int = 0)", names=("torch.cat", "torch.concat", "torch.concatenate"), out="cast",
        doc="Joins tensors along a dim.", grad={"tensors": "cat_backward(grad, meta_of(tensors), dim)"})
-kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out=True,
+kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out="cast",
        doc="Joins tensors along a new dim.", grad={"tensors": "unbind(grad, dim)"})
 
 view("view_as_real(input: Tensor)", replay=True, doc="Real and imaginary parts as a last dim of size 2.",
@@ -66,19 +66,19 @@ composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", doc
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]", "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")
-composite("tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
-composite("tensor_split__indices(input: Tensor, indices_or_sections: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
+composite("tensor_split(input: Tensor, sections: int, dim: int = 0) -> list[Tensor]", doc="Pieces as equal as can be.")
+composite("tensor_split__indices(input: Tensor, indices: list[int], dim: int = 0) -> list[Tensor]", doc="Pieces cut at the given places.")
 composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> list[Tensor]",
           doc="Pieces as equal as can be, or cut at the given places.", samples=("x(5, 2), fixed([1, 3], 'int64')", "x(2, 5), fixed(2, 'int64'), 1"))
-composite("hsplit(input: Tensor, indices_or_sections: int) -> list[Tensor]", "tensor_split(input, indices_or_sections, horizontal_dim(input))",
+composite("hsplit(input: Tensor, sections: int) -> list[Tensor]", "tensor_split(input, sections, horizontal_dim(input))",
           doc="Pieces side by side.")
-composite("hsplit__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
-          "tensor_split(input, indices_or_sections, horizontal_dim(input))", doc="Pieces side by side, cut at the given places.")
+composite("hsplit__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
+          "tensor_split(input, indices, horizontal_dim(input))", doc="Pieces side by side, cut at the given places.")
 for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
-    composite(f"{_name}(input: Tensor, indices_or_sections: int) -> list[Tensor]", f"tensor_split(input, indices_or_sections, {_dim})",
+    composite(f"{_name}(input: Tensor, sections: int) -> list[Tensor]", f"tensor_split(input, sections, {_dim})",
               doc=f"Pieces of dim {_dim}.")
-    composite(f"{_name}__indices(input: Tensor, indices_or_sections: list[int]) -> list[Tensor]",
-              f"tensor_split(input, indices_or_sections, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
+    composite(f"{_name}__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
+              f"tensor_split(input, indices, {_dim})", doc=f"Pieces of dim {_dim}, cut at the given places.")
 composite("narrow(input: Tensor, dim: int, start: int, length: int)", doc="`length` elements of a dim from `start`.")
 composite("narrow__tensor(input: Tensor, dim: int, start: Tensor, length: int)", doc="`length` elements of a dim from `start`.")
 composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1])",
@@ -95,10 +95,10 @@ composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1])
 composite("fliplr(input: Tensor)", doc="Reverses dim 1.")
 composite("flipud(input: Tensor)", doc="Reverses dim 0.")
 composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", doc="Turns a plane by k right angles.")
-composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out=True, doc="Joins side by side.")
-composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out=True, doc="Joins on top of each other.")
-composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out=True, doc="Joins along dim 2.")
-composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out=True, doc="Joins vectors as columns.")
+composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out="cast", doc="Joins side by side.")
+composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out="cast", doc="Joins on top of each other.")
+composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out="cast", doc="Joins along dim 2.")
+composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out="cast", doc="Joins vectors as columns.")
 composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)", names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.")
 kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)", names=("torch.constant_pad_nd",),
        doc="Adds elements around (or, where negative, cuts them off): pad lists (before, after) from the last dim on.",
@@ -119,7 +119,7 @@ for _view, _arguments, _samples in (
     composite(f"{_name}_copy{_overload and '__' + _overload}(input: Tensor{_arguments and ', ' + _arguments})",
               f"in_order({_name}({', '.join(['input', *_names])}))", names=(f"torch.{_name}_copy",), out=True,
               doc=f"A copy of what {_name} shows.", samples=_samples)
-composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out=True, doc="A copy.")
+composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out="cast", doc="A copy.")
 composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]", "chunk(input, chunks, dim)",
           doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]", "split(input, split_size, dim)",

@@ -21,13 +21,14 @@ _special("log_ndtr", "0.79788456080286535588 * grad / erfcx(-0.70710678118654752
 _special("i0", "grad * i1(input)", "Modified Bessel function of the first kind, order 0.",
          ("torch.i0", "Tensor.i0", "special.i0", "special.modified_bessel_i0"), inplace=True)
 _special("i0e", "grad * (i1e(input) - sign(input) * out)", "exp(-|input|) i0(input).")
-_special("i1", "grad * where(input == 0, 0.5, i0(input) - out / input)",
+# The inner `where` keeps the second derivative at 0 from being 0 * NaN.
+_special("i1", "grad * where(input == 0, 0.5, i0(input) - out / where(input == 0, 1, input))",
          "Modified Bessel function of the first kind, order 1.", ("special.i1", "special.modified_bessel_i1"))
-_special("i1e", "grad * where(input == 0, 0.5, i0e(input) - out * (sign(input) + reciprocal(input)))",
+_special("i1e", "grad * where(input == 0, 0.5, i0e(input) - out * (sign(input) + reciprocal(where(input == 0, 1, input))))",
          "exp(-|input|) i1(input).")
 for _name, _kind, _order, _slope in (
         ("j0", "first", 0, "neg(grad * bessel_j1(input))"),
-        ("j1", "first", 1, "grad * where(input == 0, 0.5, bessel_j0(input) - out / input)"),
+        ("j1", "first", 1, "grad * where(input == 0, 0.5, bessel_j0(input) - out / where(input == 0, 1, input))"),
         ("y0", "second", 0, "neg(grad * bessel_y1(input))"), ("y1", "second", 1, "grad * (bessel_y0(input) - out / input)")):
     _special(f"bessel_{_name}", _slope, f"Bessel function of the {_kind} kind, order {_order}.", ref=f"scipy.special.{_name}")
 for _order, _slope in ((0, "modified_bessel_k1(input)"), (1, "(modified_bessel_k0(input) + out / input)")):
@@ -90,5 +91,5 @@ elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(
             ref="scipy.special.xlog1py",
             grad={"input": "where(input == 0, where(other <= -1, 0, grad * log1p(other)), grad * log1p(other))",
                   "other": "grad * input / (other + 1)"})
-composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out=True, inplace=True,
+composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma", "special.multigammaln"), out="cast", inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.", ref="scipy.special.multigammaln")

@@ -104,11 +104,11 @@ for _name, _factor, _doc in (("deg2rad", "0.017453292519943295769", "Degrees as 
                 grad={"input": f"grad * {_factor}"}, ref=f"numpy.{_name}")
 elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING, node="LogitBackward0", names=(), inplace=True,
             doc="log(input / (1 - input)).", grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
-composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out=True, names=_both("logit") + ("special.logit",),
+composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out="cast", names=_both("logit") + ("special.logit",),
           doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit")
 elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC, node="AngleBackward0", names=(), doc="Argument of a complex number.",
             grad={"input": "angle_backward(grad, input)"})
-composite("angle(input: Tensor)", out=True, ref="numpy.angle", doc="Argument of a complex number; 0 or pi of a real one.")
+composite("angle(input: Tensor)", out="cast", ref="numpy.angle", doc="Argument of a complex number; 0 or pi of a real one.")
 elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)", "nan_to_num(input, missing, posinf, neginf)",
             dtypes=_FC, node="NanToNumBackward0", names=(), doc="nan_to_num with all replacements given.", grad={"input": "where(isfinite(input), grad, 0)"})
 composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None)", inplace=True,

@@ -104,6 +104,7 @@ def test_versions(tmp_path):
         "import importlib.metadata as metadata, torch\n"
         "assert metadata.version('torch') == torch.__version__ == str(torch.__version__)\n"
         "assert torch.__version__ >= '1.13' and torch.__version__ > (2, 0)\n"
+        "assert torch.__name__ == 'torch' and torch.torch is torch\n"
         "assert tuple(map(int, torch.__version__.split('.')[:2])) == (2, 13)\n"
         "assert metadata.metadata('torch')['Name'] == 'torch'\n"
         "metadata.version('pytest'); assert metadata.requires('torch') is None\n"
@@ -115,9 +116,9 @@ def test_versions(tmp_path):
 def test_libraries_linked_with_torch_are_refused(tmp_path):
     found = with_alias(
         tmp_path,
-        "try: import torchvision\nexcept ImportError as error: print(error)\n",
+        "try: import torchaudio\nexcept ImportError as error: print(error)\n",
     )
-    assert "torchvision is linked with PyTorch" in found
+    assert "torchaudio is linked with PyTorch" in found
 
 
 def test_a_torch_that_is_imported_already_stays(tmp_path):
@@ -156,7 +157,10 @@ def test_arguments_name_and_path(tmp_path):
 def test_modules_packages_folders_code_and_standard_input(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
-    show = "import sys, torch\nprint(__name__, __package__, sys.argv[1:], torch.__name__)\n"
+    show = (
+        "import sys, torch\n"
+        "print(__name__, __package__, sys.argv[1:], torch.Tensor.__module__)\n"
+    )
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(show)
     (package / "part.py").write_text("from . import __main__ as unused\n" + show)
@@ -242,7 +246,7 @@ def test_processes_of_the_program_have_the_alias(tmp_path, method):
         "    def __init__(self, value): self.value = value\n"
         "def work(item, queue):\n"
         "    import torch, torch.nn.functional as F\n"
-        "    assert torch.__name__ == 'rushlight'\n"
+        "    assert torch.Tensor.__module__ == 'rushlight'\n"
         "    queue.put(F.relu(torch.tensor([-1.0, item.value])).tolist())\n"
         "if __name__ == '__main__':\n"
         f"    context = multiprocessing.get_context({method!r})\n"
@@ -259,7 +263,7 @@ TESTS = (
     "import torch\n"
     "from torch.nn import functional as F\n"
     "def test_it():\n"
-    "    assert torch.__name__ == 'rushlight'\n"
+    "    assert torch.Tensor.__module__ == 'rushlight'\n"
     "    assert F.relu(torch.tensor(-1.0)).item() == 0\n"
 )
 

@@ -318,3 +318,115 @@ def test_gradients_of_ties_are_exact():
     x = torch.ones(3, dtype=torch.float64, requires_grad=True)
     x.amax().backward()
     assert x.grad.tolist() == [1 / 3] * 3  # not as a float32 has it
+
+
+# ---- memory that gradients share
+
+
+F = torch.nn.functional
+LEFT = torch.tensor([[1.0, -2, 0.5, 3], [0, 1, 2, -1], [1, 1, 0, 2]], dtype=torch.float64)
+RIGHT = LEFT.flip(0) * 0.5
+PARTS = {
+    "select": lambda x: sum(x[:, i] * (i + 1) for i in range(4)),
+    "slice": lambda x: x[:, :3] * 2 + x[:, 1:] ** 2 + x[::2, :3].sum(0),
+    "diagonal": lambda x: x.diagonal() * 2 + x.diagonal(1).sum() * x[0, 0],
+    "mask": lambda x: x[x.detach() > 0].sum() + x[torch.tensor([0, 0, 2])].exp(),
+    "index": lambda x: x[[0, 2, 0], [1, 1, 1]] * x[[1, 1, 1], [1, 2, 3]],
+    "index_select": lambda x: x.index_select(1, torch.tensor([3, 3, 0])) * x[:, 1:],
+    "gather": lambda x: x.gather(1, torch.tensor([[0, 0], [1, 3], [2, 2]])) * x[:, :2],
+    "take": lambda x: x.take(torch.tensor([0, 5, 5, 11])) * x[0],
+    "pieces": lambda x: x.split([1, 2, 1], 1)[1] * x.unbind(0)[1][:2] + x[:, 1:3],
+    "max": lambda x: x.max(1).values * x.min(1).values * x.sort(1).values[:, 1] * x.mode(1).values,
+    "cummax": lambda x: x.cummax(0).values * x.cummin(1).values,
+    "embedding": lambda x: F.embedding(torch.tensor([2, 0, 2]), x) * x[1] + x * LEFT,
+    "linear input": lambda x: F.linear(x, LEFT) * F.linear(x, RIGHT, x[0, :3]),
+    "linear weight": lambda x: F.linear(F.linear(LEFT, x), x.t()) + F.linear(RIGHT, x)[:, :1],
+    "linear vector": lambda x: F.linear(LEFT, x[0]) + F.linear(RIGHT, x[0]),
+    "transposed first": lambda x: x.t().exp().sum(1) * x[0] * F.linear(x, LEFT).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_gradients_of_parts_add_up_in_one_buffer(name):
+    """With create_graph nothing is added in place: the same numbers, by other ways."""
+    x = torch.linspace(-1.1, 1.7, 12, dtype=torch.float64).view(3, 4).requires_grad_()
+
+    def loss(x):
+        return (PARTS[name](x * 1.0).sum() * 0.5).exp()
+
+    (expected,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    (found,) = torch.autograd.grad(loss(x), x)
+    assert_values(found.tolist(), expected.detach().tolist(), 1e-12)
+    seen = []
+    y = x * 1.0
+    y.register_hook(lambda grad: seen.append(grad))
+    (PARTS[name](y).sum() * 0.5).exp().backward()
+    assert_values(x.grad.tolist(), expected.detach().tolist(), 1e-12)
+    assert_values(seen[0].tolist(), expected.detach().tolist(), 1e-12)
+    torch.autograd.gradcheck(loss, x)
+
+
+def test_a_gradient_that_others_see_stays():
+    x = leaf(0.5, -1.0, 2.0)
+    seen = []
+
+    def keep(t):
+        t.register_hook(lambda grad: seen.append((grad, grad.tolist())))
+        return t
+
+    def chain(y):
+        for step in (torch.tanh, torch.exp, lambda t: t * t, torch.neg, torch.relu, torch.sigmoid):
+            y = keep(step(y))
+        return y
+
+    given = torch.ones(3, dtype=torch.float64)
+    chain(x * 1).backward(given)
+    assert given.tolist() == [1.0] * 3 and len(seen) == 6
+    for grad, values in seen:
+        assert grad.tolist() == values
+    middle = torch.tanh(x)
+    end = torch.sigmoid(middle).exp()
+    of_middle, of_x = torch.autograd.grad(end, [middle, x], given)
+    detached = middle.detach().requires_grad_()
+    torch.sigmoid(detached).exp().sum().backward()
+    assert_values(of_middle.tolist(), detached.grad.tolist(), 1e-12)
+    assert_values(of_x.tolist(), (detached.grad * (1 - middle.detach() ** 2)).tolist(), 1e-12)
+
+
+def test_a_gradient_that_nobody_sees_is_written_over():
+    places = []
+
+    def note(t):
+        t.register_hook(lambda grad: places.append(grad.data_ptr()))
+        return t
+
+    x = torch.randn(1000, requires_grad=True)
+    note(note(note((x * 2).exp()).tanh()) * 3.0).sigmoid().square().sum().backward()
+    assert len(places) == 3 and len(set(places)) == 1
+
+
+def test_two_inputs_share_a_gradient():
+    a, b = leaf(1.0, 2.0), leaf(3.0, 5.0)
+    c = a + b
+    (c * 2 + c.exp() * 0 + (a - b) * a * b).sum().backward()
+    assert a.grad.tolist() == [2 + 2 * 3 - 9, 2 + 2 * 2 * 5 - 25]
+    assert b.grad.tolist() == [2 + 1 - 2 * 3, 2 + 4 - 2 * 2 * 5]
+
+
+def test_hooks_may_change_a_gradient_that_is_one_number():
+    for reduce, share in ((torch.sum, 1.0), (torch.mean, 0.25)):
+        x = leaf(1.0, 2.0, 3.0, 4.0)
+        x.register_hook(lambda grad: grad.mul_(2))
+        reduce(x).backward()
+        assert x.grad.tolist() == [2 * share] * 4
+        y = x * 1
+        y.retain_grad()
+        (grad,) = torch.autograd.grad(reduce(y), y)
+        assert grad.add_(torch.arange(4.0)).tolist() == [share, share + 1, share + 2, share + 3]
+
+
+def test_parts_of_a_sparse_and_a_dense_gradient():
+    weight = torch.ones(3, 2, requires_grad=True)
+    rows = torch.nn.functional.embedding(torch.tensor([0, 2]), weight, sparse=True)
+    ((weight * 3).sum() + rows.sum()).backward()
+    assert weight.grad.to_dense().tolist() == [[4, 4], [3, 3], [4, 4]]

@@ -519,6 +519,14 @@ def test_an_error_in_a_hook_comes_out_of_backward():
         x.sum().backward()
 
 
+def test_hooks_of_nodes_return_tuples():
+    for result in ("text", 3, [rl.ones(2)]):
+        y = leaf(2) * 2
+        y.grad_fn.register_hook(lambda grads, outputs, result=result: result)
+        with pytest.raises(TypeError, match="expected tuple, but hook returned"):
+            y.sum().backward()
+
+
 class Scale(Function):
     @staticmethod
     def forward(x, factor):

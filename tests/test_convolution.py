@@ -30,6 +30,14 @@ GEOMETRIES = {
     "strided": (2, 32, 64, (15, 16), 3, 2, 1, 1, 1),
     "strided, large window": (1, 16, 32, (23, 21), 5, 3, 2, 1, 1),
     "depthwise": (2, 48, 48, (13, 12), 3, 1, 1, 1, 48),
+    "depthwise, odd channels": (3, 41, 41, (13, 23), 5, 1, 2, 1, 41),
+    "depthwise, strided": (2, 32, 32, (17, 18), 3, 2, 1, 1, 32),
+    "depthwise, large stride": (2, 32, 32, (19, 17), 2, 3, 0, 1, 32),
+    "depthwise, dilated": (2, 24, 24, (19, 17), 7, 2, 6, 2, 24),
+    "depthwise, one image": (1, 48, 48, (31, 9), 3, 1, 0, 1, 48),
+    "depthwise, bands": (1, 64, 64, (45, 61), 3, 2, 1, 1, 64),
+    "depthwise, no padding": (2, 48, 48, (21, 16), 3, 2, 0, 1, 48),
+    "depthwise, 1-D": (2, 32, 32, (301,), 4, 1, 2, 1, 32),
     "grouped": (2, 64, 32, (9, 11), 3, 1, 1, 1, 2),
 }
 
@@ -99,7 +107,9 @@ def test_float32_agrees_with_double(name, transposed, layout):
         check_close(actual, expected)
 
 
-@pytest.mark.parametrize("name", ["winograd", "pointwise", "pointwise, large weight", "strided"])
+@pytest.mark.parametrize(
+    "name", ["winograd", "pointwise", "pointwise, large weight", "strided", "depthwise"]
+)
 @pytest.mark.parametrize(("layout", "other"), [(plain, hidden), (hidden, plain), (gaps, hidden)])
 def test_input_and_gradient_in_different_layouts(name, layout, other):
     x, w, b, function = operands(GEOMETRIES[name], False)
@@ -110,7 +120,7 @@ def test_input_and_gradient_in_different_layouts(name, layout, other):
     check_close(results(function, *given, lambda y: other(rl.tensor(grad))), expected)
 
 
-@pytest.mark.parametrize("name", ["winograd", "pointwise", "strided"])
+@pytest.mark.parametrize("name", ["winograd", "pointwise", "strided", "depthwise"])
 def test_expanded_operands(name):
     x, w, b, function = operands(GEOMETRIES[name], False)
     x, w = rl.tensor(x[:1]).expand(x.shape), rl.tensor(w[:, :1]).expand(w.shape)
@@ -129,10 +139,12 @@ def test_empty_batch(name):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 3e38])
 @pytest.mark.parametrize("operand", ["input", "weight", "gradient"])
-def test_what_is_not_finite_stays_where_it_belongs(operand, value):
-    x, w, b, function = operands(GEOMETRIES["winograd, no padding"], False)
+@pytest.mark.parametrize("name", ["winograd, no padding", "depthwise, no padding"])
+def test_what_is_not_finite_stays_where_it_belongs(name, operand, value):
+    x, w, b, function = operands(GEOMETRIES[name], False)
     grad = fresh(4, *function(*map(rl.tensor, (x, w, b))).shape)
-    {"input": x, "weight": w, "gradient": grad}[operand][1, 2, 2, 1] = value
+    changed = {"input": x, "weight": w, "gradient": grad}[operand]
+    changed[1, min(2, changed.shape[1] - 1), 2, 1] = value
     actual = results(function, *map(rl.tensor, (x, w, b)), lambda y: rl.tensor(grad))
     doubles = [rl.tensor(a).double() for a in (x, w, b)]
     expected = results(function, *doubles, lambda y: rl.tensor(grad).double())
@@ -142,7 +154,9 @@ def test_what_is_not_finite_stays_where_it_belongs(operand, value):
         assert (np.abs(a.detach().numpy()[~near]) < 1e30).sum() == 0
 
 
-@pytest.mark.parametrize("name", ["winograd, many blocks", "pointwise, many pixels", "strided"])
+@pytest.mark.parametrize(
+    "name", ["winograd, many blocks", "pointwise, many pixels", "strided", "depthwise, bands"]
+)
 def test_threads_do_not_change_results(name):
     x, w, b, function = operands(GEOMETRIES[name], False)
     before, found = rl.get_num_threads(), []

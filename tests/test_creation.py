@@ -117,3 +117,14 @@ def test_grids_may_point_anywhere():
             out = rl.nn.functional.grid_sample(image, grid, mode, padding, False)
             out.sum().backward()
             assert out.shape == (1, 2, 1, 2)
+
+
+def test_ranges_over_all_integers():
+    least, largest = -(2**63), 2**63 - 1
+    assert rl.arange(least, largest, 2**62).tolist() == [least, -(2**62), 0, 2**62]
+    assert rl.arange(0, largest, 2**62).tolist() == [0, 2**62]
+    for start, end, step in ((0, least, -1), (least, largest, 1)):
+        with pytest.raises(RuntimeError, match="arange: invalid size"):
+            rl.arange(start, end, step)
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        rl.empty(0).set_(rl.ones(3).untyped_storage(), 0, (2**62,), (1,))

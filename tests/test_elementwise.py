@@ -1,7 +1,10 @@
 """Elementwise loops and copies: accuracy over the whole range, and every way through memory."""
 
+import math
+
 import numpy as np
 import pytest
+import scipy.special
 
 import rushlight as rl
 
@@ -12,6 +15,9 @@ FUNCTIONS = {
     "sin": (np.sin, 2), "cos": (np.cos, 2), "tan": (np.tan, 1), "atan": (np.arctan, 2),
     "exp": (np.exp, 1), "log": (np.log, 1), "log2": (np.log2, 2), "log10": (np.log10, 2),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 2), "tanh": (np.tanh, 2),
+    "asin": (np.arcsin, 2), "acos": (np.arccos, 2), "erf": (scipy.special.erf, 2),
+    "erfc": (scipy.special.erfc, 4), "erfinv": (scipy.special.erfinv, 3),
+    "lgamma": (scipy.special.gammaln, 1), "digamma": (scipy.special.psi, 1),
 }  # fmt: skip
 
 
@@ -50,7 +56,122 @@ def test_double_functions_of_near_and_far_arguments(name):
     np.testing.assert_array_equal(np.signbit(got[x == 0]), np.signbit(expected[x == 0]))
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "log", "log2", "sigmoid"])
+# The same of float64, beside long doubles.
+DOUBLE_FUNCTIONS = {
+    "tan": (np.tan, 3), "asin": (np.arcsin, 2), "acos": (np.arccos, 2), "atan": (np.arctan, 3),
+    "exp": (np.exp, 1), "log": (np.log, 1), "log1p": (np.log1p, 2), "expm1": (np.expm1, 2),
+    "tanh": (np.tanh, 3), "sinh": (np.sinh, 3), "cosh": (np.cosh, 2),
+}  # fmt: skip
+
+
+def check_ulps(got, expected, ulps):
+    """`expected` is of long doubles; where it is no normal double, only its kind is compared."""
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(got.dtype)
+    ordinary = np.isfinite(rounded) & (np.abs(rounded) > np.finfo(got.dtype).tiny)
+    tiny = np.abs(rounded) <= np.finfo(got.dtype).tiny
+    np.testing.assert_array_equal(got[~ordinary & ~tiny], rounded[~ordinary & ~tiny])
+    assert (np.abs(got[tiny]) <= 2 * np.finfo(got.dtype).tiny).all()
+    unit = np.spacing(np.abs(rounded[ordinary])).astype(np.longdouble)
+    error = np.abs(got[ordinary] - expected[ordinary]) / unit
+    assert error.max() <= ulps, (error.max(), expected[ordinary][error.argmax()])
+
+
+def every_kind_of_double():
+    random = np.random.default_rng(3)
+    return np.concatenate([
+        *(random.normal(size=3000) * 10.0**e for e in (-200, -12, -3, -1, 0, 1, 2, 5)),
+        random.uniform(-1, 1, 3000), [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324],
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOUBLE_FUNCTIONS)
+def test_double_functions(name):
+    reference, ulps = DOUBLE_FUNCTIONS[name]
+    x = every_kind_of_double()
+    with np.errstate(all="ignore"):
+        expected = reference(x.astype(np.longdouble))
+    check_ulps(getattr(rl, name)(rl.tensor(x)).numpy(), expected, ulps)
+
+
+def test_double_powers_and_angles():
+    random = np.random.default_rng(5)
+    corner = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -2.5, np.inf, -np.inf,
+                       np.nan, 1e308, 1e-308, 5e-324, -1e300, 2.0**53, 1e20, -7])  # fmt: skip
+    a, b = (g.ravel() for g in np.meshgrid(corner, corner))
+    base = [random.uniform(0.1, 5, 20000), np.exp(random.uniform(-700, 700, 20000)),
+            1 + random.normal(size=20000) * 1e-4, a]  # fmt: skip
+    power = [random.uniform(-20, 20, 20000), random.uniform(-1.01, 1.01, 20000),
+             random.normal(size=20000) * 1e6, b]  # fmt: skip
+    for x, y in zip(base, power, strict=True):
+        wide, by = x.astype(np.longdouble), y.astype(np.longdouble)
+        with np.errstate(all="ignore"):
+            powers, angles = np.power(wide, by), np.arctan2(wide, by)
+        check_ulps(rl.pow(rl.tensor(x), rl.tensor(y)).numpy(), powers, 2)
+        check_ulps(rl.atan2(rl.tensor(x), rl.tensor(y)).numpy(), angles, 3)
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+def test_special_functions(dtype):
+    """Beside SciPy's in double, whose own error is a few units, and in tails x^2 of them."""
+    special, erfc = rl.special, np.vectorize(math.erfc)
+    single = dtype == rl.float32
+    one, wide = rl.linspace(-0.9999, 0.9999, 20001, dtype=dtype), 9.0 if single else 26.0
+    x = rl.linspace(-wide, wide, 30001, dtype=dtype)
+    positive = rl.linspace(1e-3, 40, 30001, dtype=dtype)
+    for function, reference, argument, tolerance in (
+        (rl.erf, scipy.special.erf, x, 2), (rl.erfc, erfc, x, 4),
+        (special.erfcx, scipy.special.erfcx, x.clamp(min=-4), 8),
+        (special.ndtr, scipy.special.ndtr, x if single else x.clamp(min=-1), 6),
+        (special.log_ndtr, scipy.special.log_ndtr, x.clamp(max=1), 8),
+        (rl.erfinv, scipy.special.erfinv, one, 4),
+        (special.ndtri, scipy.special.ndtri, one.abs(), 6),
+        (rl.lgamma, scipy.special.gammaln, positive.clamp(min=3), 6),
+        (lambda v: rl.polygamma(1, v), lambda v: scipy.special.polygamma(1, v), positive, 8),
+        (special.i0e, scipy.special.i0e, x, 8), (special.i1e, scipy.special.i1e, x, 12),
+        (special.scaled_modified_bessel_k0, scipy.special.k0e, positive, 12),
+        (special.scaled_modified_bessel_k1, scipy.special.k1e, positive, 12),
+    ):  # fmt: skip
+        expected = reference(argument.double().numpy())
+        unit = np.finfo(np.float32 if single else np.float64).eps
+        tiny = 1e-45 if single else 1e-300
+        np.testing.assert_allclose(
+            function(argument).double().numpy(), expected, rtol=tolerance * unit, atol=4 * tiny
+        )
+    # Beside its roots and poles digamma is as exact as its terms.
+    for argument in (positive, -positive - 0.0005):
+        got = rl.digamma(argument).double().numpy()
+        expected = scipy.special.psi(argument.double().numpy())
+        np.testing.assert_allclose(got, expected, rtol=1e-6 if single else 1e-10, atol=1e-12)
+
+
+def test_lgamma_beside_its_roots():
+    """By the series around 1 and 2, where SciPy and Python lose thousands of units."""
+    e = np.linspace(-1e-3, 1e-3, 2001)
+    e = (2 + e) - 2
+    for root, slope, zeta in ((1, -np.euler_gamma, scipy.special.zeta),
+                              (2, 1 - np.euler_gamma, scipy.special.zetac)):  # fmt: skip
+        expected = e * slope + sum(zeta(k) * (-e) ** k / k for k in range(7, 1, -1))
+        got = rl.lgamma(rl.tensor(root + e)).numpy()
+        np.testing.assert_allclose(got, expected, rtol=2e-15, atol=0)
+
+
+def test_the_slope_of_gelu():
+    x = rl.linspace(-8, 8, 4001, dtype=rl.float64, requires_grad=True)
+    y = rl.nn.functional.gelu(x)
+    (slope,) = rl.autograd.grad(y.sum(), x, create_graph=True)
+    v = x.detach().numpy()
+    bell = np.exp(-0.5 * v * v) / np.sqrt(2 * np.pi)
+    expected = scipy.special.ndtr(v) + v * bell
+    np.testing.assert_allclose(slope.detach().numpy(), expected, rtol=1e-14, atol=1e-16)
+    (second,) = rl.autograd.grad(slope.sum(), x)
+    np.testing.assert_allclose(second.numpy(), (2 - v * v) * bell, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sin", "cos", "tan", "exp", "log", "log2", "sigmoid", "lgamma", "digamma", "erfinv"],
+)
 @pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
 def test_a_far_element_changes_no_other(name, dtype):
     """Strips without far elements take a shorter way, which must end at the same bits."""
@@ -65,13 +186,14 @@ def test_a_far_element_changes_no_other(name, dtype):
         np.testing.assert_array_equal(function(mixed)[keep].numpy(), alone[keep].numpy())
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
-def test_float_remainders_are_exact(name):
+def test_float_remainders_are_exact(name, dtype):
     random = np.random.default_rng(4)
     bits = random.integers(0, 1 << 32, size=(2, 40_000), dtype=np.uint64).astype(np.uint32)
-    wild = bits.view(np.float32)
-    mild = (random.normal(size=(2, 40_000)) * [[1000], [3]]).astype(np.float32)
-    whole = random.integers(-50, 50, size=(2, 5_000)).astype(np.float32)
+    wild = bits.view(np.float32).astype(dtype)
+    mild = (random.normal(size=(2, 40_000)) * [[1000], [3]]).astype(dtype)
+    whole = random.integers(-50, 50, size=(2, 5_000)).astype(dtype)
     for a, b in (wild, mild, whole):
         keep = b != 0
         a, b = a[keep], b[keep]
@@ -154,6 +276,32 @@ def test_operands_that_lie_across(left, right):
     expected = square + square.t().contiguous()
     square += square.t()
     np.testing.assert_array_equal(values(square), values(expected))
+
+
+def few(shape, dtype):
+    return (rl.arange(int(np.prod(shape))) % 13).reshape(shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [rl.uint8, rl.float16, rl.float32, rl.float64, rl.complex128])
+@pytest.mark.parametrize("inner", [1, 2, 3, 5, 7, 8, 12, 16, 17, 31, 32, 63, 64])
+def test_short_rows(inner, dtype):
+    """They are gathered into strips: repeated, broadcast, cut out of longer ones, spread out."""
+    a, c = few((37, 3, inner), dtype), few((37, 3, 1), rl.float32)
+    wide = few((37, 3, 2 * inner + 1), dtype)
+    x = a.numpy()
+    for other in (c.to(dtype), c, few((inner,), dtype), few((3, inner), dtype),
+                  few((37, 1, inner), dtype), few((37, 1, 1), dtype), wide[..., :inner],
+                  wide[..., : 2 * inner : 2], wide[:, :, 1 : inner + 1].flip(-1)):  # fmt: skip
+        got = a * other
+        expected = x * other.to(dtype).numpy()
+        np.testing.assert_array_equal(got.numpy().astype(expected.dtype), expected)
+    outer = a[:, None, :, None, 0] * a[None, 0, None]
+    np.testing.assert_array_equal(outer.numpy(), x[:, None, :, None, 0] * x[None, 0, None])
+    for part in (np.s_[..., :inner], np.s_[..., 1 : 2 * inner : 2], np.s_[:, 1:, :inner]):
+        changed, expected = wide.clone(), wide.numpy()
+        changed[part] += changed[part].clone()
+        expected[part] += expected[part].copy()
+        np.testing.assert_array_equal(changed.numpy(), expected)
 
 
 def test_results_larger_than_the_caches():

@@ -225,3 +225,61 @@ def test_windows_refuse_what_torch_refuses():
         rl.signal.windows.general_cosine(3, a=0.5)
     with pytest.raises(ValueError, match="empty"):
         rl.signal.windows.general_cosine(3, a=[])
+
+
+def test_sums_of_integers_on_the_way_keep_the_dtype():
+    a, b = rl.ones(2, 1, dtype=rl.int32), rl.ones(3, 2, dtype=rl.int32)
+    assert rl.tensordot(a, b, ([1], [0])).dtype == rl.int32
+    truth = rl.ones(2, dtype=rl.bool)
+    added = rl.addr(rl.zeros(2, 2, dtype=rl.bool), truth, truth)
+    assert added.dtype == rl.bool and added.all()
+
+
+def test_unravel_index():
+    rows, columns = rl.unravel_index(rl.tensor([0, 5, 7], dtype=rl.int32), (2, 3))
+    assert rows.dtype == rl.int64 and rows.tolist() == [0, 1, 0] and columns.tolist() == [0, 2, 1]
+    with pytest.raises(TypeError, match="integer dtype"):
+        rl.unravel_index(rl.tensor([1.0]), (2, 3))
+    with pytest.raises(ValueError, match="negative"):
+        rl.unravel_index(rl.tensor([1]), (2, -3))
+
+
+def test_combinations_that_are_none_are_still_of_the_input():
+    x = rl.ones(2, requires_grad=True)
+    none = rl.combinations(x, 4)
+    assert none.shape == (0, 4) and none.requires_grad
+    none.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["i1", "i1e", "bessel_j1"])
+def test_second_derivatives_at_the_removable_singularity(name):
+    x = rl.tensor([0.0], dtype=rl.float64, requires_grad=True)
+    (slope,) = rl.autograd.grad(getattr(rl.special, name)(x), x, create_graph=True)
+    (curvature,) = rl.autograd.grad(slope, x)
+    assert slope.item() == 0.5 and curvature.item() == 0
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_second_derivatives_of_a_norm_at_zero(order):
+    x = rl.zeros(3, dtype=rl.float64, requires_grad=True)
+    (slope,) = rl.autograd.grad(rl.linalg.vector_norm(x, order), x, create_graph=True)
+    (curvature,) = rl.autograd.grad((slope * slope).sum(), x)
+    assert slope.tolist() == [0] * 3 and curvature.tolist() == [0] * 3
+
+
+def test_weights_of_embedding_bags_must_fit():
+    table, places = rl.ones(4, 3), rl.tensor([0, 1, 2, 3, 0])
+    with pytest.raises(RuntimeError, match="shape of the indices"):
+        rl._embedding_bag_of(table, places, rl.tensor([0, 2]), "sum", rl.ones(0), -1, False)
+
+
+def test_max_pooling_with_indices_takes_the_question_for_them():
+    image = rl.arange(16.0).view(1, 1, 4, 4)
+    values, places = rl.nn.functional.max_pool2d_with_indices(image, 2, return_indices=False)
+    assert values.tolist() == [[[[5, 7], [13, 15]]]] and places.tolist() == [[[[5, 7], [13, 15]]]]
+
+
+def test_softshrink_refuses_a_negative_lambda():
+    with pytest.raises(RuntimeError, match="softshrink: lambda"):
+        rl.nn.functional.softshrink(rl.ones(1), -0.5)

@@ -341,6 +341,40 @@ def test_gradients_do_not_depend_on_the_order(second_order):
         np.testing.assert_allclose(ours, plain, rtol=2e-3, atol=1e-4)  # some are 0 but for rounding
 
 
+# Convolutions that work out late inputs as they read them: channels, filters, kernel, stride, size.
+LATE_READERS = {
+    "depthwise": (64, 64, 3, 1, 96),
+    "depthwise, odd channels": (67, 67, 5, 2, 92),
+    "pointwise": (24, 64, 1, 1, 13),
+    "pointwise, wide": (4128, 32, 1, 1, 3),
+    "pointwise, many filters": (128, 256, 1, 1, 4),
+}
+
+
+@pytest.mark.parametrize("name", LATE_READERS)
+@pytest.mark.parametrize("inplace", [False, True])
+def test_convolutions_of_late_inputs(name, inplace):
+    channels, filters, kernel, stride, size = LATE_READERS[name]
+    groups = channels if kernel > 1 else 1
+    first, norm = nn.Conv2d(3, channels, 1), nn.BatchNorm2d(channels)
+    second = nn.Conv2d(channels, filters, kernel, stride, kernel // 2, groups=groups)
+    x = rl.randn(2, 3, size, size)
+
+    def results(visit):
+        y = visit(F.relu6(norm(first(x)), inplace=inplace))
+        z = second(y)
+        leaves = [*first.parameters(), *norm.parameters(), *second.parameters()]
+        grads = rl.autograd.grad(z, leaves, rl.cos(z.detach()))
+        return [t.detach().numpy() for t in (z, y, *grads)]
+
+    def written_first(t):
+        t.data_ptr()
+        return t
+
+    for late, written in zip(results(lambda t: t), results(written_first), strict=True):
+        np.testing.assert_allclose(late, written, rtol=1e-4, atol=2e-5 * np.abs(written).max())
+
+
 def test_saved_tensors_notice_changes():
     x = rl.from_numpy(fresh(3)).requires_grad_()
     y = F.conv2d(x, rl.from_numpy(WEIGHT), padding=1)

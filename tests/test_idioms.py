@@ -101,6 +101,33 @@ def test_functions_that_moved():
         nn.init.xavier_uniform(torch.empty(2, 2))
 
 
+def test_gradients_are_clipped_by_their_norm_together():
+    p, q = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
+    for bound, share in ((14.0, 1.0), (6.5, 0.5), (float("inf"), 1.0)):
+        p.grad, q.grad = torch.tensor([3.0, 4.0]), torch.tensor([12.0])
+        assert nn.utils.clip_grad_norm_([p, q], bound) == 13
+        found = torch.cat([p.grad, q.grad]).tolist()
+        assert found == pytest.approx([3 * share, 4 * share, 12 * share])
+    p.grad[0] = float("nan")
+    assert nn.utils.clip_grad_norm_([p, q], 1.0).isnan()
+    assert p.grad.isnan().all() and q.grad.isnan().all()
+
+
+def test_averages_of_a_model():
+    model = nn.Linear(2, 2, bias=False)
+    swa = torch.optim.swa_utils
+    means = [swa.AveragedModel(model), swa.AveragedModel(model, avg_fn=swa.get_swa_avg_fn())]
+    decayed = [swa.AveragedModel(model, avg_fn=swa.get_ema_avg_fn(0.75)),
+               swa.AveragedModel(model, multi_avg_fn=swa.get_ema_multi_avg_fn(0.75))]  # fmt: skip
+    for value in (1.0, 2.0, 6.0):
+        nn.init.constant_(model.weight, value)
+        for average in means + decayed:
+            average.update_parameters(model)
+    for averages, expected in ((means, 3.0), (decayed, 0.75 * 1.25 + 1.5)):
+        for average in averages:
+            assert average.module.weight.tolist() == [[pytest.approx(expected)] * 2] * 2
+
+
 def test_assigning_through_masks_and_ranges():
     x = torch.arange(6.0)
     x[x > 3] = -1

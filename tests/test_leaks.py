@@ -192,3 +192,13 @@ def test_an_evaluated_batch_norm_keeps_its_buffers_out_of_the_graph():
     out = norm(torch.randn(2, 3, 4, 4))
     assert out.requires_grad and not norm.running_mean.requires_grad
     assert copy.deepcopy(norm).running_mean.equal(norm.running_mean)
+
+
+def test_a_long_chain_of_gradients_of_gradients_is_freed():
+    before = live()
+    last = torch.ones(1)
+    for _ in range(200_000):
+        first = torch.ones(1)
+        first.grad, last = last, first
+    del first, last  # one by one, not each on the stack of the one before
+    assert live() == before

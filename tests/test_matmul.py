@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight
+from rushlight._contraction_order import contraction_order
 
 pytestmark = pytest.mark.kernels
 
@@ -20,10 +21,11 @@ DTYPES = [
     "int8",
     "uint8",
 ]
-# (m, k, n): tiny, edges of tiles, vectors, few rows, several blocks of k, of rows and of columns.
+# (m, k, n): tiny, edges of tiles, vectors, few rows, several blocks of k, of rows and of columns;
+# few rows or columns by dot products, also in several parts.
 SIZES = [(1, 1, 1), (2, 3, 1), (8, 32, 32), (7, 16, 24), (17, 33, 49), (1, 70, 130), (130, 70, 1),
          (3, 65, 64), (5, 513, 8), (64, 40, 300), (33, 1030, 20), (300, 530, 65), (260, 20, 515),
-         (270, 600, 280)]  # fmt: skip
+         (270, 600, 280), (12, 1100, 45), (45, 1100, 12), (3, 5000, 5), (16, 128, 17)]  # fmt: skip
 LAYOUTS = ["rows", "columns", "steps"]
 
 
@@ -93,6 +95,102 @@ def test_batches(batch):
     np.testing.assert_array_equal((a @ across.transpose(1, 2)).numpy(), x @ y)
 
 
+@pytest.mark.parametrize("size", [(3, 3, 3), (16, 16, 16), (8, 130, 20), (20, 130, 1), (33, 5, 47)])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex64"])
+def test_many_products(dtype, size):
+    generator = np.random.default_rng(0)
+    m, k, n = size
+    x = generator.integers(-9, 10, (70, m, k)).astype(dtype)
+    y = generator.integers(-9, 10, (70, k, n)).astype(dtype)
+    c = generator.integers(-9, 10, (70, m, n)).astype(dtype)
+    a, b, added = map(rushlight.tensor, (x, y, c))
+    across = rushlight.tensor(np.ascontiguousarray(y.transpose(0, 2, 1))).transpose(1, 2)
+    np.testing.assert_array_equal((a @ b).numpy(), x @ y)
+    np.testing.assert_array_equal((a @ across).numpy(), x @ y)
+    np.testing.assert_array_equal(rushlight.baddbmm(added, a, b).numpy(), c + x @ y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex128"])
+@pytest.mark.parametrize("size", [(5, 7, 6), (4, 130, 20), (70, 33, 50)])
+@pytest.mark.parametrize("shape", ["mn", "n", "1n", "m1", "", "11", "steps"])
+def test_addmm_broadcasts_what_it_adds(dtype, size, shape):
+    generator = np.random.default_rng(0)
+    m, k, n = size
+    a, x = matrix(generator, m, k, dtype, "rows")
+    b, y = matrix(generator, k, n, dtype, "columns")
+    if shape == "steps":
+        c, z = matrix(generator, m, n, dtype, "steps")
+    else:
+        z = generator.integers(-9, 10, [{"m": m, "n": n, "1": 1}[d] for d in shape]).astype(dtype)
+        c = rushlight.tensor(z)
+    expected = 3 * z + 2 * product(x, y)
+    np.testing.assert_array_equal(rushlight.addmm(c, a, b, beta=3, alpha=2).numpy(), expected)
+    if z.shape == (m, n):
+        np.testing.assert_array_equal(c.addmm_(a, b, beta=3, alpha=2).numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 5), (3, 1, 5), (3, 4, 1), (1,), ()])
+def test_baddbmm_broadcasts_what_it_adds(shape):
+    generator = np.random.default_rng(0)
+    x, y, z = (generator.integers(-9, 10, s).astype("float32")
+               for s in ((3, 4, 6), (3, 6, 5), shape))  # fmt: skip
+    a, b, c = map(rushlight.tensor, (x, y, z))
+    np.testing.assert_array_equal(rushlight.baddbmm(c, a, b).numpy(), z + x @ y)
+    one = b[:1].expand(3, 6, 5)  # a single product of all rows, whose addend lies evenly or not
+    np.testing.assert_array_equal(rushlight.baddbmm(c, a, one, beta=2).numpy(), 2 * z + x @ y[:1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_sums_are_rounded_once(dtype):
+    dtype = getattr(rushlight, dtype)
+    rushlight.manual_seed(0)
+    a, b, c = (rushlight.randn(20, 20).to(dtype) for _ in range(3))
+    expected = rushlight.addmm(c.float(), a.float(), b.float(), beta=0.3, alpha=0.7).to(dtype)
+    assert rushlight.equal(rushlight.addmm(c, a, b, beta=0.3, alpha=0.7), expected)
+    assert rushlight.equal(rushlight.baddbmm(c, a[None], b[None], beta=0.3, alpha=0.7)[0], expected)
+
+
+def test_addmm_of_its_own_operands():
+    rushlight.manual_seed(0)
+    x, y = rushlight.randn(40, 40), rushlight.randn(40, 40)
+    expected = rushlight.addmm(x, x, x.t())
+    assert rushlight.equal(x.clone().addmm_(x, x.t()), expected)
+    mine = x.clone()
+    assert rushlight.equal(mine.addmm_(mine, mine.t()), expected)
+    assert rushlight.equal(rushlight.addmm(x, x, x.t(), out=y), expected)
+
+
+def test_addmm_without_input_or_sums():
+    nan = rushlight.full((3, 2), float("nan"))
+    a, b = rushlight.ones(3, 4), rushlight.ones(4, 2)
+    assert rushlight.equal(rushlight.addmm(nan, a, b, beta=0), rushlight.full((3, 2), 4.0))
+    none = rushlight.ones(3, 0), rushlight.ones(0, 2)
+    assert rushlight.equal(rushlight.addmm(nan, *none, beta=0), rushlight.zeros(3, 2))
+    found = rushlight.addmm(rushlight.tensor([1.0, 2.0]), *none, beta=3)
+    assert found.tolist() == [[3.0, 6.0]] * 3
+    assert rushlight.addmm(rushlight.ones(2), rushlight.ones(0, 4), b).shape == (0, 2)
+    with pytest.raises(RuntimeError, match="addmm"):
+        rushlight.addmm(rushlight.ones(5, 3, 2), a, b)
+    with pytest.raises(RuntimeError, match="addmm"):
+        rushlight.ones(2).addmm_(a, b)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5,), (3, 1), ()])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_gradients_of_addmm(shape, dtype):
+    rushlight.manual_seed(0)
+    dtype = getattr(rushlight, dtype)
+    c, a, b = (rushlight.randn(s, dtype=dtype, requires_grad=True)
+               for s in (shape, (3, 4), (4, 5)))  # fmt: skip
+    number = 0.5 - 0.25j if dtype.is_complex else 0.5
+
+    def added(c, a, b):
+        return rushlight.addmm(c, a, b, beta=number, alpha=3 * number)
+
+    assert rushlight.autograd.gradcheck(added, (c, a, b))
+    assert rushlight.autograd.gradgradcheck(added, (c, a, b))
+
+
 def test_sums_over_nothing():
     assert rushlight.equal(rushlight.ones(3, 0) @ rushlight.ones(0, 2), rushlight.zeros(3, 2))
     assert (rushlight.ones(0, 3) @ rushlight.ones(3, 2)).shape == (0, 2)
@@ -112,7 +210,9 @@ def test_nan_stays_in_its_row_and_column():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
 @pytest.mark.parametrize(
-    "m, k, n", [(300, 530, 700), (20, 3000, 900), (1, 3000, 3000), (3000, 2000, 1)]
+    "m, k, n",
+    [(300, 530, 700), (20, 3000, 900), (1, 3000, 3000), (3000, 2000, 1), (9, 2000, 2000),
+     (2000, 2000, 13)],
 )
 def test_the_same_for_any_number_of_threads(dtype, m, k, n):
     rushlight.manual_seed(0)
@@ -146,9 +246,50 @@ def test_distances_by_a_product(batch):
     assert all(map(rushlight.allclose, found, expected))
 
 
+def test_distances_to_nan():
+    a = rushlight.ones(30, 4)
+    a[3, 1] = float("nan")
+    for recorded in (False, True):
+        found = rushlight.cdist(a.clone().requires_grad_(recorded), rushlight.zeros(30, 4))
+        assert found[3].isnan().all() and found.isnan().sum() == 30
+
+
 def test_distance_zero_has_gradient_zero():
     a = rushlight.ones(30, 4, requires_grad=True)
     rushlight.cdist(a, rushlight.ones(30, 4)).sum().backward()
     assert rushlight.equal(a.grad, rushlight.zeros(30, 4))
     with pytest.raises(ValueError, match="compute_mode"):
         rushlight.cdist(a, a, compute_mode="fast")
+
+
+EQUATIONS = [
+    "ab,bc,cd->ad", "ab,bc,cd,de->ae", "ab,ab,c->c", "aab,bc,c->a", "ij,ij,ij->", "a,b,c->cab",
+    "bhid,bhjd,bhjk->bhik", "ab,bc,cd,de,ef,fa->", "...ab,...bc,c...->...a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+@pytest.mark.parametrize("strategy", ["auto", "greedy", "optimal", None])
+def test_einsum_in_any_order(equation, strategy):
+    generator = np.random.default_rng(0)
+    size = {c: 2 + i for i, c in enumerate("abcdefhijk")}
+    arrays = []
+    for term in equation.split("->")[0].split(","):
+        shape = [n for c in term.replace("...", ".") for n in ([2, 3] if c == "." else [size[c]])]
+        arrays.append(generator.integers(-3, 4, shape).astype("float64"))
+    with rushlight.backends.opt_einsum.flags(strategy is not None, strategy):
+        found = rushlight.einsum(equation, *map(rushlight.tensor, arrays))
+    np.testing.assert_array_equal(found.numpy(), np.einsum(equation, *arrays))
+
+
+def test_the_order_of_products():
+    order = [contraction_order(
+        tuple(map(frozenset, ("ab", "bc", "cd"))), frozenset("ad"),
+        (("a", 1000), ("b", 2), ("c", 1000), ("d", 2)), strategy)
+        for strategy in ("optimal", "greedy", "auto")]  # fmt: skip
+    assert order == [((1, 2), (0, 1))] * 3
+    flags = rushlight.backends.opt_einsum
+    with pytest.raises(ValueError, match="strategy"), flags.flags(strategy="fast"):
+        rushlight.einsum("a,a,a->a", *[rushlight.ones(2)] * 3)
+    assert flags.set_flags(False, "greedy") == (True, "auto")
+    assert flags.set_flags(True, "auto") == (False, "greedy")

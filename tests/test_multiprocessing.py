@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -310,7 +311,9 @@ def note_interrupt(rank, path, ready):
         ready.put(rank)
         time.sleep(60)
     except KeyboardInterrupt:
-        Path(path).write_text("interrupted")
+        complete = Path(path).with_suffix(".complete")
+        complete.write_text("interrupted")
+        complete.rename(path)  # who finds the note finds all of it
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -400,6 +403,62 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path):
     while not note.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert note.read_text() == "interrupted"
+
+
+def note_what_ended(rank, path):
+    try:
+        time.sleep(2)
+        outcome = "slept"
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+    Path(path).write_text(outcome)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_processes_outlive_the_thread_that_started_them(tmp_path, method):
+    note, started = tmp_path / "note", []
+
+    def start():
+        started.append(
+            mp.start_processes(note_what_ended, (note,), join=False, start_method=method)
+        )
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    while not started[0].join():
+        pass
+    assert note.read_text() == "slept"
+
+
+def test_a_process_whose_parent_has_gone_already_does_not_begin(tmp_path):
+    note = tmp_path / "note"
+    first, second = os.pipe()
+    child = os.fork()
+    if child == 0:  # a parent that dies while its own child waits to begin
+        orphan = mp.get_context("fork").Process(
+            target=begin_once_orphaned, args=(note, os.getpid(), second)
+        )
+        orphan.start()
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(second)
+    assert os.read(first, 10) == b"end"
+    os.close(first)
+    assert not note.exists()
+
+
+def begin_once_orphaned(note, parent, done):
+    from rushlight.multiprocessing.spawn import _run
+
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    _run(nap_and_note, 0, (note,), None, "fork", True)
+    os.write(done, b"end")
+
+
+def nap_and_note(rank, path):
+    Path(path).write_text("begun")
 
 
 def test_strategies():

@@ -64,6 +64,71 @@ def test_sums_over_any_dims(shape, dtype):
     assert t.sum(0).dtype == (rl.int64 if dtype in ("int64", "bool") else getattr(rl, dtype))
 
 
+def rows_in_memory(x):
+    """x (a, b, n) as it lies, every second row, with gaps in the rows, expanded, and turned."""
+    t = rl.from_numpy(x)
+    yield x, t
+    yield x[:, ::2], t[:, ::2]
+    yield x[:, :, :-1], t[:, :, :-1]
+    yield np.broadcast_to(x[:, :1], x.shape), t[:, :1].expand(x.shape)
+    yield x.transpose(2, 0, 1), t.permute(2, 0, 1)
+    yield x.transpose(1, 2, 0), t.permute(1, 2, 0)
+
+
+# Short rows are gathered into columns, longer ones folded several at a time.
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int16", "bool"])
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 9, 15, 16, 17, 31, 33, 50, 100])
+def test_rows_of_every_length(n, dtype):
+    x = with_ties(3 * 70 * n, dtype).reshape(3, 70, n)
+    for numbers, t in rows_in_memory(x):
+        for dims in [(2,), (1,), (0,), (0, 2), (1, 2), (0, 1)]:
+            assert_same(t.sum(dims), numbers.sum(dims, dtype=t.sum(dims).numpy().dtype))
+            assert_same(t.amax(dims), numbers.max(dims))
+            assert_same(t.amin(dims), numbers.min(dims))
+            assert_same((t > 2).any(dims), (numbers > 2).any(dims))
+            assert_same(t.count_nonzero(dims), np.count_nonzero(numbers, dims))
+            if dtype.startswith("float"):
+                wide = numbers.astype("float64")
+                exact = {"rtol": 1e-3 if dtype == "float16" else 1e-5, "atol": 1e-6}
+                variances = t.var(dims, correction=0).numpy()
+                np.testing.assert_allclose(variances, wide.var(dims), **exact)
+                expected = np.log(np.exp(wide).sum(dims))
+                np.testing.assert_allclose(t.logsumexp(dims).numpy(), expected, **exact)
+                expected = np.sqrt((wide * wide).sum(dims))
+                np.testing.assert_allclose(t.norm(dim=dims).numpy(), expected, **exact)
+        for dim in (0, 1, 2):
+            if dtype != "bool":
+                assert_same(t.argmax(dim), numbers.argmax(dim))
+                values, places = t.min(dim)
+                assert_same(places, numbers.argmin(dim))
+                assert_same(values, numbers.min(dim))
+            signs = rl.where(t > 0, 1, -1)
+            assert_same(signs.prod(dim), np.where(numbers > 0, 1, -1).prod(dim))
+            assert_same(t.bool().all(dim), numbers.astype(bool).all(dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 8, 17, 33, 100])
+def test_rows_with_infinities_and_nan(n, dtype):
+    x = np.random.default_rng(n).standard_normal((64, n)).astype(dtype)
+    x[3], x[4, -1], x[5, 0], x[6, -1] = -np.inf, np.inf, np.nan, np.nan
+    x[7], x[8] = -0.0, -np.inf
+    x[8, -1] = np.inf
+    t = rl.from_numpy(x)
+    for op in ("max", "min", "sum", "prod"):
+        actual = getattr(t, {"max": "amax", "min": "amin"}.get(op, op))(1).numpy()
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(actual, getattr(x, op)(1), rtol=1e-5, atol=1e-5)
+    assert_same(t.argmax(1), x.argmax(1))
+    assert_same(t.argmin(1), x.argmin(1))
+    sums = t.logsumexp(1).numpy()
+    assert sums[3] == -np.inf and sums[4] == np.inf and np.isnan(sums[5:7]).all()
+    assert sums[8] == np.inf
+    np.testing.assert_allclose(sums[:3], np.log(np.exp(x[:3].astype("f8")).sum(1)), rtol=1e-5)
+    assert np.isnan(t.norm(dim=1).numpy()[5:7]).all() and t.norm(dim=1)[3] == np.inf
+    np.testing.assert_allclose(t.nansum(1).numpy()[5], np.nansum(x[5]), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", SIZES)
 def test_scans(size, dtype):
@@ -203,3 +268,117 @@ def test_gather_and_scatter(size, index_dtype):
         0, rl.tensor([0, 1, 1]), rl.tensor([1.0, np.nan, 2.0]), "amax"
     )
     assert nan.isnan().all()
+
+
+def bad_places():
+    """In-place statements on x (40, 30) with y like it, of which the very last index is bad."""
+    last = rl.arange(40) % 30
+    last[-1] = 30
+    rows = rl.arange(30).repeat(40, 1)
+    rows[-1, -1] = 40
+    long = rl.arange(1200)
+    long[-1] = 1200
+    return {
+        "scatter_": lambda x, y: x.scatter_(0, rows, y),
+        "scatter_ a number": lambda x, y: x.scatter_(0, rows, 7),
+        "scatter_ transposed": lambda x, y: x.t().scatter_(1, rows.t(), y.t()),
+        "scatter_add_": lambda x, y: x.scatter_add_(0, rows, y),
+        "scatter_ below": lambda x, y: x.scatter_(1, rows - 11, y),
+        "scatter_reduce_": lambda x, y: x.scatter_reduce_(0, rows, y, "amax", include_self=False),
+        "scatter_reduce_ mean": lambda x, y: x.scatter_reduce_(0, rows, y, "mean"),
+        "scatter_add_ int32": lambda x, y: x.scatter_add_(0, rows.int(), y),
+        "scatter_ shared": lambda x, y: x.scatter_(0, rows[:, -1:].expand(40, 30), y),
+        "index_add_": lambda x, y: x.index_add_(1, last, rl.ones(40, 40)),
+        "index_copy_": lambda x, y: x.index_copy_(1, last, rl.ones(40, 40)),
+        "index_fill_": lambda x, y: x.index_fill_(1, last, 7),
+        "index_reduce_": lambda x, y: x.index_reduce_(1, last, rl.ones(40, 40), "prod"),
+        "index_put_": lambda x, y: x.index_put_((rl.arange(40), last), y[:, 0]),
+        "index_put_ accumulate": lambda x, y: x.index_put_((rl.arange(40), last), y[:, 0], True),
+        "x[:, i] = 7": lambda x, y: x.__setitem__((slice(None), last), 7),
+        "x[i] += y": lambda x, y: x.__setitem__(rows[:, -1], y),
+        "put_": lambda x, y: x.put_(long, y),
+        "put_ accumulate": lambda x, y: x.put_(long, y, True),
+    }
+
+
+@pytest.mark.parametrize("statement", bad_places())
+def test_a_bad_index_changes_nothing(statement):
+    x, y = rl.zeros(40, 30), rl.ones(40, 30)
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        bad_places()[statement](x, y)
+    assert not x.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int64", "uint8", "bool"])
+def test_slices_that_share_an_index(dtype):
+    """Indices expanded over a dim, and places in rows: copied and added row by row."""
+    x = (np.random.default_rng(0).integers(0, 9, (6, 20, 33)) % 5).astype(dtype)
+    at = np.random.default_rng(1).integers(0, 20, (6, 25))
+    t, i = rl.from_numpy(x), rl.from_numpy(at)[:, :, None].expand(6, 25, 33)
+    expected = np.take_along_axis(x, at[:, :, None], 1)
+    for index in (i, i.int()):
+        assert_same(t.gather(1, index), expected)
+    src = rl.from_numpy(expected)
+    for number, row in ((None, np.add), ("prod", np.multiply)):
+        wanted = x.copy()
+        for b in range(6):
+            row.at(wanted[b], at[b], expected[b])
+        got = t.scatter_reduce(1, i, src, number) if number else t.scatter_add(1, i, src)
+        assert_same(got, wanted)
+        assert_same(t.mT.scatter_reduce(2, i.mT, src.mT, number or "sum").mT, wanted)
+    if dtype != "complex64":
+        wanted = x.copy()
+        np.maximum.at(wanted, (slice(None), at[0]), expected)
+        assert_same(t.index_reduce(1, i[0, :, 0], src, "amax"), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int32", "bool"])
+@pytest.mark.parametrize(
+    "places",
+    [
+        list(range(40)), list(range(39, -1, -1)), [2, 1, *range(39), 38, 37], [5] * 40,
+        [0, 0, *range(40), 39, 39], [*range(0, 40, 2)] * 2, [*range(20), *range(20)], [7],
+    ],
+)  # fmt: skip
+def test_runs_of_places(places, dtype):
+    x = np.random.default_rng(0).integers(0, 3, (9, 4, 40)).astype(dtype)
+    source = np.random.default_rng(1).integers(0, 3, (9, 4, len(places))).astype(dtype)
+    t, y, i = rl.from_numpy(x), rl.from_numpy(source), rl.tensor(places)
+    assert_same(t[:, :, i], x[:, :, places])
+    assert_same(t.index_select(2, i), x[:, :, places])
+    assert_same(t.permute(1, 0, 2).index_select(2, i), x.transpose(1, 0, 2)[:, :, places])
+    wanted = x.copy()
+    np.add.at(wanted, (slice(None), slice(None), places), source)
+    assert_same(t.index_add(2, i, y), wanted)
+    wanted = x.copy()
+    for k, place in enumerate(places):  # the last of several stays
+        wanted[:, :, place] = source[:, :, k]
+    assert_same(t.index_copy(2, i, y), wanted)
+    wanted[:, :, places] = 1
+    assert_same(t.index_copy(2, i, y).index_fill(2, i, 1), wanted)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5000,), (70, 90)])
+def test_take(shape):
+    x = np.random.default_rng(0).standard_normal((30, 50))
+    at = np.random.default_rng(1).integers(-1500, 1500, shape)
+    t, i = rl.from_numpy(x), rl.from_numpy(np.asarray(at))
+    for numbers, tensor in ((x, t), (x.T, t.t()), (x[::3], t[::3])):
+        places = at % numbers.size
+        assert_same(tensor.take(i % numbers.size), numbers.take(places))
+        assert_same(tensor.take(i % numbers.size - numbers.size), numbers.take(places))
+    if at.size > 100:
+        assert_same(t.take(i.t()[::2]), x.take(at.T[::2]))
+        i = i.clone()
+        i.view(-1)[-1] = 1500
+        with pytest.raises(IndexError, match="out of"):
+            t.take(i)
+
+
+@pytest.mark.parametrize("dtype", [rl.int8, rl.float16, rl.float32, rl.int64, rl.complex64])
+@pytest.mark.parametrize("size", SIZES)
+def test_fill(size, dtype):
+    x = rl.zeros(size + 2, dtype=dtype)
+    x[1:-1].fill_(3)
+    assert x.sum().item() == 3 * size or dtype in (rl.int8, rl.float16)
+    assert (x[1:-1] == 3).all() and x[0] == 0 and x[-1] == 0

@@ -34,8 +34,27 @@ _storage_methods.install()
 # Libraries call these: nothing is ever traced, and nobody counts who uses what.
 _C._get_tracing_state = lambda: None
 _C._log_api_usage_once = lambda event: None
+_C._are_functorch_transforms_active = lambda: False  # until func is imported
+_C.__getattr__ = lambda name: _python_part_of_core(name)
+_C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._types)
 
 newaxis = None
+
+
+def _python_part_of_core(name):
+    """What torch has in torch._C and rushlight has in Python."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name == "_nn":
+        return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
+    keys = importlib.import_module("rushlight.library._dispatch_keys")
+    if name not in keys.__all__:
+        raise AttributeError(
+            f"module 'torch._C' has no attribute {name!r}: rushlight's core is its own"
+        )
+    value = getattr(keys, name)
+    setattr(_C, name, value)
+    return value
 
 
 def as_torch():
@@ -55,11 +74,13 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "_dynamo", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
+    "__config__", "_custom_ops", "_dynamo", "_higher_order_ops", "_ops", "_subclasses",
+    "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
-    "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
-    "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops",
+    "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization",
+    "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -90,9 +111,13 @@ _ELSEWHERE = {
         "feature_alpha_dropout", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
         "rrelu", "rrelu_",
     ),
-    "jit": ("fork", "wait"),
+    "cuda": ("Event", "Stream"),
+    "distributions._implicit": ("_sample_dirichlet",),
+    "futures": ("Future",),
+    "jit": ("ScriptModule", "fork", "wait"),
+    "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
-    "serialization": ("save", "load"),
+    "serialization": ("PyTorchFileReader", "save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
     "amp": ("autocast", "GradScaler"),
@@ -118,12 +143,14 @@ _ELSEWHERE = {
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
                 "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
+                "_assert_async",
                 "get_device_module", "SymBool", "SymFloat", "SymInt", "cond", "get_device",
                 "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
                 "is_inference", "is_neg", "is_signed", "set_anomaly_enabled", "set_flush_denormal"),
     "_absent_dtypes": (
         "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-        "float8_e8m0fnu", "qint32", "qint8", "quint8", "uint16", "uint32", "uint64",
+        "float8_e8m0fnu", "jagged", "qint32", "qint8", "quint8", "sparse_bsc", "sparse_bsr",
+        "sparse_csc", "sparse_csr", "uint16", "uint32", "uint64",
     ),
     "storage": ("TypedStorage",),
 }  # fmt: skip
@@ -137,6 +164,8 @@ def __getattr__(name):
         value = getattr(importlib.import_module(f"rushlight.{_HOME[name]}"), name)
         globals()[name] = value  # the next access is a plain one
         return value
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module("rushlight._foreach"), name)
     raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
 
 

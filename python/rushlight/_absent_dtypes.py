@@ -1,4 +1,6 @@
-"""The dtypes that torch has and rushlight has not: names to compare with; no tensor is of one."""
+"""The dtypes and layouts that torch has and rushlight has not: names to compare with; no tensor is
+of one.
+"""
 
 
 class _AbsentDtype:
@@ -29,3 +31,23 @@ chalf = complex32
 qint8 = _AbsentDtype("qint8", 1)
 quint8 = _AbsentDtype("quint8", 1)
 qint32 = _AbsentDtype("qint32", 4)
+
+
+class _AbsentLayout:
+    """Refused where a layout is wanted: no tensor has it here."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+sparse_csr = _AbsentLayout("sparse_csr")
+sparse_csc = _AbsentLayout("sparse_csc")
+sparse_bsr = _AbsentLayout("sparse_bsr")
+sparse_bsc = _AbsentLayout("sparse_bsc")
+jagged = _AbsentLayout("jagged")

@@ -23,7 +23,7 @@ _BUILT_ON_TORCH = {
     "mamba_ssm", "pyg_lib", "pytorch3d",
     "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
     "torchaudio", "torchcodec",
-    "torchgen", "torchtext", "torchvision", "torchrl", "vllm", "xformers",
+    "torchgen", "torchtext", "torchrl", "vllm", "xformers",
 }  # fmt: skip
 
 
@@ -42,7 +42,8 @@ def activate():
     for name, module in list(sys.modules.items()):
         if _is_ours(name) and name != "rushlight._C":
             _name_what_is_missing(module)
-    importlib.import_module("torch")
+    rushlight.torch = importlib.import_module("torch")
+    rushlight.__name__ = "torch"  # patches of modules' members, such as Pyro's, compare it
     if "multiprocessing.spawn" in sys.modules:
         _activate_in_spawned_processes(sys.modules["multiprocessing.spawn"])
     return rushlight

@@ -48,6 +48,12 @@ def typename(obj):
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _assert_async(condition, message="Expected Tensor with single nonzero value, but got zero"):
+    """Raise if a tensor of one element is zero: at once, as results are known at once."""
+    if not condition.item():
+        raise RuntimeError(message)
+
+
 def _assert(condition, message):
     """An assert that takes a tensor as its condition."""
     assert condition, message

@@ -1,6 +1,7 @@
 """Tensors of given numbers, beside those of the op table."""
 
 import rushlight
+from rushlight._out import into
 
 
 def scalar_tensor(
@@ -27,5 +28,5 @@ def range(
     places = rushlight.arange(count, dtype=rushlight.float64, device=device)
     result = (places * step + start).to(dtype)
     if out is not None:
-        return out.resize_(result.shape).copy_(result)
+        return into(out, result)
     return result.requires_grad_() if requires_grad else result

@@ -25,6 +25,51 @@ _FACTORIES = (
     "zeros",
 )
 
+_ABSENT = frozenset(
+    "fpga hip hpu ideep ipu lazy maia mkldnn mps mtia npu opencl opengl ort privateuseone ve vulkan"
+    " xla xpu".split()
+)
+
+
+class _AbsentDevice:
+    """A device that no build has: refused where a device is wanted, there to be compared with."""
+
+    def __init__(self, type, index):
+        self.type, self.index = type, index
+
+    def __eq__(self, other):
+        return isinstance(other, _AbsentDevice) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        where = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{where})"
+
+    def __reduce__(self):
+        return rushlight.device, (self.type, *(() if self.index is None else (self.index,)))
+
+    def __enter__(self):
+        raise RuntimeError(f"rushlight was built without {self.type} devices")
+
+    def __exit__(self, *exception):
+        """Never reached."""
+
+
+def absent_device(text, index):
+    """For torch.device(text, index): a device of torch's that is not here, or None."""
+    kind, colon, number = text.partition(":")
+    if kind not in _ABSENT:
+        return None
+    if colon and (index is not None or not number.isdecimal()):
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    return _AbsentDevice(kind, int(number) if colon else index)
+
+
 _stack = []  # devices of `with device:` blocks, innermost last
 _default = None
 _default_mode = None

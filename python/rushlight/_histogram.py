@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import rushlight
 from rushlight import Tensor
+from rushlight._out import into
 
 _Histogram = namedtuple("histogram", ("hist", "bin_edges"), module="torch.return_types")
 
@@ -52,8 +53,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         if density:
             hist = hist / hist.sum() / edges.diff()
     if out is not None:
-        hist = out[0].resize_(hist.shape).copy_(hist)
-        edges = out[1].resize_(edges.shape).copy_(edges)
+        hist, edges = into(out[0], hist), into(out[1], edges)
     return _Histogram(hist, edges)
 
 

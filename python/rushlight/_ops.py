@@ -1,15 +1,7 @@
-"""The functions of the op table, by the namespace they appear in."""
+"""The classes of operations, by the names that libraries know: see `rushlight.library`."""
 
-from types import SimpleNamespace
+from rushlight import ops
+from rushlight.library._operator import Namespace as _OpNamespace
+from rushlight.library._operator import OpOverload, OpOverloadPacket
 
-from rushlight import _C
-
-
-def _namespace(name):
-    return SimpleNamespace(**_C._functions.get(name, {}))
-
-
-nn_functional = _namespace("nn.functional")
-linalg = _namespace("linalg")
-special = _namespace("special")
-fft = _namespace("fft")
+__all__ = ["OpOverload", "OpOverloadPacket", "_OpNamespace", "ops"]

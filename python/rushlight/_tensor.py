@@ -272,6 +272,11 @@ def _on_storage(storage, dtype, offset, size, stride):
     stride = _dense_strides(size) if stride is None else tuple(stride)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride))
     needed = 0 if 0 in size else (last + 1) * dtype.itemsize
+    if needed >= 2**63:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
     if needed > storage.nbytes():
         storage.resize_(needed)
     return _C._tensor_on_storage(storage, dtype, offset, size, stride)

@@ -1,10 +1,11 @@
 """Operations made of others, where Python costs nothing that counts."""
 
-import itertools
 from collections.abc import Sequence
 
 import rushlight
 from rushlight import Tensor
+from rushlight._contraction_order import contraction_order
+from rushlight._out import into
 
 
 def _tensor_args(tensors):
@@ -151,7 +152,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             result = rushlight.linalg.vector_norm(input, 2, dim, keepdim)
     else:
         result = rushlight.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim)
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def tensordot(a, b, dims=2, out=None):
@@ -172,9 +173,9 @@ def tensordot(a, b, dims=2, out=None):
     dims_b = [d % b.dim() for d in dims_b]
     for i, j in zip(dims_a, dims_b):
         if a.shape[i] == 1:  # it broadcasts
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         elif b.shape[j] == 1:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
@@ -194,7 +195,7 @@ def tensordot(a, b, dims=2, out=None):
         inner, -1 if inner and b.numel() else _count(b, free_b)
     )
     result = (left @ right).reshape(shape)
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def _count(tensor, dims):
@@ -205,9 +206,17 @@ def _count(tensor, dims):
 
 
 def unravel_index(indices, shape):
-    """Coordinates of flat indices into a tensor of the given shape."""
+    """Coordinates of flat indices into a tensor of the given shape, as int64."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
+        raise TypeError(
+            f"unravel_index: expected 'indices' to be of integer dtype, but got {indices.dtype}"
+        )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    out = []
+    if not all(isinstance(size, int) for size in shape):
+        raise TypeError(f"unravel_index: expected 'shape' to be of ints, but got {shape}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"unravel_index: 'shape' cannot have negative sizes, but got {shape}")
+    indices, out = indices.to(rushlight.int64), []
     for size in reversed(shape):
         out.append(indices % size)
         indices = indices // size
@@ -217,7 +226,7 @@ def unravel_index(indices, shape):
 def chain_matmul(*matrices, out=None):
     """Product of several matrices, in the cheapest order."""
     result = rushlight.linalg.multi_dot(_tensor_args(matrices))
-    return result if out is None else out.copy_(result)
+    return into(out, result)
 
 
 def align_tensors(*tensors):
@@ -230,7 +239,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
     found = tuple(found) if get_infos else tuple(found)[:2]
     if out is None:
         return found
-    return tuple(target.copy_(part) for target, part in zip(out, found, strict=True))
+    return tuple(into(target, part) for target, part in zip(out, found, strict=True))
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
@@ -265,11 +274,11 @@ def _euclidean_distances(x1, x2):
     one, other = rushlight.ones_like(left), rushlight.ones_like(right)
     squares = rushlight.matmul(
         rushlight.cat([-2 * x1, left, one], -1), rushlight.cat([x2, other, right], -1).mT
-    ).clamp_min(0)
+    )
     if not squares.requires_grad:
-        return squares.sqrt()
-    apart = squares > 0  # the distance 0 has no slope; its gradient is 0
-    return rushlight.where(apart, rushlight.where(apart, squares, 1.0).sqrt(), 0.0)
+        return squares.clamp_min_(0).sqrt_()
+    near = squares <= 0  # below 0 by rounding; the distance 0 has no slope, its gradient is 0
+    return rushlight.where(near, 0.0, rushlight.where(near, 1.0, squares).sqrt())
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -306,23 +315,33 @@ def einsum(equation, *operands):
     """Sums of products by Einstein's notation: einsum('ij,jk->ik', a, b).
 
     Also takes operands and lists of dim numbers in turn. Letters that stand in one operand alone
-    and not in the result are summed at once; the operands are then multiplied from left to right,
-    each step a batched matrix product.
+    and not in the result are summed at once; the operands are then multiplied two at a time, each
+    step a batched matrix product, in the order that takes the fewest multiplications. More than
+    five are ordered greedily. `backends.opt_einsum` says otherwise.
     """
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
-    inputs, output, operands = _parse_einsum(equation.replace(" ", ""), list(operands))
-    result, labels = operands[0], inputs[0]
-    result, labels = _reduce_labels(result, labels, set(itertools.chain(output, *inputs[1:])))
-    for i in range(1, len(operands)):
-        keep = set(itertools.chain(output, *inputs[i + 1 :]))
-        right, right_labels = _reduce_labels(operands[i], inputs[i], keep | set(labels))
-        result, labels = _reduce_labels(result, labels, keep | set(right_labels))
-        result, labels = _contract(result, labels, right, right_labels, keep)
-    result, labels = _reduce_labels(result, labels, set(output))
+    inputs, output, operands, sizes = _parse_einsum(equation.replace(" ", ""), list(operands))
+    for i, j in _order(inputs, output, sizes):
+        keep = set(output).union(*(labels for k, labels in enumerate(inputs) if k not in (i, j)))
+        left, left_labels = _reduce_labels(operands[i], inputs[i], keep | set(inputs[j]))
+        right, right_labels = _reduce_labels(operands[j], inputs[j], keep | set(inputs[i]))
+        operands[i], inputs[i] = _contract(left, left_labels, right, right_labels, keep)
+        del operands[j], inputs[j]
+    result, labels = _reduce_labels(operands[0], inputs[0], set(output))
     return result.permute([labels.index(c) for c in output])
+
+
+def _order(inputs, output, sizes):
+    """Which two operands each step multiplies."""
+    choice = rushlight.backends.opt_einsum
+    if len(inputs) < 3 or not choice.enabled:
+        return [(0, 1)] * (len(inputs) - 1)
+    return contraction_order(
+        tuple(map(frozenset, inputs)), frozenset(output), tuple(sizes.items()), choice.strategy
+    )
 
 
 def _from_sublists(arguments):
@@ -365,7 +384,7 @@ def _parse_einsum(equation, operands):
             )
         operands[n], labels = _diagonals(t, labels, n)
         inputs.append(labels)
-    _check_sizes(inputs, operands)
+    sizes = _common_sizes(inputs, operands)
     if arrow:
         output = _labels(right, None, widest, None)
         for c in output:
@@ -381,7 +400,7 @@ def _parse_einsum(equation, operands):
     else:
         count = {c: left.count(c) for c in left if c.isalpha()}
         output = list(range(widest)) + sorted(c for c, n in count.items() if n == 1)
-    return inputs, output, operands
+    return inputs, output, operands, sizes
 
 
 def _labels(term, ndim, widest, operand):
@@ -413,7 +432,7 @@ def _diagonals(t, labels, operand):
     return t, labels
 
 
-def _check_sizes(inputs, operands):
+def _common_sizes(inputs, operands):
     sizes = {}
     for labels, t in zip(inputs, operands):
         for c, n in zip(labels, t.shape):
@@ -424,6 +443,7 @@ def _check_sizes(inputs, operands):
                     f"size {n} and {known}"
                 )
             sizes[c] = max(known, n) if 0 not in (known, n) else 0
+    return sizes
 
 
 def _reduce_labels(t, labels, keep):
@@ -450,11 +470,10 @@ def _contract(a, labels_a, b, labels_b, keep):
     if not summed:
         labels = batch + only_a + only_b
         left = a.permute([labels_a.index(c) for c in batch + only_a])
-        left = left.reshape(*left.shape, *[1] * len(only_b))
+        left = left.reshape([*left.shape, *[1] * len(only_b)])
         right = b.permute([labels_b.index(c) for c in batch + only_b])
-        right = right.reshape(
-            *right.shape[: len(batch)], *[1] * len(only_a), *right.shape[len(batch) :]
-        )
+        k = len(batch)
+        right = right.reshape([*right.shape[:k], *[1] * len(only_a), *right.shape[k:]])
         return left * right, labels
     left = a.permute([labels_a.index(c) for c in batch + only_a + summed])
     right = b.permute([labels_b.index(c) for c in batch + summed + only_b])
@@ -465,7 +484,7 @@ def _contract(a, labels_a, b, labels_b, keep):
     inner = _count(left, range(k + len(only_a), left.dim()))
     left = left.reshape(*sizes, _product(rows), inner)
     right = right.reshape(*sizes, inner, _product(columns))
-    return (left @ right).reshape(*sizes, *rows, *columns), batch + only_a + only_b
+    return (left @ right).reshape([*sizes, *rows, *columns]), batch + only_a + only_b
 
 
 def _product(sizes):

@@ -6,12 +6,12 @@ import os
 import re
 import sys
 import tempfile
-import urllib.parse
 import urllib.request
+from urllib.parse import urlparse
 
 import rushlight
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _folder = None
 
 
@@ -19,10 +19,12 @@ def get_dir():
     """The folder of downloads: what set_dir said, or hub in TORCH_HOME, or ~/.cache/torch/hub."""
     if _folder is not None:
         return _folder
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home():
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(
-        os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub"
-    )
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d):
@@ -113,9 +115,9 @@ def load_state_dict_from_url(
     folder."""
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
-    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found[1] if found else None, progress)
     return rushlight.load(path, map_location=map_location, weights_only=weights_only)

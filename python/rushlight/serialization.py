@@ -12,6 +12,7 @@ import struct
 import sys
 import warnings
 import zipfile
+from collections.abc import Callable
 
 import rushlight
 from rushlight._checkpoint_legacy import read_legacy
@@ -20,6 +21,7 @@ from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, bytes_of
 from rushlight._checkpoint_writer import CheckpointWriter
 
 DEFAULT_PROTOCOL = 2
+MAP_LOCATION = Callable | rushlight.device | str | dict | None
 
 _ALIGNMENT = 64  # of storages in the file, so that they can be mapped into memory
 _LOCAL_HEADER_BYTES = 30
@@ -85,11 +87,12 @@ def _write_archive(obj, stream, stem, protocol, without_byteorder):
     writer = CheckpointWriter(description, protocol)
     writer.dump(obj)
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        start = archive.fp.tell() if archive.fp.seekable() else 0
+        seekable = getattr(archive.fp, "seekable", lambda: False)()
+        start = archive.fp.tell() if seekable else 0
 
         def add(name, data):
             info = zipfile.ZipInfo(f"{stem}/{name}")
-            position = (archive.fp.tell() if archive.fp.seekable() else archive.start_dir) - start
+            position = (archive.fp.tell() if seekable else archive.start_dir) - start
             position += _LOCAL_HEADER_BYTES + len(info.filename.encode())
             if len(data) >= zipfile.ZIP64_LIMIT:
                 position += 20  # the field that holds large sizes
@@ -221,6 +224,47 @@ def _zip_errors():
         struct.error,
     ) as error:
         raise RuntimeError(f"load: the file is damaged: {error}") from error
+
+
+class PyTorchFileReader:
+    """The records of a file that `save` has written, by their names.
+
+    Args:
+        file: a path, or an open file.
+    """
+
+    def __init__(self, file):
+        self._own = None if hasattr(file, "read") else open(file, "rb")  # noqa: SIM115
+        stream = self._own or file
+        self._source = _ArchiveSource(stream, lambda storage, location: storage, False)
+
+    def __del__(self):
+        if self._own is not None:
+            self._own.close()
+
+    def get_all_records(self):
+        """The names of all records."""
+        prefix = f"{self._source._root}/"
+        return [name.removeprefix(prefix) for name in self._source._entries]
+
+    def has_record(self, name):
+        """Is there a record of that name?"""
+        return f"{self._source._root}/{name}" in self._source._entries
+
+    def get_record(self, name):
+        """The bytes of a record."""
+        return bytes(self._source._read(name))
+
+    def get_storage_from_record(self, name, numel, dtype):
+        """A tensor with the numbers of a record."""
+        data = self._source._read(name)
+        if len(data) != numel * dtype.itemsize:
+            raise RuntimeError(
+                f"PyTorchFileReader: record {name!r} has {len(data)} bytes, {numel} elements of "
+                f"{dtype} were wanted"
+            )
+        swap = self._source._foreign_order != sys.byteorder
+        return rushlight.storage.tensor_on(storage_of(data, dtype, swap), dtype, (numel,))
 
 
 class _ArchiveSource:

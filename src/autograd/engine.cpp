@@ -4,6 +4,7 @@
 #include <exception>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "autograd/hooks.h"
 
@@ -87,6 +88,16 @@ struct GraphTask {
     if (node->task.load(std::memory_order_relaxed) == this) return node->state.needed;
     auto found = elsewhere_.find(node);
     return found != elsewhere_.end() && found->second.needed && found->second.dependencies > 0;
+  }
+
+  Tensor take_sum(const Node& node, size_t i) {
+    if (&node != visiting_ || create_graph_ || node.hook_lists || (mode() & Anomaly)) return {};
+    const Edge& edge = node.edges[i];
+    NodeState& s = state(edge.node.get());
+    if (s.buffers.empty()) return {};
+    Tensor& sum = s.buffers[edge.nr];
+    bool ours = sum.defined() && is_exclusive(sum);
+    return ours ? std::exchange(sum, Tensor()) : Tensor();
   }
 
   TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
@@ -221,6 +232,7 @@ struct GraphTask {
       ++left_;
     }
     grads.resize(node.outputs.size());
+    if (node.hook_lists || capture >= 0) make_writable(grads);
     if (node.hook_lists || node.is_accumulator()) run_tensor_hooks(node, grads);
     for (; capture >= 0; capture = captures_[capture].next)
       captures_[capture].grad = grads[captures_[capture].nr];
@@ -350,6 +362,11 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   GraphTask task(keep_graph, create_graph, inputs, accumulate);
   CurrentTask current(&task);
   return task.run(edges, grads);
+}
+
+Tensor sum_so_far(const Node& node, size_t i) {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  return task ? task->take_sum(node, i) : Tensor();
 }
 
 int64_t current_backward() {

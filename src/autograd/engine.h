@@ -15,6 +15,11 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
 // Nobody else can see this tensor or its bytes: they may be changed or kept.
 bool is_exclusive(const Tensor& t);
 
+// What has come so far to input `i` of `node`, which runs: its apply adds to that and returns it,
+// so that many gradients of parts of one tensor need one buffer. Undefined where nothing has come,
+// or where what has come must stay as it is.
+Tensor sum_so_far(const Node& node, size_t i);
+
 // For hooks: a number for the pass this thread is inside of, or -1; whether that pass runs `node`
 // now or later.
 int64_t current_backward();

@@ -1,5 +1,6 @@
 #include "autograd/hooks.h"
 
+#include "autograd/engine.h"
 #include "autograd/meta.h"
 
 namespace rl {
@@ -19,10 +20,17 @@ void replace(Tensor& grad, Tensor by, const Node& node) {
 
 }  // namespace
 
+void make_writable(Gradients& grads) {
+  for (Tensor& grad : grads)
+    if (grad.defined() && !grad.is_meta() && has_internal_overlap(grad.sizes(), grad.strides()))
+      grad = engine_ops.clone(grad);
+}
+
 // Both functions copy a list before they run it: a hook may add or remove hooks.
 void run_tensor_hooks(Node& node, Gradients& grads) {
   if (node.is_accumulator()) {
     auto hooks = meta(static_cast<AccumulateGrad&>(node).variable).hooks;
+    if (!hooks.empty()) make_writable(grads);
     for (const auto& hook : hooks) replace(grads[0], hook->call(grads[0]), node);
   }
   if (!node.hook_lists) return;

@@ -4,6 +4,9 @@
 
 namespace rl {
 
+// Copies of gradients that are one number seen many times: whoever is shown them may change them.
+void make_writable(Gradients& grads);
+
 // Tensor hooks in the order of registration, then those of retain_grad, on the gradients of the
 // node's outputs.
 void run_tensor_hooks(Node& node, Gradients& grads);

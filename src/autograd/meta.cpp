@@ -37,7 +37,23 @@ static void discard_parked(Node* node) {
   delete static_cast<AccumulateGrad*>(node);
 }
 
+// A gradient may have a gradient, and so on for a million tensors: those that die while another is
+// let go wait in a list instead of on the stack.
+static void let_go(Tensor grad) {
+  static __thread std::vector<Tensor>* waiting = nullptr;
+  if (waiting) return waiting->push_back(std::move(grad));
+  std::vector<Tensor> list;
+  waiting = &list;
+  grad = Tensor();
+  while (!list.empty()) {
+    Tensor next = std::move(list.back());
+    list.pop_back();
+  }
+  waiting = nullptr;
+}
+
 AutogradMeta::~AutogradMeta() {
+  if (grad.defined()) let_go(std::move(grad));
   if (retained) retained->forget_owner();
   discard_parked(accumulator.load());  // one in use would keep its leaf, and so this, alive
 }

@@ -402,6 +402,19 @@ TensorList Arguments::tensors(int i) const {
   return out;
 }
 std::vector<Tensor> Arguments::tensors_or_none(int i) const { return tensors(i); }
+TensorList Arguments::all_tensors_before(int i) const {
+  TensorList out;
+  for (int k = 0; k < i; ++k) {
+    const Kind kind = overload_->parameters[k].kind;
+    if (!given(k)) continue;
+    if (kind == Kind::TensorList || kind == Kind::OptionalTensorList) {
+      for (Tensor& t : tensors(k)) out.push_back(std::move(t));
+    } else if ((kind == Kind::Tensor || kind == Kind::TensorOrNumber) && is_tensor(slots_[k])) {
+      out.push_back(tensor(k));
+    }
+  }
+  return out;
+}
 
 Scalar Arguments::scalar(int i) const { return to_scalar(slots_[i]); }
 std::optional<Scalar> Arguments::scalar_or_none(int i) const {
@@ -471,6 +484,9 @@ std::optional<std::string> Arguments::text_or_none(int i) const {
 
 std::optional<rl::DType> Arguments::dtype_or_none(int i) const {
   return given(i) ? std::optional<rl::DType>(to_dtype(slots_[i])) : std::nullopt;
+}
+std::optional<rl::DType> Arguments::dtype_or_of(int i, int out) const {
+  return !given(i) && given(out) ? std::optional<rl::DType>(tensor(out).dtype()) : dtype_or_none(i);
 }
 std::optional<rl::Device> Arguments::device_or_none(int i) const {
   return given(i) ? std::optional<rl::Device>(to_device(slots_[i])) : std::nullopt;

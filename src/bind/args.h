@@ -110,10 +110,12 @@ class Arguments {
   std::string text(int i) const;
   std::optional<std::string> text_or_none(int i) const;
   std::optional<rl::DType> dtype_or_none(int i) const;
+  std::optional<rl::DType> dtype_or_of(int i, int out) const;  // not given: that of out=, if any
   std::optional<rl::Device> device_or_none(int i) const;
   std::optional<MemoryFormat> memory_format_or_none(int i) const;
   rl::Generator* generator_or_none(int i) const;
-  LayoutArgument layout(int i) const;  // checks that it is strided
+  LayoutArgument layout(int i) const;          // checks that it is strided
+  TensorList all_tensors_before(int i) const;  // alone and in lists
 
  private:
   struct Call;  // what was passed

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <string>
+
 #include "bind/convert.h"
 #include "bind/types.h"
 
@@ -19,15 +22,29 @@ Device from_index(PyObject* index) {
   return {DeviceType::CUDA, static_cast<int8_t>(i)};
 }
 
+// A device that torch knows and no build here has, such as mps: an object to compare with. Null
+// for what is no such device.
+Object absent(PyObject* type, PyObject* index) {
+  if (!PyUnicode_Check(type)) return {};
+  std::string kind = to_string(type);
+  kind.resize(std::min(kind.find(':'), kind.size()));
+  for (DeviceType t : {DeviceType::CPU, DeviceType::Meta, DeviceType::CUDA})
+    if (kind == name(t)) return {};
+  Object make = import_attribute("rushlight._device", "absent_device");
+  Object found = checked(PyObject_CallFunctionObjArgs(make.get(), type, index, nullptr));
+  return found.get() == Py_None ? Object() : std::move(found);
+}
+
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"type", "index", nullptr};
   PyObject *type, *index = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
                                    &index))
     return nullptr;
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
     check_type(is_device_like(type),
                "device(): argument 'type' must be str, int or torch.device, not ", type_name(type));
+    if (Object other = absent(type, index)) return other.release();
     Device device = to_device(type);
     if (index != Py_None) {
       check(

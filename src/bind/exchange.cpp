@@ -281,7 +281,7 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check_type(!t.is_meta(),
                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
                "tensor to host memory first.");
-    check(force || !requires_grad(t),
+    check(force || !requires_grad(t) || !grad_enabled(),
           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check_type(typestr(t.dtype()) != nullptr, "Got unsupported ScalarType BFloat16");
     pin(t);

@@ -97,6 +97,8 @@ Object pack(const Gradients& grads) {
 }
 
 void unpack(PyObject* result, Gradients& into) {
+  check_type(PyTuple_Check(result) || (is_tensor(result) && into.size() == 1),
+             "expected tuple, but hook returned '", type_name(result), "'");
   Object all = PyTuple_Check(result) ? Object::share(result) : checked(PyTuple_Pack(1, result));
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(all.get()));
   check(n == into.size(), "hook returned an incorrect number of values (got ", n, ", but expected ",

@@ -12,6 +12,8 @@ Tensor power(const Tensor& input, const Scalar& exponent) {
   check(
       !(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
       "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
+  if (is_integral_or_bool(input.dtype()) && exponent.kind() == DType::Float64)
+    return power(ops::to(input, default_dtype()), exponent);
   bool floats = is_differentiable(input.dtype()) && (!exponent.is_complex() || input.is_complex());
   if (floats && !exponent.is_complex()) {
     double p = exponent.real();
@@ -21,6 +23,7 @@ Tensor power(const Tensor& input, const Scalar& exponent) {
     if (p == -0.5) return ops::rsqrt(input);
     if (p == -1) return ops::reciprocal(input);
     if (p == 1) return clone(input);
+    if (p == -2) return ops::reciprocal(ops::square_elements(input));
   }
   return ops::pow(input, wrap_number(exponent));
 }

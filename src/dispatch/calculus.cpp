@@ -247,11 +247,10 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
   check(r >= 0, "combinations: Expect a non-negative number, but got ", r);
   int64_t n = input.numel();
   if (r == 0) return empty(Dims{0}, input.dtype(), {}, input.device());
-  if (n == 0 || (!with_replacement && r > n))
-    return empty(Dims{0, r}, input.dtype(), {}, input.device());
-  Tensor index = rl::empty(Dims{choices(with_replacement ? n + r - 1 : n, r), r},
+  const bool none = n == 0 || (!with_replacement && r > n);
+  Tensor index = rl::empty(Dims{none ? 0 : choices(with_replacement ? n + r - 1 : n, r), r},
                            {DType::Int64, input.device()});
-  if (!index.is_meta()) {  // each row follows the one above in lexicographic order
+  if (!index.is_meta() && !none) {  // each row follows the one above in lexicographic order
     int64_t* row = index.data<int64_t>();
     for (int64_t i = 0; i < r; ++i) row[i] = with_replacement ? 0 : i;
     for (int64_t left = index.sizes()[0] - 1; left > 0; --left) {

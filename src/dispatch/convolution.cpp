@@ -1,6 +1,7 @@
 // Convolutions.
 #include <algorithm>
 
+#include "dispatch/deferred.h"
 #include "dispatch/generated.h"
 #include "kernels/conv.h"
 #include "kernels/unfold.h"
@@ -61,6 +62,20 @@ void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& 
         ") should be the same");
 }
 
+// Calls f(view, formula) of an input: first, if it is late and costs no more to work out than to
+// read, without its elements, which are written only if f then returns false.
+template <class F> void with_input(const Tensor& input, F&& f) {
+  Ref<LateFormula> late = late_formula(input);
+  if (late && late->streams() == 1) {
+    Dims strides = channels_last_strides(input.sizes());
+    View nowhere{nullptr,     input.sizes().data(), strides.data(),
+                 input.dim(), input.numel(),        input.dtype()};
+    if (f(nowhere, &late->formula())) return;
+  }
+  late = nullptr;  // whose memory the elements may take
+  f(AsItLies(input).view(), nullptr);
+}
+
 }  // namespace
 
 namespace impl {
@@ -81,8 +96,10 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
                                           bias.defined() ? &bias_sizes : nullptr, g);
   Tensor out = empty_result(sizes, input, weight);
   if (!out.is_meta())
-    kernels::conv_forward(AsItLies(input).view(), weight.view(),
-                          bias.defined() ? &bias_view : nullptr, AsItLies(out).view(), g);
+    with_input(input, [&](const View& view, const kernels::StripFormula* late) {
+      return kernels::conv_forward(view, weight.view(), bias.defined() ? &bias_view : nullptr,
+                                   AsItLies(out).view(), g, late);
+    });
   return out;
 }
 
@@ -106,8 +123,10 @@ Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& s
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   if (!out.is_meta())
-    kernels::conv_backward_weight(AsItLies(grad).view(), AsItLies(input).view(), out.view(),
-                                  nullptr, g);
+    with_input(input, [&](const View& view, const kernels::StripFormula* late) {
+      return kernels::conv_backward_weight(AsItLies(grad).view(), view, out.view(), nullptr, g,
+                                           late);
+    });
   return out;
 }
 

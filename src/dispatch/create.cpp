@@ -138,7 +138,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
         to, ", step ", by);
   double count = std::ceil((to - from) / by);
   if (type == DType::Int64 || (is_integral(type) && !floating)) {
-    int64_t span = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
+    int64_t stride = step.to<int64_t>();
+    __int128 span = static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>();
     check_value(stride != 0, "arange: step must be nonzero, and ", by, " is 0 in ", type);
     count = static_cast<double>(span / stride + (span % stride != 0));
   }

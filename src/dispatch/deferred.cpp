@@ -41,6 +41,12 @@ void LateFormula::add_channels(const std::vector<double>& values) {
   add({data, static_cast<int64_t>(values.size())}, {nullptr, nullptr, std::move(all)});
 }
 
+int LateFormula::streams() const {
+  int count = 0;
+  for (const Operand& held : held_) count += held.late ? held.late->streams() : held.there ? 1 : 0;
+  return count;
+}
+
 Ref<LateFormula> LateFormula::by_way_of(const Ref<HiddenOrder>& x) const {
   auto changed = make_ref<LateFormula>(formula_.function);
   changed->formula_.numbers = formula_.numbers;

@@ -18,6 +18,8 @@ class LateFormula final : public LateElements {
   void add_operand(Ref<HiddenOrder> order);
   void add_channels(const std::vector<double>& values);
   const kernels::StripFormula& formula() const { return formula_; }
+  // How many streams from memory it reads; what there is of each channel is none.
+  int streams() const;
   // The same by way of x, which its reader reads anyway, where operands came of x alone: one
   // stream from memory less.
   Ref<LateFormula> by_way_of(const Ref<HiddenOrder>& x) const;

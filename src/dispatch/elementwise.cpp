@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "dispatch/deferred.h"
+#include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
 #include "tensor/hidden_order.h"
 
@@ -171,6 +172,17 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     views[k] = broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]);
   kernels::run_loop(loop, compute, result, written.view(), views, count, numbers);
   return out;
+}
+
+Tensor run_in_gradient(const Loop& loop, const Scalar* numbers, bool last,
+                       const Tensor* const* inputs, int count) {
+  const Tensor& grad = *inputs[0];
+  const TensorImpl* impl = grad.impl();
+  // A part of a larger storage would keep all of that.
+  bool ours = last && impl->data && is_exclusive(grad) &&
+              impl->storage->nbytes == impl->numel * itemsize(impl->dtype) &&
+              common_dtype(LoopType::Common, inputs, count) == impl->dtype;
+  return run_elementwise(loop, LoopType::Common, inputs, count, numbers, ours ? grad : Tensor());
 }
 
 }  // namespace rl

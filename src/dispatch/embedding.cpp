@@ -1,8 +1,8 @@
 // Tables of vectors.
 #include "kernels/embedding.h"
 
-#include "autograd/engine.h"
 #include "dispatch/generated.h"
+#include "dispatch/in_gradient.h"
 
 namespace rl {
 namespace impl {
@@ -63,15 +63,20 @@ Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& si
 
 }  // namespace
 
+static void add_to_rows(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                        bool scale_grad_by_freq, const Tensor& table) {
+  if (!table.is_meta())
+    kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq,
+                                table.view());
+}
+
 Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
                           int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
   check(!sparse || !scale_grad_by_freq,
         "embedding: scale_grad_by_freq is not supported with sparse gradients");
   if (sparse) return sparse_gradient(grad, indices, size, padding_idx);
-  Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta())
-    kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq,
-                                out.view());
+  Tensor out = ops::zeros(size, grad.dtype(), {}, grad.device());
+  add_to_rows(grad, indices, padding_idx, scale_grad_by_freq, out);
   return out;
 }
 
@@ -83,6 +88,10 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
+  check(weight.dim() == 2, "embedding_bag: expected a 2-D table, got shape ", weight.sizes());
+  check(!weights.defined() || weights.sizes() == indices.sizes(),
+        "embedding_bag: expected per_sample_weights to have the shape of the indices, ",
+        indices.sizes(), ", got ", weights.defined() ? weights.sizes() : Dims());
   bool largest = mode == "max";
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)),
@@ -155,6 +164,16 @@ Tensor functional_embedding(const Tensor& input, const Tensor& weight,
 namespace grad {
 
 using namespace ops;
+
+Tensor add_rows(const Tensor& so_far, const Tensor& grad, const Tensor& indices, const Dims& size,
+                int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+  if (!so_far.defined() || sparse) {
+    Tensor rows = embedding_gradient(grad, indices, size, padding_idx, scale_grad_by_freq, sparse);
+    return so_far.defined() ? engine_ops.add(so_far, rows) : rows;
+  }
+  impl::add_to_rows(grad, indices, padding_idx, scale_grad_by_freq, so_far);
+  return so_far;
+}
 
 Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
                         bool scale_grad_by_freq) {

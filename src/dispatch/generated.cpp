@@ -61,7 +61,11 @@ Tensor materialize(const Tensor& grad, const OutputMeta& like) {
 
 TensorList materialize_all(const Gradients& grads, const SmallVector<OutputMeta, 1>& like) {
   TensorList all;
-  for (size_t i = 0; i < grads.size(); ++i) all.push_back(materialize(grads[i], like[i]));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    bool missing = !grads[i].defined();  // one zero, seen many times: these are copied anyway
+    Tensor zero = missing ? ops::zeros(Dims(), like[i].dtype, {}, like[i].device) : Tensor();
+    all.push_back(missing ? ops::expand(zero, like[i].sizes) : grads[i]);
+  }
   return all;
 }
 

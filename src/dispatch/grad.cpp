@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
 
 namespace rl::grad {
@@ -72,26 +73,37 @@ Tensor permute_backward(const Tensor& grad, const Dims& dims) {
 }
 
 namespace {
-// Gradient of a view: zeros, with grad written where the view looks.
-template <class Look> Tensor scatter_view(const Tensor& grad, IntSpan sizes, Look&& look) {
+// Gradient of a view: grad where the view looks, among zeros or what came from other views. A loop
+// over the n rows of a tensor so takes n passes over rows, not over the tensor.
+template <class Look>
+Tensor add_view(const Tensor& so_far, const Tensor& grad, IntSpan sizes, Look&& look) {
+  if (so_far.defined()) {
+    add_(look(so_far), grad);
+    return so_far;
+  }
   Tensor full = ops::zeros(Dims(sizes), grad.dtype(), {}, grad.device());
   copy_(look(full), grad);
   return full;
 }
 }  // namespace
 
-Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
-  return scatter_view(grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
+Tensor add_select(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t dim,
+                  int64_t index) {
+  return add_view(so_far, grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
 }
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
-                      std::optional<int64_t> end, int64_t step) {
-  return scatter_view(grad, sizes,
-                      [&](const Tensor& t) { return slice(t, dim, start, end, step); });
+Tensor add_slice(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t dim,
+                 std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  return add_view(so_far, grad, sizes,
+                  [&](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
-Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
-                         int64_t dim2) {
-  return scatter_view(grad, sizes,
-                      [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+Tensor add_diagonal(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t offset,
+                    int64_t dim1, int64_t dim2) {
+  return add_view(so_far, grad, sizes,
+                  [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+}
+
+Tensor so_far_or_zeros(const Tensor& so_far, const Tensor& grad, IntSpan sizes) {
+  return so_far.defined() ? so_far : zeros_of(grad, sizes);
 }
 
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim) {

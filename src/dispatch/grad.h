@@ -22,11 +22,6 @@ Tensor values_at(const Tensor& t, const TensorList& indices);
 
 // Views: zeros with grad where the view looks.
 Tensor permute_backward(const Tensor& grad, const Dims& dims);
-Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index);
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
-                      std::optional<int64_t> end, int64_t step);
-Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
-                         int64_t dim2);
 Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dims& base_strides,
                            int64_t base_offset, IntSpan sizes, IntSpan strides,
                            std::optional<int64_t> offset);
@@ -39,8 +34,6 @@ int64_t count_reduced(IntSpan sizes, IntSpan dims);
 Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim,
                         bool keepdim);
 Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out);
-Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim,
-                      bool keepdim);
 Tensor prod_backward(const Tensor& grad, const Tensor& input);
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim);
 Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional<Dims>& dim,
@@ -110,15 +103,20 @@ int64_t checked_divisor(std::optional<int64_t> divisor);
 Tensor first(const std::array<Tensor, 2>& pair);
 Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
 
-// Of x, the first states and the weight of an LSTM layer; of x, the first state, the weight and the
-// bias of a GRU layer. Gradients of outputs may be undefined.
+// Of x, the first states and the weight of an RNN or LSTM layer; of x, the first state, the weight
+// and the bias of a GRU layer. Gradients of outputs may be undefined.
+std::array<Tensor, 3> rnn_gradients(const Tensor& grad_output, const Tensor& hidden,
+                                    const Tensor& weight, const Tensor& output, bool relu,
+                                    const Dims& batch_sizes, bool reverse);
 std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells,
                                      const Tensor& grad_gates, const Tensor& hidden,
                                      const Tensor& cell, const Tensor& weight, const Tensor& output,
-                                     const Tensor& cells, const Tensor& gates, bool reverse);
+                                     const Tensor& cells, const Tensor& gates,
+                                     const Dims& batch_sizes, bool reverse);
 std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates,
                                     const Tensor& hidden, const Tensor& weight, const Tensor& bias,
-                                    const Tensor& output, const Tensor& gates, bool reverse);
+                                    const Tensor& output, const Tensor& gates,
+                                    const Dims& batch_sizes, bool reverse);
 // Of query, key and value of the attention kernel.
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
                                           const Tensor& key, const Tensor& value,
@@ -164,8 +162,6 @@ Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Te
 // Matrices.
 Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
                      const Scalar& alpha);
-Tensor linear_backward_input(const Tensor& grad, const Tensor& weight);
-Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim);
 
 // Linear algebra; the formulas are in linalg_grad.cpp.
 Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);

@@ -2,10 +2,31 @@
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
 #include "kernels/gemm.h"
 
 namespace rl {
+
+namespace {
+
+// May `input` be added to a product of these sizes?
+void check_addable(const char* op, const Tensor& input, DType dtype, const Dims& sizes) {
+  check(input.dtype() == dtype, op,
+        ": expected input and the product to have the same dtype, but got ", input.dtype(), " and ",
+        dtype);
+  check(broadcast_sizes(sizes, input.sizes(), op) == sizes, op,
+        ": The expanded size of the tensor ", sizes, " must match the existing size ",
+        input.sizes());
+}
+
+Scalar whole_for(DType dtype, const Scalar& s) {
+  if (dtype == DType::Bool) return Scalar(s.to<bool>());
+  return is_integral_or_bool(dtype) ? Scalar(s.to<int64_t>()) : s;
+}
+
+}  // namespace
+
 namespace impl {
 namespace {
 
@@ -15,32 +36,67 @@ void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check_implemented(a.dtype() != DType::Bool, op, ": not implemented for dtype ", a.dtype());
 }
 
+// The sizes of products, for what can be multiplied.
+Dims product_of_matrices(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 2, op, ": input must be a matrix, got shape ", a.sizes());
+  check(b.dim() == 2, op, ": mat2 must be a matrix, got shape ", b.sizes());
+  check_same_dtype(op, a, b);
+  check(a.sizes()[1] == b.sizes()[0], op, ": mat1 and mat2 shapes cannot be multiplied (",
+        a.sizes()[0], "x", a.sizes()[1], " and ", b.sizes()[0], "x", b.sizes()[1], ")");
+  return Dims{a.sizes()[0], b.sizes()[1]};
+}
+
+Dims product_of_batches(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 3 && b.dim() == 3, op, ": batch1 and batch2 must be 3D tensors, got ", a.sizes(),
+        " and ", b.sizes());
+  check_same_dtype(op, a, b);
+  check(a.sizes()[0] == b.sizes()[0] && a.sizes()[2] == b.sizes()[1], op,
+        ": Expected size for first two dimensions of batch2 tensor to be: [", a.sizes()[0], ", ",
+        a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "].");
+  return Dims{a.sizes()[0], a.sizes()[1], b.sizes()[2]};
+}
+
+// beta * input + alpha * a @ b, rounded once; beta 0 drops the input, NaNs included. In place where
+// `given` is the input.
+Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, const Tensor& a,
+                     const Tensor& b, const Scalar& beta, const Scalar& alpha,
+                     const Tensor& given) {
+  check_addable(op, input, a.dtype(), sizes);
+  Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
+  if (out.is_meta()) return written_to(given, out, op);
+  kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta)};
+  Tensor whole = ops::expand(input, sizes);
+  View added = whole.view();
+  Tensor left = given.defined() ? apart(a, given) : a,
+         right = given.defined() ? apart(b, given) : b;
+  kernels::gemm(left.view(), right.view(), out.view(), scale, &added);
+  return written_to(given, out, op);
+}
+
 }  // namespace
 
 Tensor mm(const Tensor& input, const Tensor& mat2) {
-  check(input.dim() == 2, "mm: input must be a matrix, got shape ", input.sizes());
-  check(mat2.dim() == 2, "mm: mat2 must be a matrix, got shape ", mat2.sizes());
-  check_same_dtype("mm", input, mat2);
-  check(input.sizes()[1] == mat2.sizes()[0], "mm: mat1 and mat2 shapes cannot be multiplied (",
-        input.sizes()[0], "x", input.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1],
-        ")");
-  Tensor out = rl::empty(Dims{input.sizes()[0], mat2.sizes()[1]}, options(input));
+  Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
   if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
   return out;
 }
 
 Tensor bmm(const Tensor& input, const Tensor& mat2) {
-  check(input.dim() == 3 && mat2.dim() == 3, "bmm: batch1 and batch2 must be 3D tensors, got ",
-        input.sizes(), " and ", mat2.sizes());
-  check_same_dtype("bmm", input, mat2);
-  check(input.sizes()[0] == mat2.sizes()[0] && input.sizes()[2] == mat2.sizes()[1],
-        "bmm: Expected size for first two dimensions of batch2 "
-        "tensor to be: [",
-        input.sizes()[0], ", ", input.sizes()[2], "] but got: [", mat2.sizes()[0], ", ",
-        mat2.sizes()[1], "].");
-  Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1], mat2.sizes()[2]}, options(input));
-  if (!out.is_meta()) kernels::batched_gemm(input.view(), mat2.view(), out.view());
+  Tensor out = rl::empty(product_of_batches("bmm", input, mat2), options(input));
+  if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
   return out;
+}
+
+Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+             const Scalar& alpha, const Tensor& out) {
+  return added_product("addmm", product_of_matrices("addmm", mat1, mat2), input, mat1, mat2, beta,
+                       alpha, out);
+}
+
+Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+               const Scalar& alpha, const Tensor& out) {
+  return added_product("baddbmm", product_of_batches("baddbmm", batch1, batch2), input, batch1,
+                       batch2, beta, alpha, out);
 }
 
 Tensor mv(const Tensor& input, const Tensor& vec) {
@@ -88,10 +144,11 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   Tensor flat = input.dim() == 2 ? out : alias(out, Dims{rows, columns}, Dims{columns, 1}, 0);
   bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
              bias.dtype() == input.dtype();
-  View bias_view;
-  if (row) bias_view = bias.view();
-  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {},
-                row ? &bias_view : nullptr);
+  Tensor rows_of_bias = row ? ops::expand(bias, Dims{rows, columns}) : Tensor();
+  View added;
+  if (row) added = rows_of_bias.view();
+  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {1, row ? 1 : 0},
+                row ? &added : nullptr);
   if (bias.defined() && !row) written_to(out, ops::add(out, bias), "linear");
   return out;
 }
@@ -189,28 +246,43 @@ using namespace ops;
 // beta 0 drops the input, NaNs included.
 Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
                      const Scalar& alpha) {
-  check(input.dtype() == product.dtype(),
-        "expected input and the product to have the same dtype, but got ", input.dtype(), " and ",
-        product.dtype());
-  Dims sizes = broadcast_sizes(product.sizes(), input.sizes(), "addmm");
-  check(sizes == product.sizes(), "The expanded size of the tensor ", product.sizes(),
-        " must match the existing size ", input.sizes());
-  auto whole = [&](const Scalar& s) {
-    return is_integral_or_bool(input.dtype()) ? Scalar(s.to<int64_t>()) : s;
-  };
-  Tensor scaled = scale(product, whole(alpha));
-  return whole(beta).equals(0) ? scaled : add(scaled, scale(input, whole(beta)));
+  check_addable("added product", input, product.dtype(), product.sizes());
+  Tensor scaled = scale(product, whole_for(input.dtype(), alpha));
+  Scalar factor = whole_for(input.dtype(), beta);
+  return factor.equals(0) ? scaled : add(scaled, scale(input, factor));
 }
 
-Tensor linear_backward_input(const Tensor& grad, const Tensor& weight) {
-  if (weight.dim() == 1) return unsqueeze(grad, -1) * conj(weight);
-  return matmul(grad, conj(weight));
+namespace {
+
+Tensor as_rows(const Tensor& t) {
+  return reshape(t, Dims{product(IntSpan(t.sizes().data(), t.dim() - 1)), t.sizes().back()});
 }
 
-Tensor linear_backward_weight(const Tensor& grad, const Tensor& input, int64_t weight_dim) {
-  Tensor x = conj(reshape(input, Dims{-1, input.sizes().back()}));
-  if (weight_dim == 1) return mv(t(x), reshape(grad, Dims{-1}));
-  return mm(t(reshape(grad, Dims{-1, grad.sizes().back()})), x);
+// a @ b added to what is there: layers that share an input or a weight spare a tensor and a pass.
+Tensor add_product(const Tensor& so_far, const Tensor& a, const Tensor& b) {
+  kernels::gemm(a.view(), b.view(), as_rows(so_far).view(), {1, 1});
+  return so_far;
+}
+
+}  // namespace
+
+Tensor add_linear_input(const Tensor& so_far, const Tensor& grad, const Tensor& weight) {
+  bool matrix = weight.dim() == 2;
+  if (matrix && so_far.defined() && so_far.is_contiguous())
+    return add_product(so_far, as_rows(grad), conj(weight));
+  Tensor product = matrix ? matmul(grad, conj(weight)) : unsqueeze(grad, -1) * conj(weight);
+  return so_far.defined() ? add_(so_far, product) : product;
+}
+
+Tensor add_linear_weight(const Tensor& so_far, const Tensor& grad, const Tensor& input,
+                         int64_t weight_dim) {
+  Tensor x = conj(as_rows(input));
+  if (weight_dim == 1) {
+    Tensor product = mv(t(x), reshape(grad, Dims{-1}));
+    return so_far.defined() ? add_(so_far, product) : product;
+  }
+  Tensor g = t(as_rows(grad));
+  return so_far.defined() ? add_product(so_far, g, x) : mm(g, x);
 }
 
 }  // namespace grad

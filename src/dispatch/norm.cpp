@@ -360,6 +360,7 @@ void check_channels(const char* op, const char* what, const Tensor& t, int64_t c
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight, const Tensor& bias, bool training, double momentum,
                   double eps) {
+  if (input.dim() == 1 && input.numel() == 0) return clone(input);  // no channels, as in torch
   check(input.dim() >= 2, "batch_norm: expected input with at least 2 dims (N, C, *), got shape ",
         input.sizes());
   int64_t channels = input.sizes()[1];

@@ -1,21 +1,45 @@
-// LSTM and GRU layers: a matrix product and one pass over the gates for each time step. What does
-// not depend on the step before, the gradient of the weight above all, is one product for all
-// steps.
+// RNN, LSTM and GRU layers: a pass over the steps, whose gradient is one too. What does not depend
+// on the step before, the gradient of the weight above all, is one product for all steps.
 #include "kernels/recurrent.h"
 
+#include <algorithm>
+
 #include "dispatch/generated.h"
-#include "kernels/gemm.h"
 
 namespace rl {
 namespace {
 
-void check_layer(const char* op, const Tensor& x, const Tensor& hidden, const Tensor& weight,
-                 int64_t gates) {
-  check(x.dim() == 3 && hidden.dim() == 2 && weight.dim() == 2, op, ": expected x (L, N, ", gates,
+using kernels::RecurrentCell;
+using kernels::RecurrentSteps;
+
+// The samples of each step of x: those that `batch_sizes` says, or all of (L, N, k).
+RecurrentSteps steps_of(const char* op, const Tensor& x, const Tensor& hidden,
+                        const Dims& batch_sizes, bool reverse) {
+  int64_t batch = hidden.sizes()[0];
+  if (x.dim() == 3) return {Dims(batch > 0 ? x.sizes()[0] : 0, batch), reverse};
+  int64_t most = batch, left = x.sizes()[0];
+  for (int64_t n : batch_sizes) {
+    check(n > 0 && n <= most && n <= left, op,
+          ": batch_sizes must be positive, not grow, begin with the batch size ", batch,
+          " and add up to ", x.sizes()[0]);
+    most = n;
+    left -= n;
+  }
+  check(left == 0 && (batch_sizes.empty() || batch_sizes[0] == batch), op,
+        ": batch_sizes must begin with the batch size ", batch, " and add up to ", x.sizes()[0]);
+  return {batch_sizes, reverse};
+}
+
+RecurrentSteps check_layer(const char* op, RecurrentCell cell, const Tensor& x,
+                           const Tensor& hidden, const Tensor& weight, const Dims& batch_sizes,
+                           bool reverse) {
+  int64_t gates = kernels::gates_of(cell);
+  check(x.dim() == (batch_sizes.empty() ? 3 : 2) && hidden.dim() == 2 && weight.dim() == 2, op,
+        ": expected x (L, N, ", gates, " H), or with batch_sizes (R, ", gates,
         " H), hidden (N, H) and weight (", gates, " H, H), got ", x.sizes(), ", ", hidden.sizes(),
         " and ", weight.sizes());
   int64_t size = hidden.sizes()[1];
-  check(x.sizes()[1] == hidden.sizes()[0] && x.sizes()[2] == gates * size &&
+  check((x.dim() == 2 || x.sizes()[1] == hidden.sizes()[0]) && x.size(-1) == gates * size &&
             weight.sizes()[0] == gates * size && weight.sizes()[1] == size,
         op, ": x ", x.sizes(), " and weight ", weight.sizes(), " do not fit the hidden state ",
         hidden.sizes());
@@ -23,98 +47,104 @@ void check_layer(const char* op, const Tensor& x, const Tensor& hidden, const Te
         ": expected one dtype, got ", x.dtype(), ", ", hidden.dtype(), " and ", weight.dtype());
   check_implemented(x.dtype() == DType::Float32 || x.dtype() == DType::Float64, op,
                     ": not implemented for dtype ", x.dtype());
+  return steps_of(op, x, hidden, batch_sizes, reverse);
 }
 
-// The steps of a layer in the order in which they run.
-struct Steps {
-  int64_t count;
-  bool reverse;
-  int64_t at(int64_t i) const { return reverse ? count - 1 - i : i; }
-};
-
-// Step t of (L, N, k), without a record.
-Tensor step_of(const Tensor& t, int64_t at) {
-  return alias(t, IntSpan(t.sizes().data() + 1, 2), IntSpan(t.strides().data() + 1, 2),
-               t.offset() + at * t.strides()[0]);
-}
-
-// The states from which the steps start, (L, N, H): `all` shifted by one, `first` at its beginning.
-Tensor states_before(const Tensor& first, const Tensor& all, bool reverse) {
-  int64_t count = all.sizes()[0];
-  Tensor start = ops::unsqueeze(first, 0);
-  if (reverse) return ops::cat({ops::slice(all, 0, 1, count, 1), start}, 0);
-  return ops::cat({start, ops::slice(all, 0, 0, count - 1, 1)}, 0);
-}
-
-// sum over steps and samples of a^T b: (L, N, p), (L, N, q) -> (p, q).
-Tensor product_over_steps(const Tensor& a, const Tensor& b) {
-  return ops::mm(ops::t(ops::reshape(a, Dims{-1, a.sizes()[2]})),
-                 ops::reshape(b, Dims{-1, b.sizes()[2]}));
+// An empty tensor like x, with `k` elements in a row.
+Tensor rows_like(const Tensor& x, int64_t k) {
+  Dims sizes = x.sizes();
+  sizes.back() = k;
+  return rl::empty(sizes, options(x));
 }
 
 Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
-const void* step_data(const Tensor& t, int64_t at) {
-  return t.defined()
-             ? static_cast<const char*>(t.view().data) + at * t.strides()[0] * itemsize(t.dtype())
-             : nullptr;
+void* data(const Tensor& t) { return t.defined() ? t.view().data : nullptr; }
+
+// (L, N, k) to (L N, k).
+Tensor flat(const Tensor& t) { return ops::reshape(t, Dims{-1, t.size(-1)}); }
+
+// The rows of a step of a flat tensor.
+Tensor step_of(const Tensor& t, const RecurrentSteps& steps, int64_t i) {
+  return ops::narrow(t, 0, steps.begin(i), steps.rows(i));
 }
+
+// The states before a step: those after the step before, and first ones.
+Tensor states_before(const Tensor& first, const Tensor& all, const RecurrentSteps& steps,
+                     int64_t i) {
+  int64_t carried = steps.carried(i), rows = steps.rows(i);
+  if (carried == 0) return ops::narrow(first, 0, 0, rows);
+  Tensor before = ops::narrow(all, 0, steps.begin(i - 1), carried);
+  if (carried == rows) return before;
+  return ops::cat({before, ops::narrow(first, 0, carried, rows - carried)}, 0);
+}
+
+// Tensors of the steps, in the order in which they run, as rows of one.
+Tensor join(TensorList parts, const RecurrentSteps& steps, const Tensor& like, int64_t k) {
+  if (parts.empty()) return rl::empty(Dims{0, k}, options(like));
+  if (steps.begin(0) > 0) std::reverse(parts.begin(), parts.end());
+  return ops::cat(parts, 0);
+}
+
+// The states before all steps, (R, H).
+Tensor states_before(const Tensor& first, const Tensor& all, const RecurrentSteps& steps) {
+  TensorList parts;
+  for (int64_t i = 0; i < steps.count(); ++i) parts.push_back(states_before(first, all, steps, i));
+  return join(parts, steps, first, first.size(1));
+}
+
+// sum over rows of a^T b.
+Tensor product_over_rows(const Tensor& a, const Tensor& b) { return ops::mm(ops::t(a), b); }
 
 }  // namespace
 
 namespace impl {
 
+Tensor rnn_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight, bool relu,
+                 const Dims& batch_sizes, bool reverse) {
+  RecurrentCell cell = relu ? RecurrentCell::Relu : RecurrentCell::Tanh;
+  RecurrentSteps steps = check_layer("rnn_layer", cell, x, hidden, weight, batch_sizes, reverse);
+  int64_t size = hidden.sizes()[1];
+  Tensor output = rows_like(x, size);
+  if (output.is_meta() || hidden.is_meta()) return output;
+  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden);
+  kernels::recurrent_forward(
+      {cell, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
+      {data(sums), nullptr, data(output), nullptr, nullptr});
+  return output;
+}
+
 std::array<Tensor, 3> lstm_layer(const Tensor& x, const Tensor& hidden, const Tensor& cell,
-                                 const Tensor& weight, bool reverse) {
-  check_layer("lstm_layer", x, hidden, weight, 4);
+                                 const Tensor& weight, const Dims& batch_sizes, bool reverse) {
+  RecurrentSteps steps =
+      check_layer("lstm_layer", RecurrentCell::LSTM, x, hidden, weight, batch_sizes, reverse);
   check(cell.sizes() == hidden.sizes() && cell.dtype() == hidden.dtype(), "lstm_layer: the cell ",
         cell.sizes(), " and the hidden state ", hidden.sizes(), " differ");
-  Steps steps{x.sizes()[0], reverse};
-  int64_t n = hidden.sizes()[0], size = hidden.sizes()[1];
-  Dims sizes{steps.count, n, size};
-  Tensor output = rl::empty(sizes, options(x)), cells = rl::empty(sizes, options(x)),
-         gates = rl::empty(x.sizes(), options(x));
+  int64_t size = hidden.sizes()[1];
+  Tensor output = rows_like(x, size), cells = rows_like(x, size), gates = rows_like(x, 4 * size);
   if (x.is_meta() || hidden.is_meta()) return {output, cells, gates};
-  ops::copy_(gates, x);
-  Tensor across = ops::contiguous(ops::t(weight)), h = ops::contiguous(hidden),
+  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
          c = ops::contiguous(cell);
-  kernels::RecurrentStep step{x.dtype(), n, size};
-  for (int64_t i = 0; i < steps.count; ++i) {
-    int64_t at = steps.at(i);
-    Tensor now = step_of(gates, at), next_h = step_of(output, at), next_c = step_of(cells, at);
-    kernels::gemm(h.view(), across.view(), now.view(), {1, 1});
-    kernels::lstm_step(step, now.view().data, c.view().data, next_c.view().data,
-                       next_h.view().data);
-    h = next_h;
-    c = next_c;
-  }
+  kernels::recurrent_forward(
+      {RecurrentCell::LSTM, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
+      {data(sums), nullptr, data(output), data(cells), data(gates)});
   return {output, cells, gates};
 }
 
 std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight,
-                                const Tensor& bias, bool reverse) {
-  check_layer("gru_layer", x, hidden, weight, 3);
-  Steps steps{x.sizes()[0], reverse};
-  int64_t n = hidden.sizes()[0], size = hidden.sizes()[1];
+                                const Tensor& bias, const Dims& batch_sizes, bool reverse) {
+  RecurrentSteps steps =
+      check_layer("gru_layer", RecurrentCell::GRU, x, hidden, weight, batch_sizes, reverse);
+  int64_t size = hidden.sizes()[1];
   check(!bias.defined() ||
             (bias.dim() == 1 && bias.sizes()[0] == 3 * size && bias.dtype() == x.dtype()),
         "gru_layer: bias must have shape [", 3 * size, "] and dtype ", x.dtype());
-  Tensor output = rl::empty(Dims{steps.count, n, size}, options(x)),
-         gates = rl::empty(Dims{steps.count, n, 4 * size}, options(x));
+  Tensor output = rows_like(x, size), gates = rows_like(x, 4 * size);
   if (x.is_meta() || hidden.is_meta()) return {output, gates};
-  Tensor from_input = ops::contiguous(x), across = ops::contiguous(ops::t(weight)),
-         h = ops::contiguous(hidden), b = contiguous_or_none(bias);
-  Tensor sums = rl::empty(Dims{n, 3 * size}, options(x));
-  View bias_view;
-  if (b.defined()) bias_view = b.view();
-  kernels::RecurrentStep step{x.dtype(), n, size};
-  for (int64_t i = 0; i < steps.count; ++i) {
-    int64_t at = steps.at(i);
-    Tensor next = step_of(output, at);
-    kernels::gemm(h.view(), across.view(), sums.view(), {}, b.defined() ? &bias_view : nullptr);
-    kernels::gru_step(step, step_data(from_input, at), sums.view().data, h.view().data,
-                      step_of(gates, at).view().data, next.view().data);
-    h = next;
-  }
+  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
+         b = contiguous_or_none(bias);
+  kernels::recurrent_forward(
+      {RecurrentCell::GRU, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
+      {data(sums), data(b), data(output), nullptr, data(gates)});
   return {output, gates};
 }
 
@@ -126,115 +156,171 @@ using namespace ops;
 
 namespace {
 
-// Differentiable again: the same, op by op.
+// What the kernel gives, of flat tensors and in one order of names for all cells. `before` is of a
+// GRU alone.
+struct Gradients {
+  Tensor x, sums, hidden, cell;
+};
+Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tensor& hidden,
+                    const Tensor& cell, const Tensor& weight, const Tensor& output,
+                    const Tensor& cells, const Tensor& gates, const Tensor& before,
+                    const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates) {
+  Tensor w = contiguous(weight), h = contiguous(hidden), c = contiguous_or_none(cell),
+         from_output = contiguous_or_none(grad_output), from_cells = contiguous_or_none(grad_cells),
+         from_gates = contiguous_or_none(grad_gates);
+  Gradients made{rows_like(output, weight.sizes()[0]), Tensor(), rl::empty(h.sizes(), options(h)),
+                 c.defined() ? rl::empty(c.sizes(), options(c)) : Tensor()};
+  if (kind == RecurrentCell::GRU) made.sums = rows_like(output, weight.sizes()[0]);
+  kernels::recurrent_backward(
+      {kind, h.dtype(), h.sizes()[0], h.sizes()[1], steps, data(w), data(h), data(c)},
+      {data(output), data(cells), data(gates), data(before), data(from_output), data(from_cells),
+       data(from_gates), data(made.x), data(made.sums), data(made.hidden), data(made.cell)});
+  return made;
+}
+
+// Differentiable again: the same, op by op. The states' gradients at a step are `grad` with what
+// the step's samples have; the others keep theirs.
+class StateGradient {
+ public:
+  explicit StateGradient(const Tensor& like) : grad_(ops::zeros_like(like)) {}
+  Tensor rows(int64_t n) const { return narrow(grad_, 0, 0, n); }
+  void set(const Tensor& first) {
+    int64_t n = first.size(0), all = grad_.size(0);
+    grad_ = n == all ? first : cat({first, narrow(grad_, 0, n, all - n)}, 0);
+  }
+  const Tensor& all() const { return grad_; }
+
+ private:
+  Tensor grad_;
+};
+
+// The rows of step i of an incoming gradient, if there is one.
+Tensor plus_step(const Tensor& t, const Tensor& grad, const RecurrentSteps& steps, int64_t i) {
+  return grad.defined() ? t + step_of(flat(grad), steps, i) : t;
+}
+
+std::array<Tensor, 3> rnn_gradients_by_ops(const Tensor& grad_output, const Tensor& hidden,
+                                           const Tensor& weight, const Tensor& output, bool relu,
+                                           const RecurrentSteps& steps) {
+  StateGradient dh(hidden);
+  TensorList sums(static_cast<size_t>(steps.count()));
+  for (int64_t i = steps.count() - 1; i >= 0; --i) {
+    Tensor h = step_of(output, steps, i),
+           d = plus_step(dh.rows(steps.rows(i)), grad_output, steps, i);
+    Tensor& now = sums[static_cast<size_t>(i)];
+    now = relu ? masked_fill(d, le(h, wrap_number(Scalar(0))), Scalar(0)) : d * (1 - h * h);
+    dh.set(mm(now, weight));
+  }
+  Tensor dx = join(sums, steps, weight, weight.size(0));
+  return {dx, dh.all(), product_over_rows(dx, states_before(hidden, output, steps))};
+}
+
 std::array<Tensor, 4> lstm_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_cells,
-                                            const Tensor& grad_gates, const Tensor& cell,
-                                            const Tensor& weight, const Tensor& before,
-                                            const Tensor& cells, const Tensor& gates, Steps steps) {
-  Tensor dh = ops::zeros_like(cell), dc = ops::zeros_like(cell);
-  TensorList sums(static_cast<size_t>(steps.count));
-  for (int64_t i = steps.count - 1; i >= 0; --i) {
-    int64_t at = steps.at(i);
-    TensorList gate = chunk(select(gates, 0, at), 4, 1);
-    Tensor c = i > 0 ? select(cells, 0, steps.at(i - 1)) : cell, t = tanh(select(cells, 0, at));
-    if (grad_output.defined()) dh = dh + select(grad_output, 0, at);
-    if (grad_cells.defined()) dc = dc + select(grad_cells, 0, at);
-    Tensor slope = dc + dh * gate[3] * (1 - t * t);
-    Tensor d = cat({slope * gate[2], slope * c, slope * gate[0], dh * t}, 1);
-    if (grad_gates.defined()) d = d + select(grad_gates, 0, at);
+                                            const Tensor& grad_gates, const Tensor& hidden,
+                                            const Tensor& cell, const Tensor& weight,
+                                            const Tensor& output, const Tensor& cells,
+                                            const Tensor& gates, const RecurrentSteps& steps) {
+  StateGradient dh(hidden), dc(cell);
+  TensorList sums(static_cast<size_t>(steps.count()));
+  for (int64_t i = steps.count() - 1; i >= 0; --i) {
+    TensorList gate = chunk(step_of(gates, steps, i), 4, 1);
+    Tensor c = states_before(cell, cells, steps, i), t = tanh(step_of(cells, steps, i));
+    Tensor from_hidden = plus_step(dh.rows(steps.rows(i)), grad_output, steps, i);
+    Tensor slope = plus_step(dc.rows(steps.rows(i)), grad_cells, steps, i) +
+                   from_hidden * gate[3] * (1 - t * t);
+    Tensor d = plus_step(cat({slope * gate[2], slope * c, slope * gate[0], from_hidden * t}, 1),
+                         grad_gates, steps, i);
     Tensor steepness = cat({gate[0] * (1 - gate[0]), gate[1] * (1 - gate[1]), 1 - gate[2] * gate[2],
                             gate[3] * (1 - gate[3])},
                            1);
-    sums[static_cast<size_t>(at)] = d * steepness;
-    dc = slope * gate[1];
-    dh = mm(sums[static_cast<size_t>(at)], weight);
+    Tensor& now = sums[static_cast<size_t>(i)];
+    now = d * steepness;
+    dc.set(slope * gate[1]);
+    dh.set(mm(now, weight));
   }
-  Tensor dx = stack(sums, 0);
-  return {dx, dh, dc, product_over_steps(dx, before)};
+  Tensor dx = join(sums, steps, weight, weight.size(0));
+  return {dx, dh.all(), dc.all(), product_over_rows(dx, states_before(hidden, output, steps))};
 }
 
-std::array<Tensor, 4> gru_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_gates,
-                                           const Tensor& hidden, const Tensor& weight,
-                                           const Tensor& before, const Tensor& gates, Steps steps) {
-  Tensor dh = ops::zeros_like(hidden);
-  TensorList to_x(static_cast<size_t>(steps.count)), to_sums(static_cast<size_t>(steps.count));
-  for (int64_t i = steps.count - 1; i >= 0; --i) {
-    int64_t at = steps.at(i);
-    TensorList gate = chunk(select(gates, 0, at), 4, 1), more;
-    if (grad_gates.defined()) more = chunk(select(grad_gates, 0, at), 4, 1);
+Gradients gru_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_gates,
+                               const Tensor& hidden, const Tensor& weight, const Tensor& before,
+                               const Tensor& gates, const RecurrentSteps& steps) {
+  StateGradient dh(hidden);
+  TensorList to_x(static_cast<size_t>(steps.count())), to_sums = to_x;
+  for (int64_t i = steps.count() - 1; i >= 0; --i) {
+    TensorList gate = chunk(step_of(gates, steps, i), 4, 1), more;
+    if (grad_gates.defined()) more = chunk(step_of(flat(grad_gates), steps, i), 4, 1);
     auto plus = [&](const Tensor& t, size_t k) { return more.empty() ? t : t + more[k]; };
     const Tensor &r = gate[0], &z = gate[1], &n = gate[2], &from_hidden = gate[3];
-    if (grad_output.defined()) dh = dh + select(grad_output, 0, at);
-    Tensor dn = plus(dh * (1 - z), 2) * (1 - n * n),
-           dz = plus(dh * (select(before, 0, at) - n), 1) * z * (1 - z);
+    Tensor slope = plus_step(dh.rows(steps.rows(i)), grad_output, steps, i);
+    Tensor dn = plus(slope * (1 - z), 2) * (1 - n * n),
+           dz = plus(slope * (step_of(before, steps, i) - n), 1) * z * (1 - z);
     Tensor dr = plus(dn * from_hidden, 0) * r * (1 - r);
-    to_x[static_cast<size_t>(at)] = cat({dr, dz, dn}, 1);
-    to_sums[static_cast<size_t>(at)] = cat({dr, dz, plus(dn * r, 3)}, 1);
-    dh = dh * z + mm(to_sums[static_cast<size_t>(at)], weight);
+    to_x[static_cast<size_t>(i)] = cat({dr, dz, dn}, 1);
+    Tensor& now = to_sums[static_cast<size_t>(i)];
+    now = cat({dr, dz, plus(dn * r, 3)}, 1);
+    dh.set(slope * z + mm(now, weight));
   }
-  Tensor sums = stack(to_sums, 0);
-  return {stack(to_x, 0), dh, product_over_steps(sums, before), sum(sums, Dims{0, 1}, false)};
+  int64_t width = weight.size(0);
+  return {join(to_x, steps, weight, width), join(to_sums, steps, weight, width), dh.all(), {}};
 }
 
 }  // namespace
 
+std::array<Tensor, 3> rnn_gradients(const Tensor& grad_output, const Tensor& hidden,
+                                    const Tensor& weight, const Tensor& output, bool relu,
+                                    const Dims& batch_sizes, bool reverse) {
+  RecurrentCell kind = relu ? RecurrentCell::Relu : RecurrentCell::Tanh;
+  RecurrentSteps steps = steps_of("rnn_layer", output, hidden, batch_sizes, reverse);
+  std::array<Tensor, 3> grads;
+  if (grad_enabled() || output.is_meta()) {
+    grads = rnn_gradients_by_ops(grad_output, hidden, weight, flat(output), relu, steps);
+  } else {
+    Gradients made =
+        gradients(kind, steps, hidden, {}, weight, output, {}, {}, {}, grad_output, {}, {});
+    grads = {made.x, made.hidden,
+             product_over_rows(flat(made.x), states_before(hidden, flat(output), steps))};
+  }
+  grads[0] = reshape(grads[0], output.sizes());
+  return grads;
+}
+
 std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells,
                                      const Tensor& grad_gates, const Tensor& hidden,
                                      const Tensor& cell, const Tensor& weight, const Tensor& output,
-                                     const Tensor& cells, const Tensor& gates, bool reverse) {
-  Steps steps{output.sizes()[0], reverse};
-  Tensor before = states_before(hidden, output, reverse);
-  if (grad_enabled() || output.is_meta())
-    return lstm_gradients_by_ops(grad_output, grad_cells, grad_gates, cell, weight, before, cells,
-                                 gates, steps);
-  Tensor from_output = contiguous_or_none(grad_output), from_cells = contiguous_or_none(grad_cells),
-         from_gates = contiguous_or_none(grad_gates);
-  Tensor w = contiguous(weight), first_cell = contiguous(cell);
-  Tensor dx = rl::empty(gates.sizes(), options(gates)), dh = ops::zeros_like(cell),
-         dc = ops::zeros_like(first_cell);
-  kernels::RecurrentStep step{gates.dtype(), cell.sizes()[0], cell.sizes()[1]};
-  for (int64_t i = steps.count - 1; i >= 0; --i) {
-    int64_t at = steps.at(i);
-    const void* c = i > 0 ? step_data(cells, steps.at(i - 1)) : first_cell.view().data;
-    Tensor sums = step_of(dx, at);
-    if (from_output.defined()) add_(dh, step_of(from_output, at));
-    if (from_cells.defined()) add_(dc, step_of(from_cells, at));
-    kernels::lstm_step_backward(step, step_data(gates, at), c, step_data(cells, at), dh.view().data,
-                                dc.view().data, step_data(from_gates, at), sums.view().data);
-    kernels::gemm(sums.view(), w.view(), dh.view());
+                                     const Tensor& cells, const Tensor& gates,
+                                     const Dims& batch_sizes, bool reverse) {
+  RecurrentSteps steps = steps_of("lstm_layer", output, hidden, batch_sizes, reverse);
+  std::array<Tensor, 4> grads;
+  if (grad_enabled() || output.is_meta()) {
+    grads = lstm_gradients_by_ops(grad_output, grad_cells, grad_gates, hidden, cell, weight,
+                                  flat(output), flat(cells), flat(gates), steps);
+  } else {
+    Gradients made = gradients(RecurrentCell::LSTM, steps, hidden, cell, weight, output, cells,
+                               gates, {}, grad_output, grad_cells, grad_gates);
+    grads = {made.x, made.hidden, made.cell,
+             product_over_rows(flat(made.x), states_before(hidden, flat(output), steps))};
   }
-  return {dx, dh, dc, product_over_steps(dx, before)};
+  grads[0] = reshape(grads[0], gates.sizes());
+  return grads;
 }
 
 std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates,
                                     const Tensor& hidden, const Tensor& weight, const Tensor& bias,
-                                    const Tensor& output, const Tensor& gates, bool reverse) {
-  Steps steps{output.sizes()[0], reverse};
-  Tensor before = states_before(hidden, output, reverse);
-  std::array<Tensor, 4> grads;
-  if (grad_enabled() || output.is_meta()) {
-    grads = gru_gradients_by_ops(grad_output, grad_gates, hidden, weight, before, gates, steps);
-  } else {
-    Tensor from_output = contiguous_or_none(grad_output),
-           from_gates = contiguous_or_none(grad_gates), w = contiguous(weight);
-    Dims sizes = gates.sizes();
-    sizes.back() = weight.sizes()[0];
-    Tensor dx = rl::empty(sizes, options(gates)), sums = rl::empty(sizes, options(gates)),
-           dh = ops::zeros_like(contiguous(hidden));
-    kernels::RecurrentStep step{gates.dtype(), hidden.sizes()[0], hidden.sizes()[1]};
-    for (int64_t i = steps.count - 1; i >= 0; --i) {
-      int64_t at = steps.at(i);
-      Tensor now = step_of(sums, at);
-      if (from_output.defined()) add_(dh, step_of(from_output, at));
-      kernels::gru_step_backward(step, step_data(gates, at), step_data(before, at), dh.view().data,
-                                 step_data(from_gates, at), step_of(dx, at).view().data,
-                                 now.view().data);
-      kernels::gemm(now.view(), w.view(), dh.view(), {1, 1});
-    }
-    grads = {dx, dh, product_over_steps(sums, before), sum(sums, Dims{0, 1}, false)};
-  }
-  if (!bias.defined()) grads[3] = Tensor();
-  return grads;
+                                    const Tensor& output, const Tensor& gates,
+                                    const Dims& batch_sizes, bool reverse) {
+  RecurrentSteps steps = steps_of("gru_layer", output, hidden, batch_sizes, reverse);
+  Tensor before = states_before(hidden, flat(output), steps);
+  Gradients made = grad_enabled() || output.is_meta()
+                       ? gru_gradients_by_ops(grad_output, grad_gates, hidden, weight, before,
+                                              flat(gates), steps)
+                       : gradients(RecurrentCell::GRU, steps, hidden, {}, weight, output, {}, gates,
+                                   before, grad_output, {}, grad_gates);
+  Dims sizes = gates.sizes();
+  sizes.back() = weight.sizes()[0];
+  Tensor sums = flat(made.sums);
+  return {reshape(made.x, sizes), made.hidden, product_over_rows(sums, before),
+          bias.defined() ? sum(sums, Dims{0}, false) : Tensor()};
 }
 
 }  // namespace grad

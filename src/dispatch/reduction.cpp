@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
@@ -364,15 +365,16 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& o
                         bool keepdim) {
   Tensor hit = eq(input, expand_reduced(out, dim, keepdim, input.sizes()));
   Tensor hits = sum(hit, dim, true, std::nullopt);
-  return expand_reduced(grad, dim, keepdim, input.sizes()) * hit / hits;
+  bool whole = keepdim || dim.empty() || input.dim() == 0;
+  return (whole ? grad : unsqueeze_all(grad, dim, input.dim())) / hits * hit;
 }
 
-Tensor place_backward(const Tensor& grad, IntSpan sizes, const Tensor& indices, int64_t dim,
-                      bool keepdim) {
+Tensor add_place(const Tensor& so_far, const Tensor& grad, IntSpan sizes, const Tensor& indices,
+                 int64_t dim, bool keepdim) {
   bool scalar = sizes.size() == 0;
-  Tensor full = zeros_of(grad, sizes);
-  return scatter_add(full, dim, keepdim || scalar ? indices : unsqueeze(indices, dim),
-                     keepdim || scalar ? grad : unsqueeze(grad, dim));
+  Tensor full = so_far_or_zeros(so_far, grad, sizes);
+  return scatter_add_(full, dim, keepdim || scalar ? indices : unsqueeze(indices, dim),
+                      keepdim || scalar ? grad : unsqueeze(grad, dim));
 }
 
 Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, bool keepdim) {
@@ -398,8 +400,9 @@ Tensor var_backward(const Tensor& grad, const Tensor& input, const std::optional
   Dims dims = dims_or_all(dim);
   double c = correction ? correction->real() : 1,
          count = static_cast<double>(count_reduced(input.sizes(), dims));
-  Tensor centred = input - mean(input, dims, true, std::nullopt);
-  return expand_reduced(grad, dims, keepdim, input.sizes()) * centred * Scalar(2 / (count - c));
+  return scaled_difference(
+      expand_reduced(grad * Scalar(2 / (count - c)), dims, keepdim, input.sizes()), input,
+      mean(input, dims, true, std::nullopt));
 }
 
 Tensor std_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
@@ -423,20 +426,19 @@ Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
     Tensor hit = eq(size, p > 0 ? amax(size, dims, true) : amin(size, dims, true));
     return g * sgn(input) * hit / sum(hit, dims, true, std::nullopt);
   }
-  if (p == 2) {
-    Tensor t = g * (input / norm);
-    return where(eq(norm, zero), zeros_like(t), t);
-  }
+  if (p == 2) return scaled_direction(g, input, norm);
+  Tensor nowhere = p < 1 ? eq(input, zero) : eq(norm, zero);
+  // Where it is 0, the derivative of this quotient would be NaN, and not 0 for being masked.
+  if (grad_enabled() && p >= 1) norm = where(nowhere, wrap_number(Scalar(1)), norm);
   Tensor t = p < 2 ? sgn(input) * pow(abs(input), Scalar(p - 1)) * (g / pow(norm, Scalar(p - 1)))
                    : input * pow(abs(input), Scalar(p - 2)) * (g / pow(norm, Scalar(p - 1)));
-  Tensor nowhere = p < 1 ? eq(input, zero) : eq(norm, zero);
   return where(nowhere, zeros_like(t), t);
 }
 
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
                           const Dims& dim, bool keepdim) {
   Tensor total = expand_reduced(out, dim, keepdim, input.sizes());
-  return expand_reduced(grad, dim, keepdim, input.sizes()) * conj(exp(input - total));
+  return scaled_exp(expand_reduced(grad, dim, keepdim, input.sizes()), input, total);
 }
 
 Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {

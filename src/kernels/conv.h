@@ -1,11 +1,16 @@
 // Convolutions and transposed convolutions over 1, 2 or 3 spatial dims.
 //
+// An input may be late: `late` then says what its elements, which lie channels_last, are to be, and
+// its view has no data. Where no kernel works them out as it reads them, nothing happens, and the
+// result is false: the caller writes the elements and asks again.
+//
 // Views are batched: input (N, C, *), output (N, O, *), weight (O, C / groups, *), or for a
 // transposed convolution weight (C, O / groups, *). Any strides; channels_last input and output are
 // read and written in place, other layouts cost a reorder. float32 runs in oneDNN, every other
 // dtype (all but bool) as im2col and matrix products.
 #pragma once
 #include "core/view.h"
+#include "kernels/strip_formula.h"
 
 namespace rl::kernels {
 
@@ -24,12 +29,13 @@ struct ConvGeometry {
 Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias,
                        const ConvGeometry& geometry);
 
-void conv_forward(const View& input, const View& weight, const View* bias, const View& out,
-                  const ConvGeometry& geometry);
+bool conv_forward(const View& input, const View& weight, const View* bias, const View& out,
+                  const ConvGeometry& geometry, const StripFormula* late = nullptr);
 void conv_backward_input(const View& grad_out, const View& weight, const View& grad_input,
                          const ConvGeometry& geometry);
 // grad_bias (O) may be nullptr.
-void conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
-                          const View* grad_bias, const ConvGeometry& geometry);
+bool conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
+                          const View* grad_bias, const ConvGeometry& geometry,
+                          const StripFormula* late = nullptr);
 
 }  // namespace rl::kernels

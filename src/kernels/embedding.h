@@ -6,9 +6,9 @@ namespace rl::kernels {
 
 // out: index's sizes + (width). IndexError for an index outside [0, rows).
 void embedding(const View& weight, const View& index, const View& out);
-// grad: index's sizes + (width). grad_weight is set to zero here first; rows meet their gradients
-// in row-major order of the index. Index padding_idx (-1: none) is skipped; scale_by_frequency
-// divides each gradient by how often its index occurs.
+// grad: index's sizes + (width); it is added to grad_weight, whose rows meet their
+// gradients in row-major order of the index. Index padding_idx (-1: none) is skipped;
+// scale_by_frequency divides each gradient by how often its index occurs.
 void embedding_backward(const View& grad, const View& index, int64_t padding_idx,
                         bool scale_by_frequency, const View& grad_weight);
 // Rows of weight with p-norm over max_norm are scaled down to it, if `index` names them.

@@ -14,12 +14,10 @@ struct GemmScale {
   Scalar alpha = 1, beta = 0;
 };
 
-// (n, k) x (k, m) -> (n, m). `bias` (m) is added to every row, and needs beta = 0.
+// (n, k) x (k, m) -> (n, m), or batches (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0
+// repeats one matrix. `added` has the sizes of out, and is taken in its place times beta.
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {},
-          const View* bias = nullptr);
-
-// (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0 repeats one matrix.
-void batched_gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {});
+          const View* added = nullptr);
 
 // (n, k) x (k) -> (n).
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale = {});

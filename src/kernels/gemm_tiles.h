@@ -6,8 +6,8 @@
 
 namespace rl::kernels {
 
-// c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements). All
-// sizes are positive. Without `added`, c itself is added. With beta = 0 nothing is.
+// c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements), and
+// so often, a step further each time. All sizes are positive. Without `added`, c itself is added. With beta = 0 nothing is.
 struct GemmProblem {
   DType dtype;
   int64_t m, n, k;
@@ -17,6 +17,7 @@ struct GemmProblem {
   Scalar alpha, beta;
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
+  int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch
   int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
 };
 

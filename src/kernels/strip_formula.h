@@ -18,6 +18,9 @@ struct StripFormula {
   std::vector<Operand> operands;
 
   int size() const;  // of this formula and those nested in it
+  // The first operand in memory with an element for each of the result, which a reader may bring
+  // near before it asks for the result.
+  const float* stream() const;
   // Elements [begin, begin + n) of the result, which may lie in the memory of an operand.
   void work_out(int64_t begin, int64_t n, float* to) const;
   // The first n elements, in parallel.

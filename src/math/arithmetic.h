@@ -189,8 +189,20 @@ RL_INLINE int32_t fmod_is_far(float a, float b) {
   int32_t far = magnitude(a) < magnitude(b) * 0x1p28f ? 0 : 1;
   return far | (magnitude(b) < 0x1p99f ? 0 : 1);
 }
-RL_INLINE double near_fmod(double a, double b) { return c_fmod(a, b); }
-RL_INLINE int64_t fmod_is_far(double, double) { return 1; }
+// Exact: the quotient has 25 bits, so that its products with the halves of b, and their differences
+// from a, fit into 53. Where rounding brought a / b up to a whole number, b is added back.
+RL_INLINE double near_fmod(double a, double b) {
+  double x = magnitude(a), y = magnitude(b), q = trunc(x / y);
+  double high = bit_cast<double>(bit_cast<uint64_t>(y) & (~uint64_t(0) << 27));
+  double r = (x - q * high) - q * (y - high);
+  r = r < 0.0 ? r + y : r;
+  return copysign(r, a);
+}
+RL_INLINE int64_t fmod_is_far(double a, double b) {
+  int64_t far = magnitude(a) < magnitude(b) * 0x1p25 ? 0 : 1;
+  far |= magnitude(b) < 0x1p900 ? 0 : 1;
+  return far | (magnitude(b) > 0x1p-900 ? 0 : 1);
+}
 
 template <class T> RL_INLINE bool opposite_signs(T a, T b) { return signbit(a) != signbit(b); }
 
@@ -222,7 +234,9 @@ template <class T> RL_INLINE T floor_divide(T a, T b) {
   if constexpr (std::is_unsigned_v<T>) {
     return trunc_divide(a, b);
   } else if constexpr (std::is_integral_v<T>) {
-    T q = trunc_divide(a, b), r = fmod(a, b);
+    T q = trunc_divide(a, b);
+    auto wrapped = static_cast<wrapping_t<T>>(q) * static_cast<wrapping_t<T>>(b);
+    T r = b == T(0) ? T(0) : static_cast<T>(static_cast<wrapping_t<T>>(a) - wrapped);
     return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
   } else {
     return b == T(0) ? a / b : floor_divide_from(c_fmod(a, b), a, b);

@@ -103,28 +103,35 @@ inline constexpr double ai_middle[] = {
     7.270156451671758e-15,  -5.903303384406516e-17,  -2.7758602113102895e-16,
     4.299390158312828e-17,  3.883126677342576e-18,   -2.0616587936484366e-18};
 
+// By recursion, not in a loop: gcc then vectorises loops around it.
+template <int i, int n>
+RL_INLINE double clenshaw_step(double t, const double (&coefficients)[n], double b1, double b2) {
+  if constexpr (i == 0) return coefficients[0] + t * b1 - b2;
+  else return clenshaw_step<i - 1>(t, coefficients, coefficients[i] + 2 * t * b1 - b2, b1);
+}
 template <int n> RL_INLINE double clenshaw(double t, const double (&coefficients)[n]) {
-  double b1 = 0, b2 = 0;
-  for (int i = n - 1; i > 0; --i) {
-    double b0 = coefficients[i] + 2 * t * b1 - b2;
-    b2 = b1;
-    b1 = b0;
-  }
-  return coefficients[0] + t * b1 - b2;
+  return clenshaw_step<n - 1>(t, coefficients, 0.0, 0.0);
+}
+// Chebyshev's polynomials grow outside of [-1, 1], where only what is not chosen is asked for.
+RL_INLINE double held(double t) {
+  t = t < -1.0 ? -1.0 : t;
+  return t > 1.0 ? 1.0 : t;
 }
 }  // namespace bessel
 
 // exp(-|x|) I0(x)
 RL_INLINE double i0e(double x) {
   double a = magnitude(x);
-  return a <= 8 ? bessel::clenshaw(a / 4 - 1, bessel::i0_small)
-                : bessel::clenshaw(16 / a - 1, bessel::i0_large) / sqrt(a);
+  double small = bessel::clenshaw(bessel::held(a / 4 - 1), bessel::i0_small);
+  double large = bessel::clenshaw(bessel::held(16 / a - 1), bessel::i0_large) / sqrt(a);
+  return a <= 8 ? small : large;
 }
 // exp(-|x|) I1(x)
 RL_INLINE double i1e(double x) {
   double a = magnitude(x);
-  return a <= 8 ? x * bessel::clenshaw(a / 4 - 1, bessel::i1_small)
-                : copysign(bessel::clenshaw(16 / a - 1, bessel::i1_large) / sqrt(a), x);
+  double small = x * bessel::clenshaw(bessel::held(a / 4 - 1), bessel::i1_small);
+  double large = bessel::clenshaw(bessel::held(16 / a - 1), bessel::i1_large) / sqrt(a);
+  return a <= 8 ? small : copysign(large, x);
 }
 RL_INLINE double i0(double x) { return i0e(x) * exp(magnitude(x)); }
 RL_INLINE double i1(double x) { return i1e(x) * exp(magnitude(x)); }
@@ -135,16 +142,23 @@ RL_INLINE float i1(float x) { return static_cast<float>(i1(static_cast<double>(x
 
 // exp(x) K0(x)
 RL_INLINE double scaled_modified_bessel_k0(double x) {
-  if (x < 0) return quiet_nan<double>;
-  if (x > 2) return bessel::clenshaw(4 / x - 1, bessel::k0_large) / sqrt(x);
-  return exp(x) * (bessel::clenshaw(0.5 * x * x - 1, bessel::k0_small) - log(0.5 * x) * i0(x));
+  double large = bessel::clenshaw(bessel::held(4 / x - 1), bessel::k0_large) / sqrt(x);
+  double b = x > 2 ? 2.0 : x, z = 0.5 * b * b - 1;
+  double i = bessel::clenshaw(b / 4 - 1, bessel::i0_small) * exp_normal(b);
+  double small = exp_normal(b) * (bessel::clenshaw(z, bessel::k0_small) - log(0.5 * b) * i);
+  double y = x > 2 ? large : small;
+  y = x == 0 ? infinity<double> : y;
+  return x < 0 ? quiet_nan<double> : y;
 }
 // exp(x) K1(x)
 RL_INLINE double scaled_modified_bessel_k1(double x) {
-  if (x < 0) return quiet_nan<double>;
-  if (x > 2) return bessel::clenshaw(4 / x - 1, bessel::k1_large) / sqrt(x);
-  if (x == 0) return infinity<double>;
-  return exp(x) * (bessel::clenshaw(0.5 * x * x - 1, bessel::k1_small) / x + log(0.5 * x) * i1(x));
+  double large = bessel::clenshaw(bessel::held(4 / x - 1), bessel::k1_large) / sqrt(x);
+  double b = x > 2 ? 2.0 : x, z = 0.5 * b * b - 1;
+  double i = b * bessel::clenshaw(b / 4 - 1, bessel::i1_small) * exp_normal(b);
+  double small = exp_normal(b) * (bessel::clenshaw(z, bessel::k1_small) / b + log(0.5 * b) * i);
+  double y = x > 2 ? large : small;
+  y = x == 0 ? infinity<double> : y;
+  return x < 0 ? quiet_nan<double> : y;
 }
 RL_INLINE double modified_bessel_k0(double x) { return exp(-x) * scaled_modified_bessel_k0(x); }
 RL_INLINE double modified_bessel_k1(double x) { return exp(-x) * scaled_modified_bessel_k1(x); }

@@ -227,25 +227,94 @@ template <class T> RL_INLINE T log1p_of(T x) {
 RL_INLINE float log1p(float x) { return log1p_of(x); }
 RL_INLINE double log1p(double x) { return log1p_of(x); }
 
+// exp(-share x^2) for x >= 0, `share` 1 or 1/2: the square in two parts, as its rounding would cost
+// x^2 units. `x` is at most what makes the result 0.
+template <class T> RL_INLINE ExpParts<T> exp_parts_of_square(T x, T share) {
+  constexpr UInt<T> upper = ~UInt<T>(0) << (Format<T>::mantissa / 2 + 1);
+  T head = bit_cast<T>(bit_cast<UInt<T>>(x) & upper);
+  T high = head * head * share, low = (x - head) * (x + head) * share;
+  Nearest<T> n = nearest((high + low) * -log2_e<T>);
+  return {(-high - n.value * Format<T>::ln2_high) - (n.value * Format<T>::ln2_low + low), T(0),
+          n.integer};
+}
+template <class T> RL_INLINE T exp_of_square(T x, T share) {
+  ExpParts<T> e = exp_parts_of_square(x, share);
+  return scale(T(1) + (e.r + e.r * e.r * exp_tail(e.r)), e.n);
+}
+
 // ---- powers ----
 
-// In double, where y log2|x| is exact enough for every float; then IEEE's special cases.
+// IEEE's special cases, given |x|^y.
+template <class T> RL_INLINE T power_result(T x, T y, T result) {
+  // A negative base: the sign of its odd powers, and no fractional powers.
+  T whole = round(y), parity = y - T(2) * round(T(0.5) * y);  // 0 or +-1
+  T signed_power = copysign(result, x);
+  T of_negative = magnitude(parity) == T(1) ? signed_power : result;
+  T fractional = x < T(0) ? quiet_nan<T> : result;
+  fractional = x == -infinity<T> ? result : fractional;
+  result = whole == y ? of_negative : fractional;
+  T of_minus_one = magnitude(y) == infinity<T> ? T(1) : result;
+  result = x == T(-1) ? of_minus_one : result;
+  result = x == T(1) ? T(1) : result;
+  return y == T(0) ? T(1) : result;
+}
+// In double, where y log2|x| is exact enough for every float.
 RL_INLINE float pow(float x, float y) {
   double power = exp2(static_cast<double>(y) * log2(static_cast<double>(magnitude(x))));
-  float result = static_cast<float>(power);
-  // A negative base: the sign of its odd powers, and no fractional powers.
-  float whole = __builtin_rintf(y), parity = y - 2.0f * __builtin_rintf(0.5f * y);  // 0 or +-1
-  float signed_power = copysign(result, x);
-  float of_negative = magnitude(parity) == 1.0f ? signed_power : result;
-  float fractional = x < 0.0f ? quiet_nan<float> : result;
-  fractional = x == -infinity<float> ? result : fractional;
-  result = whole == y ? of_negative : fractional;
-  float of_minus_one = magnitude(y) == infinity<float> ? 1.0f : result;
-  result = x == -1.0f ? of_minus_one : result;
-  result = x == 1.0f ? 1.0f : result;
-  return y == 0.0f ? 1.0f : result;
+  return power_result(x, y, static_cast<float>(power));
 }
-RL_INLINE double pow(double x, double y) { return __builtin_pow(x, y); }
+
+// A number in two parts, the first of 26 bits: products of such parts are exact.
+struct TwoParts {
+  double high, low;
+};
+RL_INLINE double upper_half(double x) {
+  return bit_cast<double>(bit_cast<uint64_t>(x) & (~uint64_t(0) << 27));
+}
+// log2(x) to 2^-65, relative, for positive finite x: log(1 + f) = 2/3 s (3 + s^2 + r) with
+// s = f / (2 + f), each factor in two parts.
+RL_INLINE TwoParts log2_in_parts(double x) {
+  LogParts<double> p = log_parts(x);
+  double f = p.f, d = 2.0 + f, s = f / d;
+  double d_high = upper_half(d), d_low = f - (d_high - 2.0), s_high = upper_half(s);
+  double s_low = ((f - s_high * d_high) - s_high * d_low) / d;
+  double z = s * s, square = s_high * s_high;
+  double r =
+      z * z *
+      polynomial(z, 0.6, 0.42857142857144054, 0.3333333333248233, 0.27272727503395156,
+                 0.23076892414063613, 0.2000220852195873, 0.17559317900750102, 0.17585123366702926);
+  r += s_low * (s_high + s);
+  double t_high = upper_half(3.0 + square + r), t_low = r - ((t_high - 3.0) - square);
+  double u = s_high * t_high, v = s_low * t_high + t_low * s;
+  double p_high = upper_half(u + v), p_low = v - (p_high - u);
+  constexpr double c_high = 0x1.ec709dp-1;  // 2 / (3 ln 2)
+  constexpr double c_low = static_cast<double>(0.96179669392597560491L - c_high);
+  double z_high = c_high * p_high, z_low = c_low * p_high + p_low * (c_high + c_low);
+  double high = upper_half(z_high + z_low + p.k);
+  return {high, z_low - ((high - p.k) - z_high)};
+}
+RL_INLINE double pow(double x, double y) {
+  double a = magnitude(x);
+  TwoParts log = log2_in_parts(a);
+  constexpr double enough = 0x1p66;  // for every base but 1
+  double b = y > enough ? enough : y;
+  b = b < -enough ? -enough : b;
+  double b_high = upper_half(b);
+  double high = b_high * log.high, low = (b - b_high) * log.high + b * log.low, z = high + low;
+  bool far = magnitude(z) > 1100.0;
+  low = far ? 0.0 : low;
+  high = far ? copysign(1100.0, z) : high;
+  Nearest<double> n = nearest(high + low);
+  double r = ((high - n.value) + low) * ln2<double>;
+  double power = scale(1.0 + (r + r * r * exp_tail(r)), n.integer);
+  double of_zero = y < 0.0 ? infinity<double> : 0.0;
+  double of_infinity = y < 0.0 ? 0.0 : infinity<double>;
+  power = a == 0.0 ? of_zero : power;
+  power = a == infinity<double> ? of_infinity : power;
+  power = isnan(x) ? x : power;
+  power = isnan(y) ? y : power;
+  return power_result(x, y, power);
+}
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_INLINE T pow(T x, T y) {
   return integer_pow(x, y);
 }

@@ -6,6 +6,8 @@ namespace rl::math {
 
 template <class T> RL_INLINE T softplus(T x) { return log1pexp(x); }
 template <class T> RL_INLINE T floor_division(T a, T b) { return floor_divide(a, b); }
+template <class T> RL_INLINE T near_floor_division(T a, T b) { return near_floor_divide(a, b); }
+template <class T> RL_INLINE auto floor_division_is_far(T a, T b) { return fmod_is_far(a, b); }
 template <class T> RL_INLINE T clamp_min(T x, T low) { return maximum(x, low); }
 template <class T> RL_INLINE T clamp_max(T x, T high) { return minimum(x, high); }
 // Exact at both ends: from the nearer one.
@@ -15,9 +17,18 @@ template <class T> RL_INLINE T lerp(T from, T to, T weight) {
     return magnitude(weight) < T(0.5) ? from + weight * (to - from)
                                       : to - (to - from) * (T(1) - weight);
 }
+// Without a loop, so that loops around it work it out once. Infinite from 512 on.
+template <class T> RL_INLINE T power_of_ten(int n) {
+  T power = (n & 1 ? T(1e1) : T(1)) * (n & 2 ? T(1e2) : T(1)) * (n & 4 ? T(1e4) : T(1));
+  power *= (n & 8 ? T(1e8) : T(1)) * (n & 16 ? T(1e16) : T(1));
+  power *= n & 32 ? T(1e32) : T(1);
+  T high = n & 64 ? T(1e32) * T(1e32) : T(1), higher = n & 128 ? T(1e32) * T(1e32) : T(1);
+  power *= high * higher * higher;
+  return n >= 256 ? infinity<T> : power;
+}
 template <class T> RL_INLINE T round_decimals(T x, T decimals) {
   if constexpr (is_float_v<T>) {
-    T power = pow(T(10), magnitude(decimals));
+    T power = power_of_ten<T>(static_cast<int>(magnitude(decimals)));
     return decimals < T(0) ? round(x / power) * power : round(x * power) / power;
   } else {
     return x;

@@ -1,5 +1,5 @@
 // Circular functions and their inverses, and hypot. In float their arguments are reduced in double;
-// in double they are the C library's, but for hypot and near sin and cos. The polynomials are of
+// those of doubles beyond 2^20 by the C library. The polynomials are of
 // our own, as in exponential.h.
 #pragma once
 #include "math/arithmetic.h"
@@ -82,17 +82,23 @@ RL_INLINE float sine_of(Angle<float> a) {
   float value = a.quadrant & 1 ? c : s;
   return bit_cast<float>(bit_cast<uint32_t>(value) ^ (a.quadrant & 2) << 30);
 }
+// sin and cos of |r| <= pi/4.
+RL_INLINE double sine_of_acute(double r) {
+  double z = r * r;
+  return r + r * z *
+                 polynomial(z, -0.16666666666666630, 0.0083333333333218675, -0.00019841269829351616,
+                            2.7557313527680095e-6, -2.5050731543254828e-8, 1.5895209584900861e-10);
+}
+RL_INLINE double cosine_of_acute(double r) {
+  double z = r * r;
+  return 1.0 +
+         (z * z *
+              polynomial(z, 0.041666666666666595, -0.0013888888888873386, 2.4801587289001049e-5,
+                         -2.7557314207717998e-7, 2.0875702931571449e-9, -1.1358561700868020e-11) -
+          0.5 * z);
+}
 RL_INLINE double sine_of(Angle<double> a) {
-  double r = a.r, z = r * r;
-  double s =
-      r + r * z *
-              polynomial(z, -0.16666666666666630, 0.0083333333333218675, -0.00019841269829351616,
-                         2.7557313527680095e-6, -2.5050731543254828e-8, 1.5895209584900861e-10);
-  double c = 1.0 + (z * z *
-                        polynomial(z, 0.041666666666666595, -0.0013888888888873386,
-                                   2.4801587289001049e-5, -2.7557314207717998e-7,
-                                   2.0875702931571449e-9, -1.1358561700868020e-11) -
-                    0.5 * z);
+  double s = sine_of_acute(a.r), c = cosine_of_acute(a.r);
   double value = a.quadrant & 1 ? c : s;
   return bit_cast<double>(bit_cast<uint64_t>(value) ^ (a.quadrant & 2) << 62);
 }
@@ -104,13 +110,26 @@ template <class T> RL_INLINE T cosine(Angle<T> a) { return sine_of(Angle<T>{a.r,
 RL_INLINE float tangent(Angle<float> a) {
   double f = a.r * (2 / pi), s = sine_of_quarter(f), c = cosine_of_quarter(f);
   double up = a.quadrant & 1 ? -c : s, down = a.quadrant & 1 ? s : c;
-  return static_cast<float>(up / down);
+  // From the reciprocal in float by one step: half the time of a division of doubles.
+  double guess = static_cast<double>(1.0f / static_cast<float>(down));
+  return static_cast<float>(up * (guess * (2.0 - down * guess)));
 }
 
 template <class T> RL_INLINE T near_sin(T x) { return sine(x, near_angle(x)); }
 template <class T> RL_INLINE T near_cos(T x) { return cosine(near_angle(x)); }
 RL_INLINE float near_tan(float x) { return tangent(near_angle(x)); }
-RL_INLINE double near_tan(double x) { return __builtin_tan(x); }
+// The quotient at r, and what the rounding of r lost of it.
+RL_INLINE double near_tan(double x) {
+  Nearest<double> n = nearest(x * (2 / pi));
+  double middle = n.value * half_pi_parts[1], low = n.value * half_pi_parts[2];
+  double first = x - n.value * half_pi_parts[0], second = first - middle, r = second - low;
+  double lost = ((first - second) - middle) + ((second - r) - low);
+  double s = sine_of_acute(r), c = cosine_of_acute(r);
+  bool odd = n.integer & 1;
+  double t = (odd ? -c : s) / (odd ? s : c);
+  double y = t + lost * (1.0 + t * t);
+  return x == 0.0 ? x : y;
+}
 template <class T> RL_INLINE typename Format<T>::Int sin_is_far(T x) {
   return magnitude(x) <= farthest_near_angle<T> ? 0 : 1;
 }
@@ -127,6 +146,7 @@ RL_INLINE float cos(float x) { return cosine(angle_of_any(x)); }
 RL_INLINE float tan(float x) { return tangent(angle_of_any(x)); }
 RL_INLINE double sin(double x) { return sin_is_far(x) ? __builtin_sin(x) : near_sin(x); }
 RL_INLINE double cos(double x) { return cos_is_far(x) ? __builtin_cos(x) : near_cos(x); }
+RL_INLINE double tan(double x) { return tan_is_far(x) ? __builtin_tan(x) : near_tan(x); }
 
 // ---- inverses ----
 
@@ -157,37 +177,97 @@ RL_INLINE float atan2(float y, float x) {
   return isnan(x) | isnan(y) ? x + y : result;
 }
 
-// asin(t) for t in [0, 1/2], given z = t^2
-RL_INLINE double asin_of_half(double t, double z) {
-  return t * polynomial(z, 0.9999999999845389, 0.16666667435870647, 0.07499937294017005,
-                        0.04466225199834025, 0.030089742447455346, 0.024725981300242672,
-                        0.007181906477491108, 0.03499938611721722);
+// asin(t) - t for t in [0, 1/2], given z = t^2
+RL_INLINE float asin_tail(float t, float z) {
+  return t * z *
+         polynomial(z, 1.666665971e-01f, 7.500510663e-02f, 4.451571777e-02f, 3.181762993e-02f,
+                    1.440253947e-02f, 3.756528720e-02f);
 }
+RL_INLINE double asin_tail(double t, double z) {
+  return t * z *
+         polynomial(z, 0.16666666666666763, 0.07499999999970258, 0.04464285717512345,
+                    0.030381942683512922, 0.02237221566275458, 0.017351600055021694,
+                    0.013980961818688582, 0.01139777350682629, 0.010786540404051451,
+                    0.003683007549059966, 0.021763564784529517, -0.021077362227207012,
+                    0.032676920679235534);
+}
+// pi/4 in two parts, of which small multiples of the first are exact.
+template <class T> struct QuarterPi;
+template <> struct QuarterPi<float> {
+  static constexpr float high = 0x1.921fbp-1f, low = 1.5695823933e-07f;
+};
+template <> struct QuarterPi<double> {
+  static constexpr double high = 0x1.921fb54442d18p-1, low = 3.061616997868383e-17;
+};
 // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) brings a > 1/2 back.
-RL_INLINE float asin(float x) {
-  double a = magnitude(static_cast<double>(x));
-  bool large = a > 0.5;
-  double z = large ? 0.5 * (1.0 - a) : a * a;
-  double p = asin_of_half(large ? sqrt(z) : a, z);
-  return copysign(static_cast<float>(large ? half_pi - 2.0 * p : p), x);
+template <class T> RL_INLINE T asin_of(T x) {
+  T a = magnitude(x), half = T(0.5) * (T(1) - a);
+  T z = a > T(0.5) ? half : a * a, t = a > T(0.5) ? sqrt(half) : a;
+  T tail = asin_tail(t, z), large = (T(2) * QuarterPi<T>::low - T(2) * tail);
+  large = T(2) * QuarterPi<T>::high - T(2) * t + large;
+  return copysign(a > T(0.5) ? large : t + tail, x);
 }
-RL_INLINE float acos(float x) {
-  double a = magnitude(static_cast<double>(x));
-  bool large = a > 0.5;
-  double z = large ? 0.5 * (1.0 - a) : a * a;
-  double p = asin_of_half(large ? sqrt(z) : a, z);
-  double acute = large ? 2.0 * p : half_pi - p;  // acos(|x|)
-  return static_cast<float>(x < 0.0f ? pi - acute : acute);
+template <class T> RL_INLINE T acos_of(T x) {
+  T a = magnitude(x), half = T(0.5) * (T(1) - a);
+  T z = a > T(0.5) ? half : x * x, t = a > T(0.5) ? sqrt(half) : x;
+  T tail = asin_tail(t, z);
+  T of_large = T(2) * (t + tail);  // acos(|x|)
+  T of_small = T(2) * QuarterPi<T>::high - (t + (tail - T(2) * QuarterPi<T>::low));
+  T turned = T(4) * QuarterPi<T>::high - (of_large - T(4) * QuarterPi<T>::low);
+  of_large = x < T(0) ? turned : of_large;
+  return a > T(0.5) ? of_large : of_small;
 }
+RL_INLINE float asin(float x) { return asin_of(x); }
+RL_INLINE double asin(double x) { return asin_of(x); }
+RL_INLINE float acos(float x) { return acos_of(x); }
+RL_INLINE double acos(double x) { return acos_of(x); }
 
-#define RL_LIBM(name) \
-  RL_INLINE double name(double x) { return __builtin_##name(x); }
-RL_LIBM(tan)
-RL_LIBM(asin)
-RL_LIBM(acos)
-RL_LIBM(atan)
-#undef RL_LIBM
-RL_INLINE double atan2(double y, double x) { return __builtin_atan2(y, x); }
+// atan(t) for |t| <= tan(pi/8)
+RL_INLINE double atan_of_small(double t) {
+  double z = t * t;
+  return t + t * z *
+                 polynomial(z, -0.33333333333333326, 0.19999999999997692, -0.14285714285390708,
+                            0.11111111088346272, -0.09090908150616417, 0.07692282896536773,
+                            -0.06666228796866802, 0.05877041805509296, -0.05218533423206277,
+                            0.04504075128447826, -0.033486720236117075, 0.015207633560270079);
+}
+inline constexpr double tan_of_eighth = 0.41421356237309504880;  // tan(pi/8)
+// n pi/4 + r
+RL_INLINE double with_quarters(double n, double r) {
+  return n * QuarterPi<double>::high + (r + n * QuarterPi<double>::low);
+}
+RL_INLINE double atan(double x) {
+  double a = magnitude(x);
+  bool middle = a > tan_of_eighth, large = a > 1.0 / tan_of_eighth;
+  double up = middle ? a - 1.0 : a, down = middle ? a + 1.0 : 1.0;
+  up = large ? -1.0 : up;
+  down = large ? a : down;
+  double quarters = middle ? 1.0 : 0.0;
+  quarters = large ? 2.0 : quarters;
+  return copysign(with_quarters(quarters, atan_of_small(up / down)), x);
+}
+RL_INLINE double atan2(double y, double x) {
+  double a = magnitude(x), b = magnitude(y), high = a > b ? a : b;
+  double shrink = high > 0x1p1000 ? 0.25 : 1.0;  // for the sum below
+  a *= shrink;
+  b *= shrink;
+  double low = b > a ? a : b;
+  high = b > a ? b : a;
+  bool middle = low > tan_of_eighth * high;
+  double t = (middle ? low - high : low) / (middle ? low + high : high);
+  double quarters = middle ? 1.0 : 0.0;
+  t = low == high ? 0.0 : t;  // both may be 0 or infinite
+  quarters = low == high ? 1.0 : quarters;
+  quarters = high == 0.0 ? 0.0 : quarters;
+  double r = atan_of_small(t);
+  quarters = b > a ? 2.0 - quarters : quarters;
+  r = b > a ? -r : r;
+  double turned = copysign(1.0, x) < 0.0 ? 4.0 - quarters : quarters;
+  r = copysign(1.0, x) < 0.0 ? -r : r;
+  double result = copysign(with_quarters(turned, r), y);
+  result = isnan(x) ? x : result;
+  return isnan(y) ? y : result;
+}
 
 // ---- the plane ----
 

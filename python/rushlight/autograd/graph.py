@@ -176,6 +176,14 @@ def _first_only(fn, lock):
     return hook
 
 
+def increment_version(tensor):
+    """Note that the elements of a tensor, or of several, were changed in place from outside: what
+    has saved them for backward then refuses to use them.
+    """
+    for t in (tensor,) if isinstance(tensor, rushlight.Tensor) else tensor:
+        t.detach().as_strided((0,), (1,)).zero_()
+
+
 class _Collector:
     """Gathers the gradients of one backward pass until all that will come have come."""
 

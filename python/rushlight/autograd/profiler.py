@@ -1,6 +1,7 @@
 """The older place of the profiler: see rushlight.profiler."""
 
 from rushlight import profiler as _profiler
+from rushlight._absent import refusals
 from rushlight.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
 
 
@@ -40,5 +41,7 @@ class profile(_profiler.profile):
         """The sum of all."""
         return self.events().total_average()
 
+
+globals().update(refusals("CUDA", ("emit_itt", "emit_nvtx")))
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]

@@ -362,6 +362,8 @@ isend, irecv = send, recv
 
 
 def __getattr__(name):
-    if name in ("algorithms", "optim", "tensor"):
+    if name in ("DeviceMesh", "init_device_mesh"):
+        return getattr(importlib.import_module(f"{__name__}.device_mesh"), name)
+    if name in ("algorithms", "device_mesh", "optim", "rpc", "tensor"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

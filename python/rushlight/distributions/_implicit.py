@@ -145,6 +145,9 @@ class _Dirichlet(Function):
         return shift.to(grad.dtype) * (grad - (x * grad).sum(-1, True))
 
 
+_sample_dirichlet = _Dirichlet.apply
+
+
 class _GammaCdf(Function):
     @staticmethod
     def forward(ctx, concentration, value):

@@ -1,6 +1,7 @@
 """Frequencies of a transform's bins, and their order."""
 
 import rushlight
+from rushlight._out import into
 
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -18,7 +19,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 def _scaled(bins, span, out, dtype, requires_grad):
     result = bins.to(dtype or rushlight.get_default_dtype()) * (1.0 / span)
     if out is not None:
-        return out.resize_(result.shape).copy_(result)
+        return into(out, result)
     return result.requires_grad_(requires_grad)
 
 

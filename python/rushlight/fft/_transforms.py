@@ -3,73 +3,74 @@
 import math
 
 import rushlight
-from rushlight._ops import fft as _native
+from rushlight._out import into
+from rushlight._table import fft as _native
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
     """Transform along a dim, which is cut or padded with zeros to n."""
-    return _into(out, _complex("fft", input, [n], [dim], norm, False))
+    return into(out, _complex("fft", input, [n], [dim], norm, False))
 
 
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of fft."""
-    return _into(out, _complex("ifft", input, [n], [dim], norm, True))
+    return into(out, _complex("ifft", input, [n], [dim], norm, True))
 
 
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """fft over several dims: all, or the last len(s)."""
-    return _into(out, _complex("fftn", input, *_sizes_and_dims("fftn", input, s, dim), norm, False))
+    return into(out, _complex("fftn", input, *_sizes_and_dims("fftn", input, s, dim), norm, False))
 
 
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of fftn."""
-    return _into(
+    return into(
         out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True)
     )
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     """fft of real input: the n // 2 + 1 frequencies that are not conjugates of others."""
-    return _into(out, _from_real("rfft", input, [n], [dim], norm))
+    return into(out, _from_real("rfft", input, [n], [dim], norm))
 
 
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
     """fftn of real input; the last dim is halved."""
-    return _into(out, _from_real("rfftn", input, *_sizes_and_dims("rfftn", input, s, dim), norm))
+    return into(out, _from_real("rfftn", input, *_sizes_and_dims("rfftn", input, s, dim), norm))
 
 
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of rfft: n real samples, 2 (m - 1) by default."""
-    return _into(out, _to_real("irfft", input, [n], [dim], norm, True))
+    return into(out, _to_real("irfft", input, [n], [dim], norm, True))
 
 
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of rfftn."""
-    return _into(
+    return into(
         out, _to_real("irfftn", input, *_sizes_and_dims("irfftn", input, s, dim), norm, True)
     )
 
 
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Real frequencies of a Hermitian signal, of which the first half is given."""
-    return _into(out, _to_real("hfft", input, [n], [dim], norm, False))
+    return into(out, _to_real("hfft", input, [n], [dim], norm, False))
 
 
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
     """hfft over several dims; the last is the halved one."""
-    return _into(
+    return into(
         out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False)
     )
 
 
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of hfft."""
-    return _into(out, _from_real("ihfft", input, [n], [dim], norm, True))
+    return into(out, _from_real("ihfft", input, [n], [dim], norm, True))
 
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of hfftn."""
-    return _into(
+    return into(
         out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True)
     )
 
@@ -86,10 +87,6 @@ def _over_two_dims(transform):
 fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
     _over_two_dims(f) for f in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
 )
-
-
-def _into(out, result):
-    return result if out is None else out.resize_(result.shape).copy_(result)
 
 
 def _sizes_and_dims(name, input, s, dim):

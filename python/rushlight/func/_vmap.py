@@ -17,6 +17,7 @@ from rushlight.func import _batching
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 _active = threading.local()  # .levels: those of this thread, the innermost last
+_C._are_functorch_transforms_active = lambda: bool(getattr(_active, "levels", ()))
 
 
 class Level:

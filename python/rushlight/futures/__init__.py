@@ -1,6 +1,7 @@
 """Values that are set later, from another thread."""
 
 import concurrent.futures
+import types
 
 
 class Future:
@@ -9,6 +10,8 @@ class Future:
     Args:
         devices: accepted; values live on the CPU.
     """
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
 
     def __init__(self, *, devices=None):
         self._future = concurrent.futures.Future()

@@ -58,6 +58,18 @@ def _assign(target, name, value, source=None):
         setattr(target, name, value)
 
 
+_copy_attr = _copy_attribute
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+
+class _CodeOnlyModule(Module):
+    """A module with the attributes of another one."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
 class GraphModule(Module):
     """A module that runs the Python code of its graph.
 

@@ -1,5 +1,8 @@
 """One operation of a graph."""
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
 from rushlight.fx._names import IN_PLACE_OPERATORS, printed_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
@@ -10,6 +13,10 @@ _OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr"
 
 # Functions that do something besides returning a value.
 _side_effectful_functions = {rushlight._assert}
+
+
+Target = Callable | str  # for annotations
+Argument = Any
 
 
 def has_side_effect(fn):

@@ -38,6 +38,14 @@ def export(function):
     return function
 
 
+def _overload(function):
+    return function  # the signatures of a function, for TorchScript
+
+
+def _overload_method(function):
+    return function
+
+
 def interface(obj):
     """Marks an interface class."""
     return obj
@@ -46,6 +54,9 @@ def interface(obj):
 def script_if_tracing(function):
     """Marks a function to compile when traced: nothing is traced."""
     return function
+
+
+_script_if_tracing = script_if_tracing
 
 
 def is_scripting():

@@ -1,7 +1,7 @@
 """Linear algebra: decompositions, solvers, norms and functions of matrices."""
 
 from rushlight._C import LinAlgError
-from rushlight._ops import linalg as _native
+from rushlight._table import linalg as _native
 from rushlight.linalg._norms import cond, matrix_norm, matrix_rank, norm
 from rushlight.linalg._products import diagonal, multi_dot, tensorinv, tensorsolve, vander, vecdot
 from rushlight.linalg._solvers import lstsq, pinv

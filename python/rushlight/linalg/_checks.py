@@ -28,14 +28,5 @@ def check_square(name, a):
         )
 
 
-def into(out, result):
-    """The result, or `out` with the result in it."""
-    if out is None:
-        return result
-    if out.shape != result.shape:
-        out.resize_(result.shape)
-    return out.copy_(result)
-
-
 def eps(a):
     return rushlight.finfo(a.dtype).eps

@@ -3,8 +3,9 @@
 import math
 
 import rushlight
-from rushlight._ops import linalg as _native
-from rushlight.linalg._checks import check_matrix, check_square, eps, into
+from rushlight._out import into
+from rushlight._table import linalg as _native
+from rushlight.linalg._checks import check_matrix, check_square, eps
 
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 

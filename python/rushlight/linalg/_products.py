@@ -3,8 +3,8 @@
 import math
 
 import rushlight
-from rushlight._ops import linalg as _native
-from rushlight.linalg._checks import into
+from rushlight._out import into
+from rushlight._table import linalg as _native
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):

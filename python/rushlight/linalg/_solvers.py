@@ -3,8 +3,9 @@
 from collections import namedtuple
 
 import rushlight
-from rushlight._ops import linalg as _native
-from rushlight.linalg._checks import check_matrix, eps, into
+from rushlight._out import into
+from rushlight._table import linalg as _native
+from rushlight.linalg._checks import check_matrix, eps
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 _LstsqResult = namedtuple("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))

@@ -83,12 +83,14 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Cumulative sum along a dim; elements left out add nothing."""
-    return _filled("cumsum", _whole(input, dtype), mask, 0).cumsum(dim)
+    values = _whole(input, dtype)
+    return _filled("cumsum", values, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Cumulative product along a dim; elements left out change nothing."""
-    return _filled("cumprod", _whole(input, dtype), mask, 1).cumprod(dim)
+    values = _whole(input, dtype)
+    return _filled("cumprod", values, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):

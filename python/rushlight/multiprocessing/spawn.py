@@ -3,8 +3,10 @@
 import ctypes
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -52,10 +54,21 @@ class ProcessExitedException(ProcessException):
         return type(self), state
 
 
-def _run(function, rank, args, errors):
-    if sys.platform == "linux":  # not to outlive a parent that is killed
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
+def _end_with_parent(method, from_main_thread):
+    """Not to outlive a parent that is killed: be interrupted then, or now if it has gone."""
+    # To Linux the parent is the thread that started this process: one that lives as long as its
+    # process must have done that, or the signal would come while the parent works on.
+    if sys.platform != "linux" or not (from_main_thread or method == "forkserver"):
+        return
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
+    parent = multiprocessing.parent_process()
+    if not parent.is_alive() if method == "forkserver" else os.getppid() != parent.pid:
+        raise KeyboardInterrupt
+
+
+def _run(function, rank, args, errors, method, from_main_thread):
     try:
+        _end_with_parent(method, from_main_thread)
         function(rank, *args)
     except KeyboardInterrupt:
         pass  # the parent has it too, or has sent it
@@ -171,10 +184,15 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
         start_method: "spawn", "fork" or "forkserver".
     """
     context = multiprocessing.get_context(start_method)
+    from_main_thread = threading.current_thread() is threading.main_thread()
     processes, errors = [], []
     for rank in range(nprocs):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(fn, rank, args, sender), daemon=daemon)
+        process = context.Process(
+            target=_run,
+            args=(fn, rank, args, sender, start_method, from_main_thread),
+            daemon=daemon,
+        )
         process.start()
         sender.close()
         processes.append(process)

@@ -54,7 +54,7 @@ def factory_kwargs(kwargs):
 
 
 def __getattr__(name):
-    if name in ("attention", "grad", "parallel"):
+    if name in ("attention", "grad", "parallel", "quantized"):
         return importlib.import_module(f"rushlight.nn.{name}")
     if name == "DataParallel":
         from rushlight.nn.parallel import DataParallel

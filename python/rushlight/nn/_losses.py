@@ -206,8 +206,12 @@ def multi_margin_loss(
             f"multi_margin_loss: target of shape {tuple(target.shape)} does not fit input of "
             f"shape {tuple(input.shape)}"
         )
-    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+    if weight is not None and weight.dim() != 1:
         raise ValueError(
+            f"multi_margin_loss: weight must be one-dimensional but has shape {tuple(weight.shape)}"
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
     places = labels.unsqueeze(1)
@@ -238,7 +242,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     listed = (labels < 0).to(rushlight.int64).cumsum(1) == 0
     places = labels.masked_fill(~listed, 0)
     is_target = rushlight.zeros_like(labels).scatter_add(1, places, listed.to(labels.dtype)) > 0
-    # terms[n, j, i] for the target in place j and class i
+    # terms[n, j, i] for the target in place j and class i, up to the most targets of a row
+    most = int(listed.any(0).sum())
+    listed, places = listed[:, :most], places[:, :most]
     terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
     counted = listed.unsqueeze(2) & ~is_target.unsqueeze(1)
     loss = terms.masked_fill(~counted, 0).sum((1, 2)) / classes

@@ -1,7 +1,7 @@
 """Poolings that are combinations of other operations; `functional` exports them."""
 
 import rushlight
-from rushlight._ops import nn_functional as _table
+from rushlight._table import nn_functional as _table
 from rushlight.nn import functional as F
 from rushlight.nn._ntuple import _ntuple
 
@@ -175,7 +175,7 @@ def _window_starts(sample, size, kernel, out):
     alpha = (size - kernel) / (out - 1)
     steps = rushlight.arange(out, device=sample.device)
     shift = sample.unsqueeze(-1)
-    starts = ((steps + shift) * alpha).floor() - (shift * alpha).floor()
+    starts = ((steps + shift) * alpha).trunc() - (shift * alpha).trunc()
     starts = starts.to(rushlight.int64)
     return rushlight.where(steps == out - 1, size - kernel, starts)
 
@@ -241,7 +241,7 @@ def fractional_max_pool3d(
 
 def _max_pool(dims):
     plain = getattr(_table, f"_max_pool{dims}d")
-    with_indices = getattr(_table, f"max_pool{dims}d_with_indices")
+    with_indices = getattr(_table, f"_max_pool{dims}d_with_indices")
 
     def max_pool(
         input,
@@ -255,11 +255,31 @@ def _max_pool(dims):
         pool = with_indices if return_indices else plain
         return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    max_pool.__name__ = max_pool.__qualname__ = f"max_pool{dims}d"
-    max_pool.__doc__ = (
-        f"Largest element of each {dims}-D window; with its place in its plane on request."
-    )
-    return max_pool
+    def max_pool_with_indices(
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
+    ):
+        return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    named = (
+        (max_pool, f"max_pool{dims}d",
+         f"Largest element of each {dims}-D window; with its place in its plane on request."),
+        (max_pool_with_indices, f"max_pool{dims}d_with_indices",
+         f"Largest element of each {dims}-D window, and its place in its plane."),
+    )  # fmt: skip
+    return _named(named)
+
+
+def _named(functions):
+    for function, name, doc in functions:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = doc
+    return [function for function, _, _ in functions]
 
 
 def _sizes(input, output_size, dims):
@@ -291,13 +311,12 @@ def _adaptive_pools(dims):
         (adaptive_max_pool, f"adaptive_max_pool{dims}d",
          "Largest element of each of output_size windows."),
     )  # fmt: skip
-    for function, name, doc in named:
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = doc
-    return [function for function, _, _ in named]
+    return _named(named)
 
 
-max_pool1d, max_pool2d, max_pool3d = (_max_pool(d) for d in (1, 2, 3))
+max_pool1d, max_pool1d_with_indices = _max_pool(1)
+max_pool2d, max_pool2d_with_indices = _max_pool(2)
+max_pool3d, max_pool3d_with_indices = _max_pool(3)
 adaptive_avg_pool1d, adaptive_max_pool1d_with_indices, adaptive_max_pool1d = _adaptive_pools(1)
 adaptive_avg_pool2d, adaptive_max_pool2d_with_indices, adaptive_max_pool2d = _adaptive_pools(2)
 adaptive_avg_pool3d, adaptive_max_pool3d_with_indices, adaptive_max_pool3d = _adaptive_pools(3)

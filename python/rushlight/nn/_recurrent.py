@@ -114,12 +114,24 @@ def _in_dtype_of_autocast(input, states, all_weights, has_biases):
 
 def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
-    step = _STEPS[mode]
+    tensors = [t for t in (input, *states, *weights) if t is not None]
+    dtype = input.dtype
+    at_once = weights[4] is None and all(t.dtype is dtype for t in tensors)
+    if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
+        with rushlight.autocast("cpu", enabled=False):  # the sums of all steps in 32 bits
+            states = tuple(state.float() for state in states)
+            weights = [None if weight is None else weight.float() for weight in weights]
+            output, last = _scan_at_once(mode, input.float(), states, weights, sizes, backwards)
+            return output.to(dtype), tuple(state.to(dtype) for state in last)
+    if at_once and not rushlight.is_autocast_enabled("cpu"):
+        return _scan_at_once(mode, input, states, weights, sizes, backwards)
+    return _scan_by_steps(_STEPS[mode], input, states, weights, sizes, backwards)
+
+
+def _scan_by_steps(step, input, states, weights, sizes, backwards):
     x = F.linear(input, weights[0], weights[2])
     if sizes is not None:
         return _scan_packed(step, x, states, weights, sizes, backwards)
-    if _at_once(mode, x, states, weights):
-        return _scan_at_once(mode, x, states, weights, backwards)
     outputs = []
     steps = x.unbind(0)
     for x_t in reversed(steps) if backwards else steps:
@@ -130,25 +142,33 @@ def _scan(mode, input, states, weights, sizes, backwards):
     return rushlight.stack(outputs), states
 
 
-def _at_once(mode, x, states, weights):
-    """Whether one operation computes all steps: not with projections, nor in dtypes that differ or
-    are short."""
-    if mode not in ("LSTM", "GRU") or weights[4] is not None:
-        return False
-    return x.dtype in (rushlight.float32, rushlight.float64) and all(
-        t.dtype == x.dtype for t in (*states, weights[1])
-    )
-
-
-def _scan_at_once(mode, x, states, weights, backwards):
-    last = 0 if backwards else -1
+def _scan_at_once(mode, input, states, weights, sizes, backwards):
+    """By one operation over all steps."""
+    w_ih, w_hh, b_ih, b_hh, _ = weights
+    if mode != "GRU" and b_hh is not None:
+        b_ih = b_ih + b_hh
+    x, sizes = F.linear(input, w_ih, b_ih), sizes or []
     if mode == "LSTM":
-        if weights[3] is not None:
-            x = x + weights[3]
-        output, cells, _ = F._lstm_layer(x, *states, weights[1], backwards)
-        return output, (output[last], cells[last])
-    output, _ = F._gru_layer(x, *states, weights[1], weights[3], backwards)
-    return output, (output[last],)
+        over_steps = F._lstm_layer(x, *states, w_hh, sizes, backwards)[:2]
+    elif mode == "GRU":
+        over_steps = F._gru_layer(x, *states, w_hh, b_hh, sizes, backwards)[:1]
+    else:
+        over_steps = (F._rnn_layer(x, *states, w_hh, mode == "RNN_RELU", sizes, backwards),)
+    return over_steps[0], tuple(_last(t, sizes, backwards) for t in over_steps)
+
+
+def _last(over_steps, sizes, backwards):
+    """Each sequence's state after the step that ran last, from those after all steps."""
+    if not sizes:
+        return over_steps[0 if backwards else -1]
+    if backwards:
+        return over_steps[: sizes[0]]
+    parts, end = [], over_steps.size(0)
+    for size, longer in zip(reversed(sizes), (0, *reversed(sizes[1:]))):
+        if size > longer:  # sequences that end with this step
+            parts.append(over_steps[end - size + longer : end])
+        end -= size
+    return parts[0] if len(parts) == 1 else rushlight.cat(parts)
 
 
 def _scan_packed(step, x, states, weights, sizes, backwards):

@@ -9,7 +9,7 @@ import warnings
 from math import prod
 
 import rushlight
-from rushlight._ops import nn_functional as _table
+from rushlight._table import nn_functional as _table
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn._attention import (
     _canonical_mask,
@@ -55,8 +55,11 @@ from rushlight.nn._pooling import (
     lp_pool2d,
     lp_pool3d,
     max_pool1d,
+    max_pool1d_with_indices,
     max_pool2d,
+    max_pool2d_with_indices,
     max_pool3d,
+    max_pool3d_with_indices,
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,

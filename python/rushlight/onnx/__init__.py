@@ -23,4 +23,15 @@ def is_in_onnx_export():
     return False
 
 
-__all__ = ["OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export"]
+def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+    """Say how an operation is written to ONNX files: nothing asks for it, see `export`."""
+
+
+def unregister_custom_op_symbolic(symbolic_name, opset_version):
+    """Undo `register_custom_op_symbolic`."""
+
+
+__all__ = [
+    "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export",
+    "register_custom_op_symbolic", "unregister_custom_op_symbolic",
+]  # fmt: skip

@@ -31,7 +31,7 @@ def get_ema_avg_fn(decay=0.999):
 
     def ema_update(ema_param, current_param, num_averaged):
         with rushlight.no_grad():
-            return decay * ema_param + (1 - decay) * current_param
+            return (decay * ema_param).add_(current_param, alpha=1 - decay)
 
     return ema_update
 
@@ -66,9 +66,13 @@ def get_swa_multi_avg_fn():
     average = get_swa_avg_fn()
 
     def swa_update(averaged_params, current_params, num_averaged):
+        share = 1 / (float(num_averaged) + 1)
         with rushlight.no_grad():
             for averaged, current in zip(averaged_params, current_params):
-                averaged.copy_(average(averaged, current, num_averaged))
+                if averaged.is_floating_point() or averaged.is_complex():
+                    averaged.lerp_(current, share)
+                else:
+                    averaged.copy_(average(averaged, current, num_averaged))
 
     return swa_update
 

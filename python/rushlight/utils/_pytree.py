@@ -5,6 +5,7 @@ nodes; everything else is a leaf, None too. Dicts keep their order.
 """
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
 
 NodeDef = namedtuple("NodeDef", ["type", "flatten_fn", "unflatten_fn", "flatten_with_keys_fn"])
 
@@ -125,9 +126,17 @@ def _node_type(tree):
     return None
 
 
+def _get_node_type(tree):
+    return _node_type(tree) or type(tree)
+
+
 def tree_is_leaf(tree, is_leaf=None):
     """Say whether `tree` is a leaf, by its type or because `is_leaf` says so."""
     return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
+
+
+_is_leaf = tree_is_leaf
+PyTree = Any
 
 
 class TreeSpec:

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t tile_elements = 4096;
 constexpr int64_t max_width = 256;
+constexpr int64_t short_row = 32;  // rows up to here are folded as columns: 4x faster where of 3
 
 // Like the reducer of reduce.cpp, but the reduced dims are walked in row-major order, which
 // indices count in, and no tree is needed: the result is exact in any order of joining.
@@ -37,7 +38,9 @@ class ArgReducer {
     reduced_.finish(false);
     int64_t inner = std::abs(kept_.strides[0][0]);
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
-    width_ = columns_ ? std::min(kept_.sizes[0], max_width) : 1;
+    columns_ |= kept_.sizes[0] >= 32 && reduced_.numel <= short_row;
+    int64_t side_by_side = columns_ ? max_width : tile_elements / reduced_.numel;
+    width_ = std::min(kept_.sizes[0], std::clamp<int64_t>(side_by_side, 1, max_width));
     direct_ = element_ == input.dtype &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size;
   }
@@ -59,9 +62,11 @@ class ArgReducer {
     alignas(64) double best[max_width];  // of the element type, which has at most 8 bytes
     int64_t places[max_width];
     std::fill_n(places, width, -1);
-    int64_t rows = std::max<int64_t>(1, tile_elements / width_);
-    for (int64_t i = 0; i < reduced_.numel; i += rows)
-      fold_tile(p[0], width, i, std::min(rows, reduced_.numel - i), best, places);
+    int64_t together = columns_ ? width : 1, rows = tile_elements / together;
+    for (int64_t j = 0; j < width; j += together)
+      for (int64_t i = 0; i < reduced_.numel; i += rows)
+        fold_tile(p[0] + j * kept_.strides[0][0], together, i, std::min(rows, reduced_.numel - i),
+                  reinterpret_cast<char*>(best) + j * itemsize(element_), places + j);
     store_strip(DType::Int64, places, indices_.dtype, p[1], kept_.strides[1][0], width);
     if (values_) store_strip(element_, best, values_->dtype, p[2], kept_.strides[2][0], width);
   }

@@ -7,12 +7,14 @@
 #include "core/view.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
+#include "kernels/isa.h"
+#include "math/arithmetic.h"
 
 namespace rl::kernels {
 
 // What `a` becomes when `b` is written over it. Integers wrap around; NaN wins over all numbers.
 template <Combine op, class T>
-inline T combine(T a, T b) {
+RL_INLINE T combine(T a, T b) {
   if constexpr (op == Combine::Set) {
     return b;
   } else if constexpr (is_reduced_v<T>) {
@@ -64,6 +66,14 @@ void visit_combine(const char* name, DType t, Combine op, F&& f) {
     }
   });
 }
+
+// Sum, Prod, Max or Min of n >= 1 contiguous elements, real and not reduced, and as many others or
+// one.
+RL_ISA_KERNEL(combine_row,
+              (DType dtype, Combine op, void* to, const void* from, bool constant, int64_t n))
+// The same for elements at any steps in bytes; `to` may step by 0, and then takes them in order.
+void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char* from,
+                 int64_t from_step, int64_t n);
 
 // One element, read at every place of a shape.
 class Constant {

@@ -116,8 +116,8 @@ void check_fit(const ConvProblem& p, const View& large, const View& small, const
         " do not belong together with a weight of size ", weight.shape());
 }
 
-void run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
-         const ConvGeometry& geometry) {
+bool run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
+         const ConvGeometry& geometry, const StripFormula* late = nullptr) {
   int64_t ndim = geometry.dims + 2;
   check(large.ndim == ndim && small.ndim == ndim && weight.ndim == ndim, "convolution: expected ",
         ndim, "-dimensional tensors, got sizes ", large.shape(), ", ", small.shape(), " and ",
@@ -136,9 +136,11 @@ void run(ConvOp op, const View& large, const View& small, const View& weight, co
   bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
   bool scatter_bias = op == ConvOp::Scatter && bias;
   float* used_bias = bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr;
-  if (!library || !(winograd_conv(op, problem, lv, sv, wv, used_bias) ||
-                    panel_conv(op, problem, lv, sv, wv, used_bias) ||
-                    onednn_conv(op, problem, lv, sv, wv, used_bias))) {
+  if (!library || !(depthwise_conv(op, problem, lv, sv, wv, used_bias, late) ||
+                    (!late && winograd_conv(op, problem, lv, sv, wv, used_bias)) ||
+                    panel_conv(op, problem, lv, sv, wv, used_bias, late) ||
+                    (!late && onednn_conv(op, problem, lv, sv, wv, used_bias)))) {
+    if (late) return false;
     generic_conv(op, problem, lv, sv, wv);
     if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());
     if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());
@@ -150,15 +152,16 @@ void run(ConvOp op, const View& large, const View& small, const View& weight, co
     w.write_back();
     if (bias) copy(bias_copy->view(), *bias);
   }
+  return true;
 }
 
 }  // namespace
 
-void conv_forward(const View& input, const View& weight, const View* bias, const View& out,
-                  const ConvGeometry& geometry) {
-  if (out.numel == 0) return;
-  if (geometry.transposed) run(ConvOp::Scatter, out, input, weight, bias, geometry);
-  else run(ConvOp::Gather, input, out, weight, bias, geometry);
+bool conv_forward(const View& input, const View& weight, const View* bias, const View& out,
+                  const ConvGeometry& geometry, const StripFormula* late) {
+  if (out.numel == 0) return true;
+  if (!geometry.transposed) return run(ConvOp::Gather, input, out, weight, bias, geometry, late);
+  return !late && run(ConvOp::Scatter, out, input, weight, bias, geometry);
 }
 
 void conv_backward_input(const View& grad_out, const View& weight, const View& grad_input,
@@ -168,15 +171,18 @@ void conv_backward_input(const View& grad_out, const View& weight, const View& g
   else run(ConvOp::Scatter, grad_input, grad_out, weight, nullptr, geometry);
 }
 
-void conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
-                          const View* grad_bias, const ConvGeometry& geometry) {
+bool conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
+                          const View* grad_bias, const ConvGeometry& geometry,
+                          const StripFormula* late) {
   if (!geometry.transposed)
-    return run(ConvOp::Weight, input, grad_out, grad_weight, grad_bias, geometry);
+    return run(ConvOp::Weight, input, grad_out, grad_weight, grad_bias, geometry, late);
+  if (late) return false;
   run(ConvOp::Weight, grad_out, input, grad_weight, nullptr, geometry);
-  if (!grad_bias) return;
+  if (!grad_bias) return true;
   Operand grad(grad_out, Operand::In), sums(*grad_bias, Operand::Out);
   sum_channels(grad.view(), sums.view());
   sums.write_back();
+  return true;
 }
 
 namespace {

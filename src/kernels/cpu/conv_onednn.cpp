@@ -179,9 +179,16 @@ double operation_count(const ConvProblem& p) {
 // Into how many equal parts the batch is cut. It follows from the sizes alone: the sums over the
 // batch in a weight gradient have one order, whatever the number of threads.
 int64_t chunk_count(ConvOp op, const ConvProblem& p) {
-  double operations = operation_count(p), batch = static_cast<double>(p.batch), positions = 1;
-  for (int i = 0; i < p.dims; ++i) positions *= static_cast<double>(p.small[i]);
-  double wanted = std::min({operations / 1e7, batch, 16.0});
+  double operations = operation_count(p), batch = static_cast<double>(p.batch), positions = 1,
+         pixels = 1;
+  for (int i = 0; i < p.dims; ++i) {
+    positions *= static_cast<double>(p.small[i]);
+    pixels *= static_cast<double>(p.large[i]);
+  }
+  // To read or write an element takes the time of about 32 operations.
+  double moved = batch * (pixels * static_cast<double>(p.channels) +
+                          positions * static_cast<double>(p.filters));
+  double wanted = std::min({(operations + 32 * moved) / 1e7, batch, 16.0});
   // Each chunk of a weight gradient is a whole weight to add up: it must be worth that.
   if (op == ConvOp::Weight) wanted = std::min({wanted, batch * positions / 512, 8.0});
   int64_t count = std::max<int64_t>(1, static_cast<int64_t>(wanted)), most = p.batch;

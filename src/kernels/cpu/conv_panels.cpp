@@ -15,10 +15,12 @@
 namespace rl::kernels {
 namespace {
 
-// Images as matrices (pixels, channels), one of whose strides is 1.
+// Images as matrices (pixels, channels), one of whose strides is 1. Late ones lie channels_last,
+// and their data is what they are made of.
 struct Pixels {
   float* data;
   int64_t images, count, image, pixel, channel;  // `count` pixels in each; strides
+  const StripFormula* late = nullptr;
 
   // Images that lie channels_last are one matrix.
   void merge() {
@@ -26,6 +28,9 @@ struct Pixels {
     images = 1;
   }
   float* at(int64_t i, int64_t first) const { return data + i * image + first * pixel; }
+  void work_out(int64_t first, int64_t some, float* to) const {
+    late->work_out(first * pixel, some * pixel, to);
+  }
 };
 
 std::optional<Pixels> pixels_of(const View& v) {
@@ -70,10 +75,10 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
   int64_t blocks = (from.count + wanted - 1) / wanted;
   if (from.images * blocks < num_threads()) blocks = std::min<int64_t>(num_threads(), from.count);
   int64_t block = ((from.count + blocks - 1) / blocks + 7) / 8 * 8;
-  bool plain = from.channel != 1;
+  bool plain = from.channel != 1, here = !plain && !from.late;
   parallel_for(0, from.images * blocks, 1, [&](int64_t begin, int64_t end) {
     int64_t row = plain ? inputs + row_gap : inputs;
-    Buffer<float> near(plain ? block * row : 0);
+    Buffer<float> near(here ? 0 : block * row);
     for (int64_t b = begin; b < end; ++b) {
       int64_t image = b / blocks, first = b % blocks * block;
       int64_t rows = std::min(block, from.count - first);
@@ -81,8 +86,9 @@ void run_data(bool scatter, const ConvProblem& p, const Pixels& from, const Pixe
       const float* x = from.at(image, first);
       float* out = to.data + (image * from.count + first) * outputs;
       if (plain) transpose_floats(x, from.channel, near.data(), row, inputs, rows);
+      else if (from.late) from.work_out(first, rows, near.data());
       for (int64_t i = 0; i < panels; ++i) {
-        PanelProduct product{plain ? near.data() : x,
+        PanelProduct product{here ? x : near.data(),
                              row,
                              1,
                              rows,
@@ -117,6 +123,21 @@ void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, i
         for (int64_t k = group; k < std::min(panels, group + 8); ++k)
           std::memcpy(packed + k * panel + i * panel_width, from + i * p.pixel + k * panel_width,
                       panel_width * 4);
+}
+
+// Late pixels [first, first + count), in rows: some at a time, so that rows may have gaps.
+void gather_late(const Pixels& x, int64_t first, int64_t count, float* rows, int64_t row) {
+  float some[4096];
+  int64_t most = static_cast<int64_t>(std::size(some)) / x.pixel;
+  if (!most)
+    for (int64_t i = 0; i < count; ++i) x.work_out(first + i, 1, rows + i * row);
+  else
+    for (int64_t i = 0; i < count; i += most) {
+      int64_t n = std::min(most, count - i);
+      x.work_out(first + i, n, some);
+      for (int64_t k = 0; k < n; ++k)
+        std::memcpy(rows + (i + k) * row, some + k * x.pixel, static_cast<size_t>(x.pixel) * 4);
+    }
 }
 
 // What one tap of the window sees at small pixels [first, first + count), in rows; zeros outside.
@@ -178,8 +199,9 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
         const float* from = large.at(image, first);
         if (!direct) {
           parallel_for(0, count, block, [&](int64_t begin, int64_t end) {
-            gather(p, large.at(image, 0), tap, first + begin, end - begin,
-                   seen.data() + begin * row, row);
+            float* rows = seen.data() + begin * row;
+            if (large.late) gather_late(large, first + begin, end - begin, rows, row);
+            else gather(p, large.at(image, 0), tap, first + begin, end - begin, rows, row);
           });
           x = {seen.data(), 1, count, 0, row, 1};
           from = seen.data();
@@ -234,12 +256,12 @@ void run_weight_at_once(const ConvProblem& p, const Pixels& large, const Pixels&
 }  // namespace
 
 bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                const View& weight, const float* bias) {
+                const View& weight, const float* bias, const StripFormula* late) {
   int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
   if (p.groups != 1 || outputs % panel_width) return false;
   if (op == ConvOp::Weight && (bias || p.channels < 16 || p.channels % 8)) return false;
   bool pointwise = is_pointwise(p);
-  if (!pointwise && (op != ConvOp::Weight || p.dims != 2)) return false;
+  if (!pointwise && (late || op != ConvOp::Weight || p.dims != 2)) return false;
   std::optional<Pixels> l = pixels_of(large), s = pixels_of(small);
   if (!l || !s) return false;
   bool last = l->channel == 1 && s->channel == 1;
@@ -249,6 +271,11 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   }
   const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
   if (op == ConvOp::Weight ? !pointwise && !last : to.channel != 1) return false;
+  if (late && !last) return false;
+  if (late) {
+    l->late = late;
+    l->data = const_cast<float*>(late->stream());
+  }
   std::optional<RowMajor> plain;
   if (!weight.contiguous()) {
     if (op == ConvOp::Weight) plain.emplace(weight.shape(), DType::Float32);
@@ -257,6 +284,11 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   float* w = plain ? plain->ptr<float>() : weight.ptr<float>();
   if (op == ConvOp::Weight) {
     bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
+    Buffer<float> worked_out(at_once && late ? large.numel : 0);
+    if (at_once && late) {
+      late->fill(large.numel, worked_out.data(), true);
+      l->data = worked_out.data();
+    }
     at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
     if (plain) copy(plain->view(), weight);
     return true;

@@ -35,9 +35,15 @@ bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, con
                    const View& weight, const float* bias);
 
 // The same, as matrix products without a change of layout; false where that does not apply or is no
-// quicker.
+// quicker. `late` is what the elements of `large`, which Gather and Weight read, are to be if they
+// are late, or null.
 bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                const View& weight, const float* bias);
+                const View& weight, const float* bias, const StripFormula* late);
+
+// The same, where each channel has a filter of its own; false where that is not so, where oneDNN is
+// quicker, or where the result might spread an infinity.
+bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                    const View& weight, const float* bias, const StripFormula* late);
 
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,

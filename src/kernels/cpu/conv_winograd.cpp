@@ -48,10 +48,12 @@ Planes planes_of_filters(int64_t inputs, int64_t outputs) {
 }
 
 // Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
-// which each block reads once.
+// which each block reads once. As many equal blocks for each thread, of whole groups of 8 rows,
+// which products take together.
 int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles) {
-  int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512);
-  return std::min(wanted, (tiles + num_threads() - 1) / num_threads());
+  int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512) * num_threads();
+  int64_t blocks = std::max<int64_t>(1, (tiles + wanted / 2) / wanted) * num_threads();
+  return ((tiles + blocks - 1) / blocks + 7) / 8 * 8;
 }
 
 // Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.

@@ -35,7 +35,7 @@ template <class C> class Problem {
   }
 
   void forward(const View& out, const View& largest, const View& sums, const View& total_weight) {
-    std::vector<C> losses(classes_.size()), used;
+    Scratch<C> losses(classes_.size()), used;
     InShapeOf<int64_t> classes(given_.target, classes_.data());
     InShapeOf<C> loss(given_.target, losses.data());
     SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1,
@@ -63,7 +63,7 @@ template <class C> class Problem {
   // With p the softmax: p times the weight of the whole target, less the target.
   void backward(const View& grad, const View& largest, const View& sums, const View& total_weight,
                 const View& grad_input) {
-    std::vector<C> grads = loss_gradients<C>(grad, given_.reduction, given_.target, total_weight);
+    Scratch<C> grads = loss_gradients<C>(grad, given_.reduction, given_.target, total_weight);
     InShapeOf<int64_t> classes(given_.target, classes_.data());
     InShapeOf<C> slope(given_.target, grads.data());
     SoftmaxLines<2, 4> lines(name_, {&given_.input, &grad_input}, 1,
@@ -106,7 +106,7 @@ template <class C> class Problem {
 
   const char* name_;
   const CrossEntropy& given_;
-  std::vector<int64_t> classes_;
+  Scratch<int64_t> classes_;
   std::vector<C> weights_;  // empty where all are 1 and no sum of them is needed
   C mass_ = 0;
 };

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t strip_length = 2048;
 constexpr int64_t widest = 8;      // bytes of the widest element of which a whole strip fits
-constexpr int64_t short_run = 64;  // innermost runs below this are collected into one strip
+constexpr int64_t slack = 64;      // bytes that repeat_elements may write beyond a strip
+constexpr int64_t short_row = 64;  // innermost runs below this are collected into one strip
 
 // One call of a loop over N operands (the result first), seen by one thread. Operands that the loop
 // cannot read or write where they lie go through buffers, as do results that pass by the caches.
@@ -32,11 +33,31 @@ class LoopRun {
   }
 
   void range(int64_t begin, int64_t end, char* const* start) {
-    if (walk_.sizes[0] >= short_run || walk_.ndim == 1) {
-      walk_.range(begin, end, start, [&](char* const* p, int64_t n) { long_run(p, n); });
-    } else {
-      walk_.range(begin, end, start, [&](char* const* p, int64_t n) { collect(p, n); });
-      flush();
+    walk_.range(begin, end, start, [&](char* const* p, int64_t n) { long_run(p, n); });
+    if (streamed_) end_streaming();
+  }
+
+  // Runs of dim 0 that are short, as many as fill a strip. What lies in one piece is used there;
+  // the rest is gathered operand by operand, along what are its own steps from row to row.
+  void rows(int64_t begin, int64_t end) {
+    int64_t n = walk_.sizes[0], at_once = strip_ / n;
+    for (int k = 0; k < N; ++k) {
+      for (int d = 1; d < walk_.ndim; ++d) lines_[k].add(walk_.sizes[d], {walk_.strides[k][d]});
+      lines_[k].base[0] = walk_.base[k];
+      lines_[k].finish(false);
+      dense_[k] = lines_[k].ndim == 1 && lines_[k].strides[0][0] == n * itemsize(stored_[k]) &&
+                  walk_.strides[k][0] == itemsize(stored_[k]);
+      direct_[k] = direct_[k] && dense_[k];
+    }
+    for (int64_t r = begin; r < end; r += at_once) {
+      int64_t count = std::min(at_once, end - r);
+      void* operands[N];
+      for (int k = 0; k < N; ++k) {
+        operands[k] = direct_[k] ? row(k, r) : buffer(k);
+        if (k > 0 && !direct_[k]) gather(k, r, count);
+      }
+      function_(count * n, operands, numbers_);
+      if (!direct_[0]) scatter(r, count);
     }
     if (streamed_) end_streaming();
   }
@@ -57,7 +78,7 @@ class LoopRun {
   }
 
  private:
-  char* buffer(int k) { return buffers_ + k * strip_length * widest; }
+  char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
     bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
@@ -90,25 +111,56 @@ class LoopRun {
     else store_strip(computed_[0], from, stored_[0], to, walk_.strides[0][0], n);
   }
 
-  void collect(char* const* p, int64_t n) {
-    if (count_ + n > strip_) flush();
-    for (int k = 1; k < N; ++k)
-      load_strip(stored_[k], p[k], walk_.strides[k][0], computed_[k],
-                 buffer(k) + count_ * itemsize(computed_[k]), n);
-    runs_[run_count_++] = {p[0], n};
-    count_ += n;
+  char* row(int k, int64_t r) {  // of an operand that is dense
+    return walk_.base[k] + r * walk_.sizes[0] * itemsize(stored_[k]);
   }
 
-  void flush() {
-    if (count_ == 0) return;
+  void gather(int k, int64_t first, int64_t rows) {
+    const Walk<1>& lines = lines_[k];
+    int64_t n = walk_.sizes[0], size = itemsize(stored_[k]), step = walk_.strides[k][0];
+    bool converted = stored_[k] != computed_[k], same = lines.ndim == 1 && lines.strides[0][0] == 0;
+    if (same && filled_count_[k] >= rows) return;  // the one row, from the last time
+    filled_count_[k] = same ? rows : 0;
+    if (dense_[k])
+      return convert_contiguous(stored_[k], computed_[k], row(k, first), buffer(k), rows * n);
+    alignas(64) char unconverted[strip_length * widest + slack];
+    char* to = converted ? unconverted : buffer(k);
+    lines.range(first, first + rows, lines.base, [&](char* const* p, int64_t count) {
+      int64_t line = lines.strides[0][0];
+      if (step == size) {
+        copy_rows(n * size, p[0], line, to, n * size, count);
+      } else if (step == 0) {
+        repeat_elements(size, p[0], line, to, n, count);
+      } else {
+        for (int64_t i = 0; i < n; ++i)
+          copy_strided(size, p[0] + i * step, line, to + i * size, n * size, count);
+      }
+      to += count * n * size;
+    });
+    if (converted) convert_contiguous(stored_[k], computed_[k], unconverted, buffer(k), rows * n);
+  }
+
+  void scatter(int64_t first, int64_t rows) {
+    int64_t n = walk_.sizes[0], size = itemsize(stored_[0]), step = walk_.strides[0][0];
+    if (streamed_ && dense_[0]) return store(buffer(0), row(0, first), rows * n);
+    alignas(64) char converted[strip_length * widest];
     const char* from = buffer(0);
-    compute(count_);
-    for (int i = 0; i < run_count_; ++i) {
-      store(from, runs_[i].to, runs_[i].n);
-      from += runs_[i].n * itemsize(computed_[0]);
+    if (stored_[0] != computed_[0]) {
+      char* to = dense_[0] ? row(0, first) : converted;
+      convert_contiguous(computed_[0], stored_[0], from, to, rows * n);
+      if (dense_[0]) return;
+      from = converted;
     }
-    count_ = 0;
-    run_count_ = 0;
+    lines_[0].range(first, first + rows, lines_[0].base, [&](char* const* p, int64_t count) {
+      int64_t line = lines_[0].strides[0][0];
+      if (step == size) {
+        copy_rows(n * size, from, n * size, p[0], line, count);
+      } else {
+        for (int64_t i = 0; i < n; ++i)
+          copy_strided(size, from + i * size, n * size, p[0] + i * step, line, count);
+      }
+      from += count * n * size;
+    });
   }
 
   void tile(int d, char* const* p, int64_t rows, int64_t columns) {
@@ -140,10 +192,6 @@ class LoopRun {
     function_(n, operands, numbers_);
   }
 
-  struct Run {
-    char* to;
-    int64_t n;
-  };
   StripFunction function_;
   const Walk<N>& walk_;
   const DType* stored_;
@@ -153,11 +201,10 @@ class LoopRun {
   bool streamed_;
   bool direct_[N];
   const char* filled_[N];
-  int64_t filled_count_[N];
-  int64_t count_ = 0;
-  int run_count_ = 0;
-  Run runs_[strip_length];
-  alignas(64) char buffers_[N * strip_length * widest];
+  int64_t filled_count_[N] = {};
+  Walk<1> lines_[N];  // of rows(): the way of each operand from row to row
+  bool dense_[N];     // are its rows one after the other, without gaps?
+  alignas(64) char buffers_[N * (strip_length * widest + slack)];
 };
 
 template <int N>
@@ -179,6 +226,12 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
     return walk.parallel_panels(transposed, 256, default_grain, [&](char* const* p, int64_t rows) {
       LoopRun<N>(function, walk, stored, computed, numbers, streamed).panel(transposed, p, rows);
     });
+  if (walk.ndim > 1 && walk.sizes[0] < short_row) {
+    int64_t n = walk.sizes[0];
+    return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
+      LoopRun<N>(function, walk, stored, computed, numbers, streamed).rows(begin, end);
+    });
+  }
   parallel_for(0, walk.numel, default_grain, [&](int64_t begin, int64_t end) {
     LoopRun<N>(function, walk, stored, computed, numbers, streamed).range(begin, end, walk.base);
   });

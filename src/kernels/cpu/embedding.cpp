@@ -134,7 +134,6 @@ void embedding(const View& weight, const View& index, const View& out) {
 void embedding_backward(const View& grad, const View& index, int64_t padding_idx,
                         bool scale_by_frequency, const View& grad_weight) {
   check_table("embedding_backward", grad_weight);
-  fill(grad_weight, 0);
   int64_t rows = grad_weight.sizes[0], width = grad_weight.sizes[1];
   Places all = rows_of("embedding_backward", index, rows), source, row;
   Places counts = scale_by_frequency ? frequencies(all, rows) : Places();

@@ -10,12 +10,6 @@ namespace rl::kernels {
 
 namespace {
 
-// A batch of equal products: the sizes and strides of one, and the steps between them in bytes.
-struct Batch {
-  GemmProblem problem;
-  int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;
-};
-
 // The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 16.
 struct Tiling {
   int64_t rows = 1, cols = 1;
@@ -53,28 +47,34 @@ struct Tiling {
   }
 };
 
-void run(const Batch& batch) {
-  const GemmProblem& one = batch.problem;
-  if (batch.count == 1 && one.m * one.n * one.k <= 16384) return gemm_tiles(one);
+// `count` products of the batch, from `first` on.
+GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
+  GemmProblem p = batch;
+  int64_t size = itemsize(p.dtype);
+  p.count = count;
+  p.a = static_cast<const char*>(p.a) + first * p.a_step * size;
+  p.b = static_cast<const char*>(p.b) + first * p.b_step * size;
+  p.c = static_cast<char*>(p.c) + first * p.c_step * size;
+  if (p.added) p.added = static_cast<const char*>(p.added) + first * p.added_step * size;
+  return p;
+}
+
+void run(const GemmProblem& batch) {
+  int64_t operations = batch.m * batch.n * batch.k;
+  if (batch.count * operations <= 16384) return gemm_tiles(batch);
   int threads = in_parallel_region() ? 1 : num_threads();
   // Two tiles for each thread even out odd numbers of them; a batch is cut as it is.
-  Tiling tiling(one, threads == 1 || batch.count >= 2 * threads ? 1 : 2 * threads);
+  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 2 * threads);
   int64_t tiles = tiling.count();
-  LongWork long_work(2.0 * static_cast<double>(batch.count * one.m * one.n) *
-                         static_cast<double>(one.k) >
+  LongWork long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
+                         static_cast<double>(batch.k) >
                      long_operations);
-  int64_t work = std::max<int64_t>(1, one.m * one.n * one.k / tiles);
+  int64_t work = std::max<int64_t>(1, operations / tiles);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / work);
   parallel_for(0, batch.count * tiles, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      GemmProblem p = one;
-      int64_t which = tiles == 1 ? i : i / tiles;
-      p.a = static_cast<const char*>(p.a) + which * batch.a_step;
-      p.b = static_cast<const char*>(p.b) + which * batch.b_step;
-      p.c = static_cast<char*>(p.c) + which * batch.c_step;
-      if (p.added) p.added = static_cast<const char*>(p.added) + which * batch.added_step;
-      gemm_tiles(tiles == 1 ? p : tiling.tile(p, i % tiles));
-    }
+    if (tiles == 1) return gemm_tiles(some_of(batch, begin, end - begin));
+    for (int64_t i = begin; i < end; ++i)
+      gemm_tiles(tiling.tile(some_of(batch, i / tiles, 1), i % tiles));
   });
 }
 
@@ -99,77 +99,72 @@ void scale_output(const View& out, const Scalar& beta) {
   });
 }
 
-// Both gemms: views of 2 or 3 dims. `added` has the sizes of out, and is out if it is null.
-void multiply(const View& a, const View& b, const View& out, const GemmScale& scale,
-              const View* added = nullptr) {
-  int64_t r = out.ndim - 2, c = out.ndim - 1, bytes = itemsize(out.dtype);
+// The batch as one matrix of all rows, where they lie evenly apart.
+struct Stacked {
+  int64_t sizes[2];
+  View view;
+  explicit Stacked(const View& v)
+      : sizes{v.sizes[0] * v.sizes[1], v.sizes[2]},
+        view{v.data, sizes, v.strides + 1, 2, v.numel, v.dtype} {}
+  static bool can(const View& v) { return v.strides[0] == v.sizes[1] * v.strides[1]; }
+};
+
+}  // namespace
+
+void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
+          const View* added) {
+  int64_t r = out.ndim - 2, c = out.ndim - 1;
   check(a.ndim == out.ndim && b.ndim == out.ndim && a.dtype == out.dtype && b.dtype == out.dtype &&
             a.sizes[r] == out.sizes[r] && b.sizes[c] == out.sizes[c] && a.sizes[c] == b.sizes[r],
         "matmul: shapes ", a.shape(), " and ", b.shape(), " do not give ", out.shape(),
         ", or dtypes ", a.dtype, ", ", b.dtype, " and ", out.dtype, " differ");
   if (out.numel == 0) return;
   if (a.sizes[c] == 0) {
-    if (added) copy(*added, out);
+    if (added && !scale.beta.equals(0)) copy(*added, out);
     return scale_output(out, scale.beta);
   }
   if (is_reduced(out.dtype)) {
     RowMajor a32 = RowMajor::copy_of(a, DType::Float32), b32 = RowMajor::copy_of(b, DType::Float32);
     RowMajor out32(out.shape(), DType::Float32);
     if (!scale.beta.equals(0)) copy(added ? *added : out, out32.view());
-    multiply(a32.view(), b32.view(), out32.view(), scale);
+    gemm(a32.view(), b32.view(), out32.view(), scale);
     return copy(out32.view(), out);
   }
   const View& plus = added ? *added : out;
-  Batch batch{{out.dtype, out.sizes[r], out.sizes[c], a.sizes[c], a.data, b.data, out.data,
-               a.strides[r], a.strides[c], b.strides[r], b.strides[c], out.strides[r],
-               out.strides[c], scale.alpha, scale.beta, plus.data, plus.strides[r],
-               plus.strides[c]}};
+  // One matrix for the whole batch: a single product of all rows.
+  if (out.ndim == 3 && a.sizes[0] > 1 && b.strides[0] == 0 && Stacked::can(a) &&
+      Stacked::can(out) && Stacked::can(plus)) {
+    Stacked sum(plus);
+    View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
+    return gemm(Stacked(a).view, one, Stacked(out).view, scale, &sum.view);
+  }
+  GemmProblem batch{out.dtype,    out.sizes[r],    out.sizes[c],   a.sizes[c],   a.data,
+                    b.data,       out.data,        a.strides[r],   a.strides[c], b.strides[r],
+                    b.strides[c], out.strides[r],  out.strides[c], scale.alpha,  scale.beta,
+                    plus.data,    plus.strides[r], plus.strides[c]};
   if (out.ndim == 3) {
     batch.count = out.sizes[0];
-    batch.a_step = a.strides[0] * bytes;
-    batch.b_step = b.strides[0] * bytes;
-    batch.c_step = out.strides[0] * bytes;
-    batch.added_step = plus.strides[0] * bytes;
+    batch.a_step = a.strides[0];
+    batch.b_step = b.strides[0];
+    batch.c_step = out.strides[0];
+    batch.added_step = plus.strides[0];
   }
   run(batch);
-}
-
-}  // namespace
-
-void gemm(const View& a, const View& b, const View& out, const GemmScale& scale, const View* bias) {
-  if (!bias) return multiply(a, b, out, scale);
-  int64_t strides[2] = {0, bias->strides[0]};
-  View rows{bias->data, out.sizes, strides, 2, out.numel, bias->dtype};
-  multiply(a, b, out, {scale.alpha, 1}, &rows);
-}
-
-void batched_gemm(const View& a, const View& b, const View& out, const GemmScale& scale) {
-  // One matrix for the whole batch: stack the rows into a single product.
-  if (out.ndim == 3 && b.strides[0] == 0 && a.strides[0] == a.sizes[1] * a.strides[1] &&
-      out.strides[0] == out.sizes[1] * out.strides[1] && a.sizes[0] > 1 &&
-      b.sizes[0] == a.sizes[0]) {
-    int64_t rows = out.sizes[0] * out.sizes[1];
-    int64_t a_sizes[2] = {rows, a.sizes[2]}, out_sizes[2] = {rows, out.sizes[2]};
-    return multiply({a.data, a_sizes, a.strides + 1, 2, a.numel, a.dtype},
-                    {b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype},
-                    {out.data, out_sizes, out.strides + 1, 2, out.numel, out.dtype}, scale);
-  }
-  multiply(a, b, out, scale);
 }
 
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale) {
   int64_t x_sizes[2] = {x.sizes[0], 1}, x_strides[2] = {x.strides[0], 1};
   int64_t out_sizes[2] = {out.sizes[0], 1}, out_strides[2] = {out.strides[0], 1};
-  multiply(a, {x.data, x_sizes, x_strides, 2, x.numel, x.dtype},
-           {out.data, out_sizes, out_strides, 2, out.numel, out.dtype}, scale);
+  gemm(a, {x.data, x_sizes, x_strides, 2, x.numel, x.dtype},
+       {out.data, out_sizes, out_strides, 2, out.numel, out.dtype}, scale);
 }
 
 void dot(const View& a, const View& b, const View& out) {
   int64_t n = a.sizes[0], a_sizes[2] = {1, n}, a_strides[2] = {n, a.strides[0]};
   int64_t b_sizes[2] = {n, 1}, b_strides[2] = {b.strides[0], 1}, one[2] = {1, 1};
-  multiply({a.data, a_sizes, a_strides, 2, a.numel, a.dtype},
-           {b.data, b_sizes, b_strides, 2, b.numel, b.dtype}, {out.data, one, one, 2, 1, out.dtype},
-           {});
+  gemm({a.data, a_sizes, a_strides, 2, a.numel, a.dtype},
+       {b.data, b_sizes, b_strides, 2, b.numel, b.dtype}, {out.data, one, one, 2, 1, out.dtype},
+       {});
 }
 
 }  // namespace rl::kernels

@@ -2,29 +2,38 @@
 // accurate, because each lane adds up only a small part. For *.isa.cpp files, in whose namespace
 // everything here is defined.
 #pragma once
+#include <utility>
+
 #include "kernels/cpu/simd.h"
 #include "math/exponential.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// Each works on scalars and on vectors.
+// Each works on scalars and on vectors. Extremes may meet an element twice.
 struct Add {
+  static constexpr bool repeatable = false;
+  template <class T> static constexpr T identity = -T(0);  // -0 + 0 is 0, and -0 + -0 is -0
   template <class V> RL_INLINE static V apply(V a, V b) { return a + b; }
 };
 struct Multiply {
+  static constexpr bool repeatable = false;
+  template <class T> static constexpr T identity = T(1);
   template <class V> RL_INLINE static V apply(V a, V b) { return a * b; }
 };
 struct Larger {  // or NaN
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V high = a > b ? a : b;  // b if either is NaN
     return a == a ? high : a;
   }
 };
 struct Highest {  // drops NaN, in half the time, for those who meet it anyway
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
 };
 struct Smaller {
+  static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V low = a < b ? a : b;
     return a == a ? low : a;
@@ -56,6 +65,25 @@ RL_INLINE void fold_lanes(vec<T, bytes> v, T* result) {
   }
 }
 
+// 0, 1, 2, ..., as wide as T.
+template <class T> using LaneOf = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+template <class T, int... k> RL_INLINE vec<LaneOf<T>> count_up(std::integer_sequence<int, k...>) {
+  return vec<LaneOf<T>>{k...};
+}
+template <class T> RL_INLINE vec<LaneOf<T>> count_lanes() {
+  return count_up<T>(std::make_integer_sequence<int, vector_bytes / sizeof(T)>());
+}
+
+// v with its first lanes replaced by what changes no fold: they have been folded before.
+template <class Op, class T> RL_INLINE vec<T> after_lanes(vec<T> v, int64_t seen) {
+  if constexpr (Op::repeatable) {
+    return v;
+  } else {
+    vec<T> none = Op::template identity<T> - vec<T>{};
+    return count_lanes<T>() >= static_cast<LaneOf<T>>(seen) ? v : none;
+  }
+}
+
 // The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
 // odd place apart, into result[0] and result[1] (n is even then): a complex sum.
 template <class Op, int period = 1, class T, class Map = Same>
@@ -80,7 +108,9 @@ RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
       sum = part[0];
     }
     for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load(x + i))));
-    fold_lanes<Op, T, period>(sum, result);
+    // The last vector reaches back: element by element the rest took as long as a whole row.
+    if (i < n) sum = Op::apply(sum, after_lanes<Op, T>(map(load(x + n - width)), i - (n - width)));
+    return fold_lanes<Op, T, period>(sum, result);
   }
   for (; i < n; i += period)
     for (int k = 0; k < period; ++k) result[k] = Op::apply(result[k], T(map(x[i + k])));
@@ -93,8 +123,30 @@ RL_INLINE T fold(const T* x, int64_t n, Map map = Map()) {
   return result;
 }
 
-// The places i of a row, some a vector wide and the last ones an element: at(p) is p[i] there, and
-// at.put(p, value) writes it.
+// The first n elements of a vector, and zeros; n < its lanes.
+template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4)
+    return (vec<T>)_mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
+  if constexpr (sizeof(T) == 8)
+    return (vec<T>)_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
+#endif
+  vec<T> v = {};
+  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
+  return v;
+}
+template <class T> RL_INLINE void store_part(T* p, vec<T> v, int64_t n) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4)
+    return _mm512_mask_storeu_epi32(p, static_cast<__mmask16>((1u << n) - 1), (__m512i)v);
+  if constexpr (sizeof(T) == 8)
+    return _mm512_mask_storeu_epi64(p, static_cast<__mmask8>((1u << n) - 1), (__m512i)v);
+#endif
+  __builtin_memcpy(p, &v, static_cast<size_t>(n) * sizeof(T));
+}
+
+// The places i of a row, a vector wide, and the last ones part of a vector: one by one they took as
+// long as hundreds. at(p) is p[i] there, and at.put(p, value) writes it.
 template <class T, int number> struct VectorPlace {
   static constexpr int way = number;
   int64_t i;
@@ -102,10 +154,10 @@ template <class T, int number> struct VectorPlace {
   RL_INLINE void put(T* p, vec<T> v) const { __builtin_memcpy(p + i, &v, sizeof v); }
   RL_INLINE void prefetch(const T* p) const { __builtin_prefetch(p + i); }
 };
-template <class T> struct ElementPlace {
-  int64_t i;
-  RL_INLINE T operator()(const T* p) const { return p[i]; }
-  RL_INLINE void put(T* p, T v) const { p[i] = v; }
+template <class T> struct PartPlace {
+  int64_t i, lanes;
+  RL_INLINE vec<T> operator()(const T* p) const { return load_part(p + i, lanes); }
+  RL_INLINE void put(T* p, vec<T> v) const { store_part(p + i, v, lanes); }
   RL_INLINE void prefetch(const T*) const {}
 };
 
@@ -121,22 +173,23 @@ template <class T, class F> RL_INLINE void for_places(int64_t n, F f) {
     f(VectorPlace<T, 0>{i});
     i += width;
   }
-  for (; i < n; ++i) f(ElementPlace<T>{i});
+  if (i < n) f(PartPlace<T>{i, n - i});
 }
 
 template <class T> class Sum {
  public:
   template <int way> RL_INLINE void add(VectorPlace<T, way>, vec<T> v) { ways_[way] += v; }
-  RL_INLINE void add(ElementPlace<T>, T v) { rest_ += v; }
+  RL_INLINE void add(PartPlace<T> at, vec<T> v) {
+    ways_[0] += count_lanes<T>() < static_cast<LaneOf<T>>(at.lanes) ? v : vec<T>{};
+  }
   RL_INLINE T total() const {
     T sum;
     fold_lanes<Add>(ways_[0] + ways_[1], &sum);
-    return sum + rest_;
+    return sum;
   }
 
  private:
   vec<T> ways_[2] = {};
-  T rest_ = 0;
 };
 
 // The sum of f(at) over n places.
@@ -158,6 +211,42 @@ template <class T> RL_INLINE vec<T> exp_of_lanes(vec<T> v) {
 }
 RL_INLINE vec<float> exp_below(vec<float> v) { return exp_of_lanes<float>(v); }
 RL_INLINE vec<double> exp_below(vec<double> v) { return exp_of_lanes<double>(v); }
+
+constexpr int64_t exponential_piece = 4096;  // stays in L1 between its maximum and its exp
+
+// The sum of exp(x - high) over a piece of a row, put(at, exponential) called with each. Meanwhile
+// what lies `ahead` comes near: exp leaves the memory idle.
+template <class T, class Put>
+RL_INLINE T sum_exponentials(const T* x, T high, int64_t n, int64_t ahead, Put put) {
+  Sum<T> sum;
+  for_places<T>(n, [&](auto at) {
+    at.prefetch(x + ahead);
+    auto e = exp_below(at(x) - high);
+    put(at, e);
+    sum.add(at, e);
+  });
+  return sum.total();
+}
+
+// The largest x, and the sum of exp(x - largest), in one pass through memory. Of a row with NaN the
+// sum is NaN. A row of nothing but infinite exponents gets the sum 0 or NaN.
+template <class T> RL_INLINE T sum_exponentials_of_row(const T* x, int64_t n, T* largest) {
+  constexpr T lowest = -__builtin_inf();
+  T high = lowest, sum = 0;
+  for (int64_t i = 0; i < n; i += exponential_piece) {
+    int64_t m = n - i < exponential_piece ? n - i : exponential_piece;
+    T top = Highest::apply(fold<Highest>(x + i, m), high);
+    if (top == lowest) {  // NaN among the infinite ones?
+      if (T all = fold<Larger>(x + i, m); all != all) sum = all;
+      continue;
+    }
+    if (top != high) sum *= exp_below(high - top);
+    high = top;
+    sum += sum_exponentials(x + i, high, m, m, [](auto, auto) {});
+  }
+  *largest = high;
+  return sum;
+}
 
 }  // namespace
 }  // namespace rl::kernels::RL_ISA

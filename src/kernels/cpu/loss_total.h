@@ -1,8 +1,7 @@
 // What losses of class targets do with the loss of each target.
 #pragma once
-#include <vector>
-
 #include "kernels/copy.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/nll_loss.h"
 #include "kernels/reduce.h"
 
@@ -18,7 +17,7 @@ template <class C> struct InShapeOf {
 };
 
 // The sum of contiguous values, by the tree of reductions.
-template <class C> C total(const std::vector<C>& values) {
+template <class C> C total(const Scratch<C>& values) {
   C result = 0;
   int64_t n = static_cast<int64_t>(values.size()), one = 1;
   sum({const_cast<C*>(values.data()), &n, &one, 1, n, dtype_of<C>},
@@ -28,7 +27,7 @@ template <class C> C total(const std::vector<C>& values) {
 
 // Writes the losses or what they are reduced to, and the sum of the weights: 0 if not reduced.
 template <class C>
-void store_losses(std::vector<C>& losses, const std::vector<C>& weights, Reduction reduction,
+void store_losses(Scratch<C>& losses, const Scratch<C>& weights, Reduction reduction,
                   const View& target, const View& out, const View& total_weight) {
   auto store = [](C value, const View& to) { fill(to, Scalar(static_cast<double>(value))); };
   if (reduction == Reduction::None) {
@@ -43,14 +42,14 @@ void store_losses(std::vector<C>& losses, const std::vector<C>& weights, Reducti
 
 // The gradient of each target's loss.
 template <class C>
-std::vector<C> loss_gradients(const View& grad, Reduction reduction, const View& target,
-                              const View& total_weight) {
+Scratch<C> loss_gradients(const View& grad, Reduction reduction, const View& target,
+                          const View& total_weight) {
   auto load = [](const View& from) {
     C value = 0;
     copy(from, {&value, from.sizes, from.strides, from.ndim, 1, dtype_of<C>});
     return value;
   };
-  std::vector<C> grads(static_cast<size_t>(target.numel));
+  Scratch<C> grads(static_cast<size_t>(target.numel));
   if (reduction == Reduction::None) {
     copy(grad, InShapeOf<C>(target, grads.data()).view);
     return grads;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/loss_total.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/walk.h"
 
@@ -50,11 +51,13 @@ class Targets {
         for (int64_t i = 0; i < n; i += strip) {
           int64_t m = std::min(strip, n - i), step = walk_.strides[0][0];
           load_strip(target_dtype_, p[0] + i * step, step, DType::Int64, classes, m);
+          bool inside = all_inside(classes, m, classes_, false);
           for (int64_t k = 0; k < m; ++k, ++number) {
             int64_t c = classes[k];
             if (c == ignore_index_) continue;
-            check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ",
-                        classes_, " classes");
+            if (!inside)
+              check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ",
+                          classes_, " classes");
             char* score = p[1] + (i + k) * walk_.strides[1][0] + c * class_step_;
             f(number, reinterpret_cast<T*>(score), weights ? C(weights[c]) : C(1));
           }
@@ -79,7 +82,7 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
   visit_floating("nll_loss", input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    std::vector<C> losses(static_cast<size_t>(targets.count()), C(0)), weights;
+    Scratch<C> losses(static_cast<size_t>(targets.count()), C(0)), weights;
     if (reduction != Reduction::None) weights.resize(losses.size(), C(0));
     targets.template for_each<T>([&](int64_t i, const T* score, C w) {
       losses[static_cast<size_t>(i)] = -C(*score) * w;
@@ -97,7 +100,7 @@ void nll_loss_backward(const View& grad, const View& target, const View* weight,
   visit_floating("nll_loss_backward", grad_input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    std::vector<C> grads = loss_gradients<C>(grad, reduction, target, total_weight);
+    Scratch<C> grads = loss_gradients<C>(grad, reduction, target, total_weight);
     targets.template for_each<T>(
         [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
   });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <vector>
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/strip.h"
@@ -29,10 +31,44 @@ struct PlaceLoops {
                                  wrapping_product(indexed.strides[rest[i]], size)});
     }
     slice.finish(true);
-    bool places_denser = std::abs(places.strides[0][0]) < std::abs(slice.strides[0][0]);
+    int64_t place_step = std::abs(places.strides[0][0]), slice_step = std::abs(slice.strides[0][0]);
+    if (place_step == slice_step) {  // one value for all: what counts is where it goes
+      slice_step = std::abs(slice.strides[1][0]);
+      place_step = std::numeric_limits<int64_t>::max();
+      for (int64_t d = 0; d < indexed.ndim; ++d)
+        if (std::find(rest.begin(), rest.end(), d) == rest.end())
+          place_step = std::min(place_step, std::abs(indexed.strides[d] * size));
+    }
+    bool places_denser = place_step < slice_step;
     slice_inside = slice.numel > 1 && (!places_denser || places.numel < 16);
   }
 };
+
+// Places that are `step` bytes apart from each other.
+struct Run {
+  int64_t first, count, step;
+};
+
+// All places as runs, if these are long: those of padding, say. Otherwise none.
+std::vector<Run> long_runs(const Places& offsets) {
+  constexpr size_t least_mean = 16;
+  std::vector<Run> runs;
+  for (size_t i = 0, end; i < offsets.size(); i = end) {
+    end = i + 1;
+    int64_t step = end < offsets.size() ? offsets[end] - offsets[i] : 0;
+    while (end < offsets.size() && offsets[end] - offsets[end - 1] == step) ++end;
+    runs.push_back({static_cast<int64_t>(i), static_cast<int64_t>(end - i), step});
+    if (runs.size() * least_mean > end + 64) return {};
+  }
+  if (runs.size() * least_mean > offsets.size()) return {};
+  return runs;
+}
+
+// As above, where they serve more slices than finding them costs.
+std::vector<Run> useful_runs(const PlaceLoops& loops, const Places& offsets) {
+  bool useful = !loops.slice_inside && loops.places.ndim == 1 && loops.slice.numel >= 4;
+  return useful ? long_runs(offsets) : std::vector<Run>();
+}
 
 }  // namespace
 
@@ -42,6 +78,45 @@ View at_least_1d(View v) {
   v.sizes = v.strides = &one;
   v.ndim = 1;
   return v;
+}
+
+bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices) {
+  uint64_t below = negative_indices ? static_cast<uint64_t>(size) : 0,
+           last = static_cast<uint64_t>(size) - 1, signs = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t v = static_cast<uint64_t>(indices[i]);
+    signs |= (v + below) | (last - v);  // the sign of either tells
+  }
+  return signs >> 63 == 0;
+}
+
+void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char* from,
+                 int64_t from_step, int64_t n) {
+  int64_t size = itemsize(dtype);
+  if (op == Combine::Set && to_step) return copy_strided(size, from, from_step, to, to_step, n);
+  bool side_by_side = to_step == size && from_step == size;
+  if (is_complex(dtype) && op == Combine::Sum && side_by_side)
+    return combine_row(to_real(dtype), op, to, from, false, 2 * n);
+  bool in_rows = side_by_side || (to_step == size && from_step == 0);
+  if (in_rows && !is_complex(dtype) && !is_reduced(dtype))
+    return combine_row(dtype, op, to, from, from_step == 0, n);
+  if (!is_reduced(dtype) || to_step == 0)
+    return visit_combine("combine", dtype, op, [&](auto tag, auto op_tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < n; ++i) {
+        T& y = *reinterpret_cast<T*>(to + i * to_step);
+        y = combine<decltype(op_tag)::value>(y, *reinterpret_cast<const T*>(from + i * from_step));
+      }
+    });
+  constexpr int64_t strip = 512;
+  float x[strip], y[strip];
+  for (int64_t i = 0; i < n; i += strip) {
+    int64_t m = std::min(strip, n - i);
+    load_strip(dtype, from + i * from_step, from_step, DType::Float32, x, m);
+    load_strip(dtype, to + i * to_step, to_step, DType::Float32, y, m);
+    combine_row(DType::Float32, op, y, x, false, m);
+    store_strip(DType::Float32, y, dtype, to + i * to_step, to_step, m);
+  }
 }
 
 Places places(const char* op, const View& indexed, const View* indices, IntSpan dims,
@@ -64,14 +139,16 @@ Places places(const char* op, const View& indexed, const View* indices, IntSpan 
       for (int64_t i = 0; i < n; i += strip) {
         int64_t m = std::min(strip, n - i);
         load_strip(index.dtype, p[0] + i * stride, stride, DType::Int64, values, m);
+        bool inside = all_inside(values, m, size, negative_indices);
+        for (int64_t j = 0; !inside && j < m; ++j)
+          check_index(values[j] < size && values[j] >= (negative_indices ? -size : 0), op,
+                      ": index ", values[j], " is out of bounds for dimension ", dims[k],
+                      " with size ", size);
         for (int64_t j = 0; j < m; ++j) {
-          int64_t v = values[j];
-          check_index(v < size && v >= (negative_indices ? -size : 0), op, ": index ", v,
-                      " is out of bounds for dimension ", dims[k], " with size ", size);
-          int64_t offset = (v < 0 ? v + size : v) * step;
-          *to = k == 0 ? offset : *to + offset;
-          ++to;
+          int64_t v = values[j], offset = (v + (v >> 63 & size)) * step;
+          to[j] = k == 0 ? offset : to[j] + offset;
         }
+        to += m;
       }
     });
   }
@@ -87,22 +164,34 @@ void read_places(const Places& offsets, const View& input, IntSpan rest, const V
           place_step = loops.places.strides[0][0];
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   if (loops.slice_inside) {
-    int64_t grain = std::max<int64_t>(1, default_grain / slice.numel);
-    parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
-      const int64_t* offset = offsets.data() + begin;
-      loops.places.range(begin, end, start, [&](char* const* p, int64_t m) {
-        for (int64_t i = 0; i < m; ++i) {
-          char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
-          auto copy_run = [&](char* const* q, int64_t run) {
-            copy_strided(size, q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
-          };
-          if (slice.ndim == 1) copy_run(both, slice.numel);
-          else slice.range(0, slice.numel, both, copy_run);
-        }
-      });
+    // Runs of the innermost dim, of all places in turn, for each element of the dims around it.
+    int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
+            to = slice.strides[0][0];
+    int64_t grain = std::max<int64_t>(1, default_grain / run);
+    parallel_for(0, outer * n, grain, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
+        slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
+          const int64_t* offset = offsets.data() + first;
+          loops.places.range(first, stop, both, [&](char* const* p, int64_t m) {
+            for (int64_t i = 0; i < m; ++i)
+              copy_strided(size, both[1] + *offset++, from, p[0] + i * place_step, to, run);
+          });
+        });
+        begin += stop - first;
+      }
     });
     return;
   }
+  if (std::vector<Run> runs = useful_runs(loops, offsets); !runs.empty())
+    return parallel_for(0, slice.numel, 1 + default_grain / n, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
+          for (const Run& run : runs)
+            copy_strided(size, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
+                         both[0] + run.first * place_step, place_step, run.count);
+        });
+    });
   visit_size(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, slice.numel * n, default_grain, [&](int64_t begin, int64_t end) {
@@ -136,51 +225,48 @@ void combine_places(const char* op_name, const Places& offsets, const View& self
   const Walk<2>& slice = loops.slice;
   int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};
+  check_implemented(!is_complex(self.dtype) || (op != Combine::Max && op != Combine::Min), op_name,
+                    ": no order among elements of dtype ", self.dtype);
+  // Threads share out the slice, never the places: those may coincide, and their order counts.
+  int64_t grain = std::max<int64_t>(1, default_grain / n);
+  auto share = [&](auto&& f) { parallel_for(0, slice.numel, grain, f); };
+  if (loops.slice_inside)
+    return share([&](int64_t begin, int64_t end) {
+      const int64_t* offset = offsets.data();
+      loops.places.range(0, n, start, [&](char* const* p, int64_t m) {
+        for (int64_t i = 0; i < m; ++i) {
+          char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
+          slice.range(begin, end, both, [&](char* const* q, int64_t run) {
+            combine_run(self.dtype, op, q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
+          });
+        }
+      });
+    });
+  std::vector<Run> runs = useful_runs(loops, offsets);
+  if (!runs.empty())
+    return share([&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
+          for (const Run& run : runs)
+            combine_run(self.dtype, op, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
+                        both[0] + run.first * place_step, place_step, run.count);
+        });
+    });
   visit_combine(op_name, self.dtype, op, [&](auto tag, auto op_tag) {
     using T = typename decltype(tag)::type;
-    auto combine_run = [](char* to, int64_t to_step, const char* from, int64_t from_step,
-                          int64_t m) {
-      constexpr Combine how = decltype(op_tag)::value;
-      if (to_step == sizeof(T) && from_step == sizeof(T)) {
-        T* y = reinterpret_cast<T*>(to);
-        const T* x = reinterpret_cast<const T*>(from);
-        for (int64_t i = 0; i < m; ++i) y[i] = combine<how>(y[i], x[i]);
-        return;
-      }
-      if (to_step == sizeof(T) && from_step == 0) {
-        T* y = reinterpret_cast<T*>(to);
-        const T x = *reinterpret_cast<const T*>(from);
-        for (int64_t i = 0; i < m; ++i) y[i] = combine<how>(y[i], x);
-        return;
-      }
-      for (int64_t i = 0; i < m; ++i) {
-        T& y = *reinterpret_cast<T*>(to + i * to_step);
-        y = combine<how>(y, *reinterpret_cast<const T*>(from + i * from_step));
-      }
-    };
-    // Threads share out the slice, never the places: those may coincide, and their order counts.
-    int64_t grain = std::max<int64_t>(1, default_grain / n);
-    parallel_for(0, slice.numel, grain, [&](int64_t begin, int64_t end) {
-      if (loops.slice_inside) {
-        const int64_t* offset = offsets.data();
-        loops.places.range(0, n, start, [&](char* const* p, int64_t m) {
-          for (int64_t i = 0; i < m; ++i) {
-            char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
-            slice.range(begin, end, both, [&](char* const* q, int64_t run) {
-              combine_run(q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
-            });
-          }
-        });
-      } else {
-        for (int64_t r = begin; r < end; ++r)
-          slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
-            const int64_t* offset = offsets.data();
-            loops.places.range(0, n, both, [&](char* const* p, int64_t m) {
-              for (int64_t i = 0; i < m; ++i)
-                combine_run(both[1] + *offset++, 0, p[0] + i * place_step, 0, 1);
-            });
+    share([&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
+          const int64_t* offset = offsets.data();
+          loops.places.range(0, n, both, [&](char* const* p, int64_t m) {
+            for (int64_t i = 0; i < m; ++i) {
+              T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
+              y = combine<decltype(op_tag)::value>(
+                  y, *reinterpret_cast<const T*>(p[0] + i * place_step));
+            }
+            offset += m;
           });
-      }
+        });
     });
   });
 }

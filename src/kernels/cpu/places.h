@@ -7,6 +7,9 @@ namespace rl::kernels {
 
 using Places = Scratch<int64_t>;
 
+// Whether n indices are all below `size`, and at least 0, or -size if negative ones are allowed.
+bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices);
+
 // One offset per element of the (broadcast) indices, in row-major order; indices[k] goes along
 // dims[k] of `indexed`. IndexError names `op`, the index, its dim and the size; negative indices
 // count from the end if allowed.

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t tile_elements = 4096;
 constexpr int64_t tile_width = 256;      // columns that such a tile has at most
 constexpr int64_t max_width = 1024;      // columns folded side by side in tiles as high
+constexpr int64_t short_row = 8;         // rows up to here are folded as columns
 constexpr int64_t tiles_per_chunk = 16;  // a chunk is what one thread does at a time
 constexpr int64_t widest = 16;           // bytes of the largest element or accumulator
 
@@ -97,8 +98,9 @@ class Reducer {
     reduce_tiles(op.fold, fused_ ? op.prepare : Prepare::None, op.element, &tiles_);
     check_implemented(tiles_.accumulator_size != 0, op.name, ": not implemented for dtype ",
                       input.dtype);
-    int64_t inner = kept_.strides[0][0] < 0 ? -kept_.strides[0][0] : kept_.strides[0][0];
+    int64_t inner = std::abs(kept_.strides[0][0]);
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
+    columns_ |= kept_.sizes[0] >= 32 && reduced_.numel <= short_row;
     direct_ = fused_ && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
     if (reduced_.numel == 1) direct_ = fused_ && input.dtype == op.load && !columns_;
@@ -106,17 +108,17 @@ class Reducer {
 
   void run() {
     n_ = reduced_.numel;
-    width_ = columns_ ? std::min(kept_.sizes[0], tile_width) : 1;
+    int64_t side_by_side =
+        columns_ ? tile_width
+                 : std::clamp<int64_t>(tile_elements / reduced_.sizes[0], 1, max_width);
+    width_ = std::min(kept_.sizes[0], side_by_side);
     tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
     // Memory streams best in long runs; the width decides on no order of additions.
     // Packed tiles stay in L1.
-    int64_t widest_tile = direct_                   ? max_width
-                          : itemsize(op_.load) <= 4 ? 2 * tile_width
-                                                    : tile_width;
+    int64_t widest_tile = direct_ ? max_width : tile_width;
     if (columns_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], widest_tile);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
-    if (direct_ && !columns_ && n_ <= tile_rows_ && reduced_.ndim == 1) return run_rows();
     int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));
     parallel_for(0, units(), grain, [&](int64_t begin, int64_t end) {
       alignas(64) char accumulators[max_width * widest];
@@ -129,22 +131,6 @@ class Reducer {
   }
 
  private:
-  // Many short contiguous rows: one call folds all of a run.
-  void run_rows() {
-    int64_t step = kept_.strides[0][0];
-    int64_t grain = std::max<int64_t>(1, default_grain / n_);
-    kept_.parallel_runs(grain, [&](char* const* start, int64_t m) {
-      alignas(64) char accumulators[max_width * widest];
-      for (int64_t i = 0; i < m; i += max_width) {
-        int64_t count = std::min(max_width, m - i);
-        char* p[3];
-        for (int k = 0; k < 3; ++k) p[k] = start[k] + i * kept_.strides[k][0];
-        tiles_.rows(p[0], n_, step / size_, count, accumulators);
-        store(p, count, accumulators);
-      }
-    });
-  }
-
   // Long reductions: chunks in parallel, then a tree over each unit's chunks.
   void run_in_chunks(int64_t chunk_rows) {
     int64_t chunks = (n_ + chunk_rows - 1) / chunk_rows, bytes = width_ * tiles_.accumulator_size;
@@ -201,26 +187,35 @@ class Reducer {
     int64_t n = end - begin, first = begin % reduced_.sizes[0];
     if (direct_ && first + n <= reduced_.sizes[0]) {
       reduced_.range(begin, end, &in, [&](char* const* p, int64_t) {
-        if (!columns_) tiles_.rows(p[0], n, 0, 1, accumulators);
+        if (!columns_) tiles_.rows(p[0], n, kept_.strides[0][0] / size_, width, accumulators);
         else fold_columns(p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
       });
       return;
     }
     alignas(64) char packed[tile_elements * widest];
-    pack(in, width, begin, end, packed);
+    if (columns_) pack_columns(in, width, begin, end, packed);
+    else pack_rows(in, width, begin, end, packed);
     if (!fused_) reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
-    if (!columns_) tiles_.rows(packed, n, 0, 1, accumulators);
+    if (!columns_) tiles_.rows(packed, n, n, width, accumulators);
     else fold_columns(packed, n, width, width, accumulators);
   }
 
-  void pack(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
+  void pack_rows(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
     int64_t across = kept_.strides[0][0], down = reduced_.strides[0][0], size = itemsize(op_.load);
+    if (end - begin == reduced_.sizes[0] && reduced_.ndim == 1 && across == n_ * down)
+      return load_strip(input_.dtype, in, down, op_.load, packed, width * n_);
+    for (int64_t j = 0; j < width; ++j, in += across)
+      reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
+        load_strip(input_.dtype, p[0], down, op_.load, packed, n);
+        packed += n * size;
+      });
+  }
+  void pack_columns(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
+    int64_t across = kept_.strides[0][0], down = reduced_.strides[0][0];
+    int64_t row = width * itemsize(op_.load);
     reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
-      if (!columns_) load_strip(input_.dtype, p[0], down, op_.load, packed, n);
-      for (int64_t i = 0; columns_ && i < n; ++i)
-        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed + i * width * size,
-                   width);
-      packed += n * width * size;
+      for (int64_t i = 0; i < n; ++i, packed += row)
+        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed, width);
     });
   }
 

@@ -185,8 +185,7 @@ void exponentials_rows(const void* in, int64_t n, int64_t row_stride, int64_t co
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
     T high = fold<Larger>(x, n), sum = math::exp(high);
-    if (!math::isinf(high))
-      sum = sum_places<T>(n, [x, high](auto at) { return exp_below(at(x) - high); });
+    if (!math::isinf(high)) sum = fold<Add>(x, n, [high](auto v) { return exp_below(v - high); });
     static_cast<Exponentials<T>*>(accumulators)[i] = {high, sum};
   }
 }

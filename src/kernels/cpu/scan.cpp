@@ -230,17 +230,10 @@ class RunningExtreme {
       int64_t* places = indices_here ? reinterpret_cast<int64_t*>(places_to) : indices;
       load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
       if (i == 0) best = x[0];
-      bool numbers = best == best;
-      for (int64_t k = 0; k < n; ++k) numbers &= x[k] == x[k];
-      // Among numbers the next step waits for one instruction, a maximum or minimum.
-      for (int64_t k = 0; numbers && k < n; ++k) {
-        T v = x[k];
-        place = takes_over_number<largest>(v, best) ? i + k : place;
-        if constexpr (largest) best = best > v ? best : v;
-        else best = best < v ? best : v;
-        x[k] = best;
-        places[k] = place;
-      }
+      bool nan = false;
+      if constexpr (!std::is_integral_v<T>) find_nan(dtype_of<T>, x, n, &nan);
+      bool numbers = best == best && !nan;
+      if (numbers) extreme_row(largest, dtype_of<T>, x, places, n, i, &best, &place);
       for (int64_t k = 0; !numbers && k < n; ++k) {
         bool beaten = takes_over<largest>(x[k], best);
         best = beaten ? x[k] : best;

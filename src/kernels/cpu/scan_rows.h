@@ -11,4 +11,13 @@ namespace rl::kernels {
 RL_ISA_KERNEL(scan_row,
               (bool product, DType element, const void* x, void* y, int64_t n, void* carry))
 
+// Is NaN among n elements of float32 or float64?
+RL_ISA_KERNEL(find_nan, (DType element, const void* x, int64_t n, bool* found))
+
+// values[k] becomes the largest (or smallest) of *best and values[0] ... values[k], none of them
+// NaN, and places[k] where it stands: first + its number, or *place if that is *best. The last of
+// equals wins. Then *best and *place are the last ones. Elements: float32, float64 or int64.
+RL_ISA_KERNEL(extreme_row, (bool largest, DType element, void* values, int64_t* places, int64_t n,
+                            int64_t first, void* best, int64_t* place))
+
 }  // namespace rl::kernels

@@ -1,5 +1,6 @@
 #include "kernels/cpu/scan_rows.h"
 
+#include <limits>
 #include <utility>
 
 #include "kernels/cpu/lanes.h"
@@ -24,9 +25,8 @@ template <class T, class A> RL_INLINE void store_as(T* y, vec<A> a) {
 // Lane k becomes lane k - step of v, the first lanes those of `start`.
 template <int step, class A, int... k>
 RL_INLINE vec<A> shifted(vec<A> v, vec<A> start, std::integer_sequence<int, k...>) {
-  using Index = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
   constexpr int lanes = sizeof...(k);
-  return __builtin_shuffle(start, v, vec<Index>{(k < step ? k : lanes + k - step)...});
+  return shuffle<(k < step ? k : lanes + k - step)...>(start, v);
 }
 
 // Lane k becomes the fold of lanes 0 to k, in as many steps as the number of lanes has bits.
@@ -68,11 +68,100 @@ void scan_typed(DType element, const void* x, void* y, int64_t n, int identity, 
            static_cast<uint64_t>(identity), static_cast<uint64_t*>(carry));
 }
 
+// Of numbers; the later of equals.
+struct LaterHighest {
+  template <class T> static constexpr T identity() {
+    using L = std::numeric_limits<T>;
+    return L::has_infinity ? -L::infinity() : L::lowest();
+  }
+  template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
+};
+struct LaterLowest {
+  template <class T> static constexpr T identity() {
+    using L = std::numeric_limits<T>;
+    return L::has_infinity ? L::infinity() : L::max();
+  }
+  template <class V> RL_INLINE static V apply(V a, V b) { return a < b ? a : b; }
+};
+
+// The places are a running maximum too: of the numbers of those elements that equal the extreme.
+template <class Op, class T>
+void extremes(T* x, int64_t* places, int64_t n, int64_t first, T* best, int64_t* place) {
+  using Number = LaneOf<T>;
+  constexpr int lanes = lanes_of<T>;
+  constexpr int64_t strip = 512;
+  Number numbers[strip];
+  int64_t before = *place;
+  T last = *best;
+  for (int64_t start = 0; start < n; start += strip, x += strip, places += strip) {
+    int64_t m = n - start < strip ? n - start : strip, i = 0;
+    Number number = -1;
+    for (; i + lanes <= m; i += lanes) {
+      vec<T> v = load(x + i), none = Op::template identity<T>() - vec<T>{};
+      vec<T> extreme = Op::apply(vec<T>(last - vec<T>{}), prefix<Op, T>(v, none));
+      vec<Number> here = count_lanes<T>() + static_cast<Number>(i),
+                  earlier = number - vec<Number>{};
+      here = v == extreme ? here : vec<Number>{} - 1;
+      here = prefix<LaterHighest, Number>(here, vec<Number>{} - 1);
+      here = LaterHighest::apply(earlier, here);
+      store(x + i, extreme);
+      store(numbers + i, here);
+      last = extreme[lanes - 1];
+      number = here[lanes - 1];
+    }
+    for (; i < m; ++i) {
+      T extreme = Op::apply(last, x[i]);
+      number = x[i] == extreme ? static_cast<Number>(i) : number;
+      x[i] = last = extreme;
+      numbers[i] = number;
+    }
+    for (int64_t k = 0; k < m; ++k)
+      places[k] = numbers[k] < 0 ? before : first + start + numbers[k];
+    before = places[m - 1];
+  }
+  *best = last;
+  *place = before;
+}
+
+template <class T> bool has_nan(const T* x, int64_t n) {
+  vec<LaneOf<T>> found = {};
+  for_places<T>(n, [&](auto at) {
+    vec<T> v = at(x);
+    found |= v != v;
+  });
+  bool any = false;
+  for (int k = 0; k < lanes_of<T>; ++k) any |= found[k] != 0;
+  return any;
+}
+
+template <class Op>
+void extremes_typed(DType element, void* values, int64_t* places, int64_t n, int64_t first,
+                    void* best, int64_t* place) {
+  auto run = [&](auto of) {
+    using T = decltype(of);
+    extremes<Op>(static_cast<T*>(values), places, n, first, static_cast<T*>(best), place);
+  };
+  if (element == DType::Float32) run(float());
+  else if (element == DType::Float64) run(double());
+  else run(int64_t());
+}
+
 }  // namespace
 
 void scan_row(bool product, DType element, const void* x, void* y, int64_t n, void* carry) {
   if (product) scan_typed<Multiply>(element, x, y, n, 1, carry);
   else scan_typed<Add>(element, x, y, n, 0, carry);
+}
+
+void find_nan(DType element, const void* x, int64_t n, bool* found) {
+  *found = element == DType::Float32 ? has_nan(static_cast<const float*>(x), n)
+                                     : has_nan(static_cast<const double*>(x), n);
+}
+
+void extreme_row(bool largest, DType element, void* values, int64_t* places, int64_t n,
+                 int64_t first, void* best, int64_t* place) {
+  auto typed = largest ? extremes_typed<LaterHighest> : extremes_typed<LaterLowest>;
+  typed(element, values, places, n, first, best, place);
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/walk.h"
 
@@ -16,8 +17,9 @@ struct Lines {
   int64_t dim, dim_size, dim_step;  // of the view that is indexed
   int64_t n, index_step, other_step;
   DType index_dtype;
-  Walk<3> walk;  // indexed view, index, other view
-  bool across;   // neighbouring lines are closer in memory than neighbours in a line
+  Walk<3> walk;          // indexed view, index, other view
+  bool across;           // neighbouring lines are closer in memory than neighbours in a line
+  bool checked = false;  // are all indices known to be inside?
 
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
       : name(name), dim(dim), index_dtype(index.dtype) {
@@ -51,27 +53,47 @@ struct Lines {
   }
 
   // f(indexed, its step, other, its step, at, m): m elements in row-major order within each line,
-  // at[i] being the i-th one's checked index along dim.
-  template <class F>
-  void run(F&& f) const {
-    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n);
+  // at[i] being the i-th one's checked index along dim. Where neighbouring lines share their
+  // indices, row(indexed, its step, other, its step, m) at the place of one index for m of them.
+  template <class F, class Row>
+  void run(F&& f, Row&& row) const {
+    int64_t grain = std::max<int64_t>(across ? 16 : 1, default_grain / 4 / n);
     walk.parallel_runs(grain, [&](char* const* p, int64_t lines) {
-      if (across) {
-        for (int64_t i = 0; i < n; ++i)
-          run_strips(p[0], walk.strides[0][0], p[1] + i * index_step, walk.strides[1][0],
-                     p[2] + i * other_step, walk.strides[2][0], lines, f);
+      int64_t step = walk.strides[0][0], other = walk.strides[2][0];
+      if (across && walk.strides[1][0] == 0) {
+        run_strips(nullptr, 0, p[1], index_step, p[2], other_step, n,
+                   [&](char*, int64_t, char* from, int64_t, const int64_t* at, int64_t m) {
+                     for (int64_t i = 0; i < m; ++i)
+                       row(p[0] + at[i] * dim_step, step, from + i * other_step, other, lines);
+                   });
+      } else if (across) {
+        for (int64_t j = 0; j < lines; j += side_by_side)
+          for (int64_t i = 0; i < n; ++i)
+            run_strips(p[0] + j * step, step, p[1] + j * walk.strides[1][0] + i * index_step,
+                       walk.strides[1][0], p[2] + j * other + i * other_step, other,
+                       std::min(side_by_side, lines - j), f);
       } else {
         for (int64_t j = 0; j < lines; ++j)
-          run_strips(p[0] + j * walk.strides[0][0], 0, p[1] + j * walk.strides[1][0], index_step,
-                     p[2] + j * walk.strides[2][0], other_step, n, f);
+          run_strips(p[0] + j * step, 0, p[1] + j * walk.strides[1][0], index_step,
+                     p[2] + j * other, other_step, n, f);
       }
     });
   }
 
+  void check_all(const View& index) const {
+    Walk<1> w({&index}, true);
+    w.parallel_runs(default_grain, [&](char* const* p, int64_t m) {
+      run_strips(nullptr, 0, p[0], w.strides[0][0], nullptr, 0, m, [](auto...) {});
+    });
+  }
+
  private:
+  // So few that all places of theirs stay in the second-level cache.
+  static constexpr int64_t side_by_side = 64;
+
   template <class F>
   void run_strips(char* indexed, int64_t step, char* index, int64_t step_of_index, char* other,
-                  int64_t step_of_other, int64_t count, F& f) const {
+                  int64_t step_of_other, int64_t count, F&& f) const {
     int64_t loaded[strip];
     bool in_place = index_dtype == DType::Int64 && step_of_index == sizeof(int64_t);
     for (int64_t i = 0; i < count; i += strip) {
@@ -81,16 +103,14 @@ struct Lines {
         load_strip(index_dtype, index + i * step_of_index, step_of_index, DType::Int64, loaded, m);
         at = loaded;
       }
-      check_range(at, m);
+      if (!checked) check_range(at, m);
       f(indexed + i * step, step, other + i * step_of_other, step_of_other, at, m);
     }
   }
 
   void check_range(const int64_t* at, int64_t m) const {
-    uint64_t size = static_cast<uint64_t>(dim_size);
-    bool inside = true;
-    for (int64_t k = 0; k < m; ++k) inside &= static_cast<uint64_t>(at[k]) < size;
-    for (int64_t k = 0; !inside && k < m; ++k)
+    if (all_inside(at, m, dim_size, false)) return;
+    for (int64_t k = 0; k < m; ++k)
       check(at[k] >= 0 && at[k] < dim_size, name, ": index ", at[k],
             " is out of bounds for dimension ", dim, " with size ", dim_size);
   }
@@ -108,8 +128,8 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr int64_t size = sizeof(T);
-    lines.run([down = lines.dim_step](const char* x, int64_t x_step, char* y, int64_t y_step,
-                                      const int64_t* at, int64_t m) {
+    auto element = [down = lines.dim_step](const char* x, int64_t x_step, char* y, int64_t y_step,
+                                           const int64_t* at, int64_t m) {
       if (x_step == 0 && down == size && y_step == size) {
         const T* from = reinterpret_cast<const T*>(x);
         T* to = reinterpret_cast<T*>(y);
@@ -119,6 +139,9 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
       for (int64_t i = 0; i < m; ++i)
         *reinterpret_cast<T*>(y + i * y_step) =
             *reinterpret_cast<const T*>(x + i * x_step + at[i] * down);
+    };
+    lines.run(element, [](const char* x, int64_t x_step, char* y, int64_t y_step, int64_t m) {
+      copy_strided(size, x, x_step, y, y_step, m);
     });
   });
 }
@@ -128,14 +151,16 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
   check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ",
         self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
+  Lines("scatter", self, dim, index, src).check_all(index);  // before anything is written
   auto apply = [&](const View& target, const View& values, Combine step) {
     Lines lines("scatter", target, dim, index, values);
+    lines.checked = true;
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
       constexpr Combine how = decltype(op_tag)::value;
       constexpr int64_t size = sizeof(T);
-      lines.run([down = lines.dim_step](char* y, int64_t y_step, const char* x, int64_t x_step,
-                                        const int64_t* at, int64_t m) {
+      auto element = [down = lines.dim_step](char* y, int64_t y_step, const char* x, int64_t x_step,
+                                             const int64_t* at, int64_t m) {
         if (y_step == 0 && down == size && x_step == size) {
           T* to = reinterpret_cast<T*>(y);
           const T* from = reinterpret_cast<const T*>(x);
@@ -146,6 +171,9 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
           T& to = *reinterpret_cast<T*>(y + i * y_step + at[i] * down);
           to = combine<how>(to, *reinterpret_cast<const T*>(x + i * x_step));
         }
+      };
+      lines.run(element, [&](char* y, int64_t y_step, char* x, int64_t x_step, int64_t m) {
+        combine_run(target.dtype, step, y, y_step, x, x_step, m);
       });
     });
   };

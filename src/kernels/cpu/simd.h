@@ -29,6 +29,11 @@ template <class T, int bytes = vector_bytes> vec<T, bytes> load(const T* p) {
 }
 template <class T, class V> void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
 
+// The vector of these lanes, counted on from a's to b's. gcc 11 lacks __builtin_shufflevector.
+template <int... lane, class V> V shuffle(V a, V b) {
+  return __builtin_shuffle(a, b, decltype(a < b){lane...});
+}
+
 // Stores past the caches, to an address that is a multiple of the vector's size.
 template <class V> void stream(void* p, V v) {
 #ifdef __AVX512F__

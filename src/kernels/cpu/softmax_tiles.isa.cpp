@@ -6,53 +6,21 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t piece = 4096;  // of a line, which stays in L1 between its maximum and its exp
-
-// The sum of exp(x - high) over a piece of a line, put(at, exponential) called with each. Meanwhile
-// what lies `ahead` comes near: exp leaves the memory idle.
-template <class T, class Put>
-RL_INLINE T sum_exponentials(const T* x, T high, int64_t n, int64_t ahead, Put put) {
-  Sum<T> sum;
-  for_places<T>(n, [&](auto at) {
-    at.prefetch(x + ahead);
-    auto e = exp_below(at(x) - high);
-    put(at, e);
-    sum.add(at, e);
-  });
-  return sum.total();
-}
-
 template <class T>
 void softmax_line(const T* x, T* y, int64_t n) {
   T high = fold<Highest>(x, n), sum = 0;
-  for (int64_t i = 0; i < n; i += piece) {
+  for (int64_t i = 0; i < n; i += exponential_piece) {
     T* to = y + i;
-    sum += sum_exponentials(x + i, high, n - i < piece ? n - i : piece, n,
-                            [to](auto at, auto e) { at.put(to, e); });
+    int64_t m = n - i < exponential_piece ? n - i : exponential_piece;
+    sum += sum_exponentials(x + i, high, m, n, [to](auto at, auto e) { at.put(to, e); });
   }
   T scale = T(1) / sum;
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
-// The largest x, and the sum of exp(x - largest), in one pass through memory.
-template <class T>
-T sums_of_line(const T* x, int64_t n, T* largest) {
-  T high = -math::infinity<T>, sum = 0;
-  for (int64_t i = 0; i < n; i += piece) {
-    int64_t m = n - i < piece ? n - i : piece;
-    T top = Larger::apply(high, fold<Larger>(x + i, m));
-    if (top == -math::infinity<T>) continue;
-    if (top != high) sum *= exp_below(high - top);
-    high = top;
-    sum += sum_exponentials(x + i, high, m, m, [](auto, auto) {});
-  }
-  *largest = high;
-  return sum;
-}
-
 template <class T>
 void log_softmax_line(const T* x, T* y, int64_t n) {
-  T high, shift = math::log(sums_of_line(x, n, &high));
+  T high, shift = math::log(sum_exponentials_of_row(x, n, &high));
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - high - shift;
 }
 
@@ -135,7 +103,7 @@ void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weig
   T *high = static_cast<T*>(largest), *sum = static_cast<T*>(sums_out);
   T *log_sum = static_cast<T*>(logs), *weighted = static_cast<T*>(weighted_out);
   if (!t.across) {
-    *sum = sums_of_line(x, t.n, high);
+    *sum = sum_exponentials_of_row(x, t.n, high);
     *log_sum = math::log(*sum);
     T top = *high;
     if (w) *weighted = sum_places<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });

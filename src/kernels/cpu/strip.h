@@ -14,6 +14,12 @@ void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t
 // n elements of `size` bytes (a power of two up to 64), stepping by byte strides.
 RL_ISA_KERNEL(copy_strided, (int64_t size, const char* from, int64_t from_stride, char* to,
                              int64_t to_stride, int64_t n))
+// Rows of so many bytes, each in one piece.
+RL_ISA_KERNEL(copy_rows, (int64_t bytes, const char* from, int64_t from_stride, char* to,
+                          int64_t to_stride, int64_t count))
+// Each of `count` elements `times` times; may write up to 64 bytes beyond the last.
+RL_ISA_KERNEL(repeat_elements, (int64_t size, const char* from, int64_t from_stride, char* to,
+                                int64_t times, int64_t count))
 // Past the caches; end_streaming() of kernels/cpu/stream.h follows the last.
 RL_ISA_KERNEL(copy_streaming, (const char* from, char* to, int64_t bytes))
 

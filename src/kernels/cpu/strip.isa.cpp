@@ -1,5 +1,7 @@
 #include "kernels/cpu/strip.h"
 
+#include <type_traits>
+
 #include "kernels/cpu/simd.h"
 
 namespace rl::kernels::RL_ISA {
@@ -7,6 +9,18 @@ namespace {
 
 template <class T, int64_t step>
 void copy_stepping(const char* from, char* to, int64_t n) {
+  if constexpr (step == 0) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    int64_t i = 0;
+    if constexpr (std::is_integral_v<T>) {  // gcc makes no vectors of pairs of bytes
+      constexpr int64_t lanes = vector_bytes / sizeof(T);
+      vec<T> values = value - vec<T>{};
+      for (; i + lanes <= n; i += lanes) std::memcpy(to + i * sizeof(T), &values, vector_bytes);
+    }
+    for (; i < n; ++i) std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+    return;
+  }
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(to + i * sizeof(T), from + i * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
@@ -29,7 +43,56 @@ void copy_elements(const char* from, int64_t from_stride, char* to, int64_t to_s
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, size);
 }
 
+// Rows are copied `width` bytes at a time, at most their length; the last move may overlap another.
+template <int width>
+void copy_rows_by(int64_t bytes, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                  int64_t count) {
+  for (int64_t i = 0; i < count; ++i, from += from_stride, to += to_stride) {
+    for (int64_t j = 0; j + width < bytes; j += width) std::memcpy(to + j, from + j, width);
+    std::memcpy(to + bytes - width, from + bytes - width, width);
+  }
+}
+
+// Each store writes a whole vector; the next element overwrites what was too much.
+template <class T>
+void repeat(const char* from, int64_t from_stride, char* to, int64_t times, int64_t count) {
+  constexpr int64_t lanes = vector_bytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < count; ++i, from += from_stride, to += times * sizeof(T)) {
+    T element, all[lanes];
+    std::memcpy(&element, from, sizeof element);
+    for (T& lane : all) lane = element;
+    for (int64_t j = 0; j < times; j += lanes) std::memcpy(to + j * sizeof(T), all, sizeof all);
+  }
+}
+
 }  // namespace
+
+void copy_rows(int64_t bytes, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+               int64_t count) {
+  if (from_stride == bytes && to_stride == bytes) {
+    std::memcpy(to, from, static_cast<size_t>(bytes * count));
+    return;
+  }
+  if (bytes <= 64 && (bytes & (bytes - 1)) == 0)
+    return copy_strided(bytes, from, from_stride, to, to_stride, count);
+  if (bytes < 4) return copy_rows_by<2>(bytes, from, from_stride, to, to_stride, count);
+  if (bytes < 8) return copy_rows_by<4>(bytes, from, from_stride, to, to_stride, count);
+  if (bytes < 16) return copy_rows_by<8>(bytes, from, from_stride, to, to_stride, count);
+  if (bytes < 32) return copy_rows_by<16>(bytes, from, from_stride, to, to_stride, count);
+  if (bytes < 64) return copy_rows_by<32>(bytes, from, from_stride, to, to_stride, count);
+  copy_rows_by<64>(bytes, from, from_stride, to, to_stride, count);
+}
+
+void repeat_elements(int64_t size, const char* from, int64_t from_stride, char* to, int64_t times,
+                     int64_t count) {
+  switch (size) {
+    case 1: return repeat<uint8_t>(from, from_stride, to, times, count);
+    case 2: return repeat<uint16_t>(from, from_stride, to, times, count);
+    case 4: return repeat<uint32_t>(from, from_stride, to, times, count);
+    case 8: return repeat<uint64_t>(from, from_stride, to, times, count);
+    default: return repeat<vec<uint64_t, 16>>(from, from_stride, to, times, count);
+  }
+}
 
 void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
                   int64_t n) {

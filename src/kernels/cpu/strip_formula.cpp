@@ -42,6 +42,14 @@ int StripFormula::size() const {
   return count;
 }
 
+const float* StripFormula::stream() const {
+  for (const Operand& operand : operands) {
+    const float* data = operand.formula ? operand.formula->stream() : operand.data;
+    if (data && !operand.period) return data;
+  }
+  return nullptr;
+}
+
 void StripFormula::work_out(int64_t begin, int64_t n, float* to) const {
   Scratch scratch;
   for (int64_t i = 0; i < n; i += strip_length)

@@ -15,9 +15,8 @@ void exchange(V* rows, std::integer_sequence<int, column...>) {
   for (int r = 0; r < n; ++r) {
     if (r & apart) continue;
     V a = rows[r], b = rows[r + apart];
-    rows[r] = __builtin_shufflevector(a, b, (column & apart ? n + column - apart : column)...);
-    rows[r + apart] =
-        __builtin_shufflevector(a, b, (column & apart ? n + column : column + apart)...);
+    rows[r] = shuffle<(column & apart ? n + column - apart : column)...>(a, b);
+    rows[r + apart] = shuffle<(column & apart ? n + column : column + apart)...>(a, b);
   }
 }
 

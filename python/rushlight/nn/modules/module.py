@@ -26,7 +26,7 @@ from rushlight.nn.modules._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from rushlight.nn.modules._state import _IncompatibleKeys, _State
+from rushlight.nn.modules._state import _EXTRA_STATE, _IncompatibleKeys, _State
 from rushlight.nn.parameter import Buffer, Parameter
 
 __all__ = [
@@ -41,12 +41,26 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+_EXTRA_STATE_KEY_SUFFIX = _EXTRA_STATE
 _HAS_NOTES = sys.version_info >= (3, 11)
 
 
 def _forward_unimplemented(self, *input):
     """Compute the output of the module; every subclass defines it."""
     raise NotImplementedError(f"Module [{type(self).__name__}] has no forward method")
+
+
+class _CallSignature:
+    """What `inspect.signature` says of a module, whose `__call__` is compiled; of the class, what
+    it would say anyway.
+    """
+
+    def __get__(self, module, cls):
+        if module is None:
+            raise AttributeError("__signature__")
+        import inspect
+
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 class Module(_Hooks, _State, _Conversion, _ModuleBase):
@@ -110,6 +124,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     # Written in C: forward, or _call_with_hooks where there are any; an error that comes out of it
     # passes _note_module.
     _call_impl = _wrapped_call_impl = _ModuleBase.__call__
+    __signature__ = _CallSignature()
 
     # -- registering -----------------------------------------------------------------------------
 

@@ -39,8 +39,10 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scale the gradients in place by max_norm / total_norm, if that is below 1."""
     with rushlight.no_grad():
-        # Always multiplied: looking at the number would wait for the device.
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        # Most gradients are small enough. Elsewhere a look at the number would wait for the device.
+        if scale.device.type == "cpu" and scale == 1:
+            return
         for grad in _grads(parameters):
             grad.mul_(scale.to(grad.device))
 

@@ -8,7 +8,7 @@ import warnings
 import rushlight
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
-from rushlight.utils.data.iterator import ParallelIterator, SerialIterator
+from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
 from rushlight.utils.data.progress import Progress
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker import get_worker_info
@@ -17,6 +17,10 @@ __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 _PREFETCH = 2
+
+# As libraries know them.
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter = EpochIterator, SerialIterator
+_MultiProcessingDataLoaderIter = ParallelIterator
 
 
 class _Endless(Sampler):

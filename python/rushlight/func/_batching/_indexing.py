@@ -1,0 +1,92 @@
+"""Indexing."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.func._batching._elements import pointwise
+from rushlight.func._batching._rules import padded, register, shifted
+
+
+def _getitem(level, func, args, kwargs):
+    tensor, index = args
+    index = list(index) if isinstance(index, tuple) else [index]
+    if any(isinstance(i, (list, range)) for i in index):
+        return NotImplemented
+    x = level.examples(tensor)
+    found = [level.examples(i) for i in index]
+    advanced = [k for k, i in enumerate(index) if isinstance(i, Tensor)]
+    if advanced:  # numbers beside tensors index as tensors do
+        advanced = [k for k, i in enumerate(index) if isinstance(i, (Tensor, int))]
+    if advanced and advanced[-1] - advanced[0] + 1 != len(advanced):
+        return NotImplemented
+    if not any(f is not None for f in found):
+        if any(isinstance(i, bool) for i in index):
+            return NotImplemented
+        if advanced and any(isinstance(i, Tensor) and i.dim() == 0 for i in index):
+            return NotImplemented  # as a number where no example lies before it
+        return level.stand_in(x[(slice(None), *index)])
+    if any(isinstance(i, Tensor) and i.dtype in (rushlight.bool, rushlight.uint8) for i in index):
+        return NotImplemented
+    if advanced[0] != 0:
+        return NotImplemented
+    rank = max(i.dim() for i in index if isinstance(i, Tensor))
+    index = [i if f is None else padded(f, rank) for i, f in zip(index, found)]
+    if x is None:
+        return level.stand_in(tensor[tuple(index)])
+    which = rushlight.arange(level.size, device=x.device).reshape(-1, *[1] * rank)
+    return level.stand_in(x[(which, *index)])
+
+
+register("__getitem__", _getitem)
+
+
+def _where(level, func, args, kwargs):
+    if len(args) + len(kwargs) == 1:
+        raise RuntimeError("vmap: where() of a condition alone gives each example other sizes")
+    return pointwise(level, func, args, kwargs)
+
+
+register("where", _where)
+
+
+def _as_strided(level, func, args, kwargs):
+    if func.__name__ == "as_strided_":
+        raise RuntimeError("vmap: as_strided_() is not supported; use as_strided()")
+    if level.examples(args[0]) is None:
+        return NotImplemented
+    held = level.stand_in(level.examples(args[0]).contiguous())
+
+    def of_copy(tensor, *rest, **options):
+        return func(tensor.clone(), *rest, **options)
+
+    of_copy.__name__ = "as_strided"
+    return level.one_by_one(of_copy, (held, *args[1:]), kwargs)
+
+
+register("as_strided as_strided_", _as_strided)
+
+
+def _index_select(level, func, args, kwargs):
+    tensor, dim, index = args
+    x, i = level.examples(tensor), level.examples(index)
+    if i is None and tensor.dim():
+        return level.stand_in(x.index_select(shifted(dim, tensor.dim()), index))
+    return NotImplemented
+
+
+register("index_select", _index_select)
+
+
+def _embedding(level, func, args, kwargs):
+    index, weight, *rest = args
+    if index.is_floating_point():  # torch.embedding takes the weight first
+        return NotImplemented
+    if level.examples(weight) is not None:
+        return NotImplemented if rest or kwargs else level.run_inside(_rows_of, args, kwargs)
+    return level.stand_in(func(level.examples(index), weight, *rest, **kwargs))
+
+
+def _rows_of(index, weight):
+    return weight[index]
+
+
+register("embedding", _embedding)

@@ -1,0 +1,121 @@
+"""Pooling, convolutions and losses."""
+
+from rushlight.func._batching._rules import of_first, padded, register
+
+
+def _of_batches(names, spatial):
+    """Operations of inputs (N, C, *spatial), or of one without N: all examples in one batch."""
+
+    @of_first(names)
+    def rule(func, x, rank, *args, **kwargs):
+        if rank == spatial + 1:
+            return func(x, *args, **kwargs)
+        if rank != spatial + 2:
+            return NotImplemented
+        result = func(x.flatten(0, 1), *args, **kwargs)
+        parts = result if isinstance(result, tuple) else (result,)
+        parts = [part.unflatten(0, x.shape[:2]) for part in parts]
+        return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+for _n in (1, 2, 3):
+    _of_batches(
+        f"max_pool{_n}d avg_pool{_n}d adaptive_max_pool{_n}d adaptive_avg_pool{_n}d lp_pool{_n}d "
+        f"max_pool{_n}d_with_indices",
+        _n,
+    )
+_of_batches("pixel_shuffle pixel_unshuffle channel_shuffle", 2)
+
+
+@of_first("interpolate upsample instance_norm group_norm")
+def _of_one_batch(func, x, rank, *args, **kwargs):
+    if rank < 2:
+        return NotImplemented
+    return func(x.flatten(0, 1), *args, **kwargs).unflatten(0, x.shape[:2])
+
+
+@of_first("pad")
+def _pad(func, x, rank, pad, mode="constant", value=None):
+    if mode == "constant" or rank == len(pad) // 2 + 1:
+        return func(x, pad, mode, value)
+    return func(x.flatten(0, 1), pad, mode).unflatten(0, x.shape[:2])
+
+
+def _convolution(spatial):
+    def rule(level, func, args, kwargs):
+        names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+        given = {"bias": None, "groups": 1, **dict(zip(names, args)), **kwargs}
+        tensor, weight, bias = (given.pop(name) for name in names[:3])
+        groups = given.pop("groups")
+        x = level.examples(tensor)
+        batch = tensor.dim() == spatial + 2
+        if level.examples(weight) is None and level.examples(bias) is None:
+            flat = x.flatten(0, 1) if batch else x
+            result = func(flat, weight, bias, groups=groups, **given)
+            return level.stand_in(result.unflatten(0, x.shape[:2]) if batch else result)
+        # The examples as groups of one convolution.
+        x = level.all_examples(tensor)
+        x = x if batch else x.unsqueeze(1)
+        w = level.all_examples(weight).flatten(0, 1)
+        b = None if bias is None else level.all_examples(bias).flatten(0, 1)
+        result = func(x.transpose(0, 1).flatten(1, 2), w, b, groups=groups * level.size, **given)
+        result = result.unflatten(1, (level.size, -1)).transpose(0, 1)
+        return level.stand_in(result if batch else result.squeeze(1))
+
+    return rule
+
+
+for _n in (1, 2, 3):
+    register(f"conv{_n}d", _convolution(_n))
+
+
+def _class_loss(level, func, args, kwargs):
+    """cross_entropy and nll_loss of class numbers, all classes of equal weight."""
+    names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
+    given = {"ignore_index": -100, "reduction": "mean", **dict(zip(names, args)), **kwargs}
+    tensor, target, reduction = given.pop("input"), given.pop("target"), given["reduction"]
+    plain = given.get("size_average") is None and given.get("reduce") is None
+    if not plain or given.get("weight") is not None or target.is_floating_point():
+        return NotImplemented
+    if reduction not in ("none", "mean", "sum"):
+        return NotImplemented
+    x, t = level.all_examples(tensor), level.all_examples(target)
+    batch = tensor.dim() > 1
+    options = {k: given[k] for k in ("ignore_index", "label_smoothing") if k in given}
+    if batch:
+        loss = func(x.flatten(0, 1), t.flatten(0, 1), reduction="none", **options)
+        loss = loss.unflatten(0, x.shape[:2])
+    else:
+        loss = func(x, t, reduction="none", **options)
+    if reduction == "none":
+        return level.stand_in(loss)
+    total = loss.flatten(1).sum(1) if batch else loss
+    if reduction == "mean":
+        counted = (t != given["ignore_index"]).reshape(level.size, -1).sum(1)
+        total = total / counted
+    return level.stand_in(total)
+
+
+register("cross_entropy nll_loss", _class_loss)
+
+
+def _element_loss(level, func, args, kwargs):
+    """Losses of pairs of elements, which are then averaged or summed."""
+    options = {"reduction": "mean", **kwargs}
+    reduction = options.pop("reduction")
+    if len(args) != 2 or set(options) - {"beta", "delta"} or reduction not in _REDUCTIONS:
+        return NotImplemented
+    rank = max(a.dim() for a in args)
+    pair = [padded(level.all_examples(a), rank) for a in args]
+    loss = func(*pair, reduction="none", **options)
+    return level.stand_in(loss if reduction == "none" else _REDUCTIONS[reduction](loss.flatten(1)))
+
+
+_REDUCTIONS = {
+    "none": None, "mean": lambda loss: loss.mean(1), "sum": lambda loss: loss.sum(1)
+}  # fmt: skip
+register(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits",
+    _element_loss,
+)

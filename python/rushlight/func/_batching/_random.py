@@ -1,0 +1,44 @@
+"""Random numbers."""
+
+import rushlight
+from rushlight.func._batching._rules import words
+
+RANDOM = words(
+    """
+    rand randn randint randperm normal
+    rand_like randn_like randint_like bernoulli bernoulli_ dropout dropout1d dropout2d dropout3d
+    alpha_dropout feature_alpha_dropout uniform_ normal_ exponential_ cauchy_ log_normal_ geometric_
+    random_ multinomial poisson rrelu binomial
+    """
+)
+
+
+def random(level, func, name, args, kwargs, mapped):
+    if "dropout" in name and _off(args, kwargs):
+        return args[0]
+    if level.randomness == "error":
+        raise RuntimeError(
+            f"vmap: called random operation {name}() while in randomness error mode. Please either "
+            "use the 'same' or 'different' randomness flags on vmap or perform the randomness "
+            "operation out of vmap"
+        )
+    if level.randomness == "same":
+        if not mapped:
+            return func(*args, **kwargs)
+        state = rushlight.get_rng_state()
+
+        def repeated(*args, **kwargs):
+            rushlight.set_rng_state(state)
+            return func(*args, **kwargs)
+
+        repeated.__name__ = name
+        return level.one_by_one(repeated, args, kwargs)
+    if not mapped:
+        return level.stand_in(rushlight.stack([func(*args, **kwargs) for _ in range(level.size)]))
+    return level.one_by_one(func, args, kwargs)
+
+
+def _off(args, kwargs):
+    p = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+    training = args[2] if len(args) > 2 else kwargs.get("training", True)
+    return not training or p == 0.0

@@ -1,0 +1,145 @@
+"""Other windows on the same elements, and several tensors side by side."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.func._batching._rules import of_first, padded, register, shifted, wrap
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+
+def _sizes(args):
+    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+@of_first("reshape view")
+def _reshape(func, x, rank, *sizes, shape=None):
+    if sizes and isinstance(sizes[0], rushlight.dtype):
+        return NotImplemented
+    sizes = _sizes(sizes) if shape is None else shape
+    if -1 in sizes and not x.numel():
+        return NotImplemented
+    return x.reshape(x.shape[0], *sizes)
+
+
+@of_first("view_as reshape_as")
+def _view_as(func, x, rank, other):
+    return x.reshape(x.shape[0], *other.shape)
+
+
+@of_first("expand broadcast_to")
+def _expand(func, x, rank, *sizes, size=None):
+    sizes = _sizes(sizes) if size is None else size
+    return padded(x, len(sizes)).expand(x.shape[0], *sizes)
+
+
+@of_first("expand_as")
+def _expand_as(func, x, rank, other):
+    return padded(x, other.dim()).expand(x.shape[0], *other.shape)
+
+
+@of_first("repeat tile")
+def _repeat(func, x, rank, *sizes):
+    sizes = list(_sizes(sizes))
+    if func.__name__ == "tile":
+        sizes = [1] * (rank - len(sizes)) + sizes
+    return padded(x, len(sizes)).repeat(1, *sizes)
+
+
+@of_first("flatten")
+def _flatten(func, x, rank, start_dim=0, end_dim=-1):
+    if not rank:
+        return x.unsqueeze(1)
+    return x.flatten(shifted(start_dim, rank), shifted(end_dim, rank))
+
+
+@of_first("ravel")
+def _ravel(func, x, rank):
+    return x.flatten(1) if rank else x.unsqueeze(1)
+
+
+@of_first("squeeze")
+def _squeeze(func, x, rank, dim=None):
+    if dim is None:
+        return x.reshape(x.shape[0], *(s for s in x.shape[1:] if s != 1))
+    return x.squeeze(shifted(dim, rank)) if rank else NotImplemented
+
+
+@of_first("unsqueeze")
+def _unsqueeze(func, x, rank, dim):
+    return x.unsqueeze(shifted(dim, rank + 1))
+
+
+@of_first("transpose swapaxes swapdims")
+def _transpose(func, x, rank, dim0, dim1):
+    return x.transpose(shifted(dim0, rank), shifted(dim1, rank)) if rank else NotImplemented
+
+
+@of_first("t")
+def transposed(func, x, rank):
+    return x.permute(0, *range(rank, 0, -1))
+
+
+@of_first("permute")
+def _permute(func, x, rank, *dims):
+    return x.permute(0, *shifted(_sizes(dims), rank))
+
+
+@of_first("movedim moveaxis")
+def _movedim(func, x, rank, source, destination):
+    return x.movedim(shifted(source, rank), shifted(destination, rank))
+
+
+@of_first("diagonal")
+def _diagonal(func, x, rank, offset=0, dim1=0, dim2=1):
+    return x.diagonal(offset, shifted(dim1, rank), shifted(dim2, rank))
+
+
+@of_first("diag_embed")
+def _diag_embed(func, x, rank, offset=0, dim1=-2, dim2=-1):
+    return x.diag_embed(offset, shifted(dim1, rank + 1), shifted(dim2, rank + 1))
+
+
+@of_first("trace")
+def _trace(func, x, rank):
+    return x.diagonal(0, 1, 2).sum(-1)
+
+
+# ---- several tensors of equal rank, along a dim
+
+
+def _with_equal_ranks(names, place, default=None):
+    """Each tensor gets a value for each example; the dim is argument number `place`."""
+
+    def rule(level, func, args, kwargs):
+        leaves, structure = tree_flatten((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        rank = tensors[0].dim()
+        if not rank or any(t.dim() != rank for t in tensors):
+            return NotImplemented
+        dim = args[place] if len(args) > place else kwargs.get("dim", default)
+        if dim is None:
+            return NotImplemented
+        leaves = [level.all_examples(t) if isinstance(t, Tensor) else t for t in leaves]
+        args, kwargs = tree_unflatten(leaves, structure)
+        args = args[:place] + args[place + 1 :]
+        kwargs.pop("dim", None)
+        return wrap(level, func(*args[:place], shifted(dim, rank), *args[place:], **kwargs))
+
+    register(names, rule)
+
+
+_with_equal_ranks("cat concat concatenate", 1, 0)
+_with_equal_ranks("gather scatter scatter_add scatter_reduce", 1)
+_with_equal_ranks("take_along_dim", 2)
+
+
+def _stack(level, func, args, kwargs):
+    tensors, *rest = args
+    dim = rest[0] if rest else kwargs.get("dim", 0)
+    rank = tensors[0].dim()
+    if any(t.dim() != rank for t in tensors):
+        return NotImplemented
+    stacked = rushlight.stack([level.all_examples(t) for t in tensors], shifted(dim, rank + 1))
+    return level.stand_in(stacked)
+
+
+register("stack", _stack)

@@ -1,0 +1,1 @@
+"""Tracing below autograd, as far as programs ask whether it goes on."""

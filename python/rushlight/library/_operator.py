@@ -1,0 +1,481 @@
+"""Custom operations: what `torch.ops.ns.name` is, and how a call of it finds what to run.
+
+An `OpOverload` has a schema and whatever has been registered for it: kernels by kind of device, a
+gradient, a rule for vmap. A call binds its arguments to the schema, chooses the kernel by the
+tensors among them, and records a node of the graph, an `autograd.Function`, where one is needed.
+"""
+
+import threading
+import types
+import weakref
+
+import rushlight
+from rushlight import _C, Tensor
+from rushlight.autograd.graph import increment_version
+from rushlight.library._gradient import differentiable
+
+EVERY_DEVICE, COMPOSITE, AUTOGRAD = "every device", "composite", "autograd"
+
+_below = threading.local()  # .autograd: does the thread run a kernel of the key Autograd?
+
+
+class BelowAutograd:
+    """A context in which operations skip their Autograd kernels and record nothing."""
+
+    def __enter__(self):
+        self._outer = getattr(_below, "autograd", False)
+        _below.autograd = True
+        self._no_grad = rushlight.no_grad()
+        self._no_grad.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        _below.autograd = self._outer
+        self._no_grad.__exit__(*exception)
+
+
+class OpOverload:
+    """One operation with one signature."""
+
+    def __init__(self, namespace, name, overload=""):
+        self.namespace, self._opname, self._overloadname = namespace, name, overload or "default"
+        self.__name__ = f"{name}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__module__ = f"torch.ops.{namespace}"
+        self._schema = None  # until it is defined: kernels may come first
+        self._tags = []
+        self.kernels, self.fake, self.gradient, self.casts = {}, None, None, {}
+        self.batching_rule = self.node = None
+        self.is_opaque = False  # by custom_op: what its kernels do is never recorded
+        self.disabled, self.original = set(), None  # kinds of devices; what runs on them instead
+
+    def define(self, schema, tags=()):
+        """Give the operation its signature."""
+        self._schema, self._tags = schema, list(tags)
+        self._positional = [a for a in schema.arguments if not a.kwarg_only]
+        self._keywords = [a for a in schema.arguments if a.kwarg_only]
+
+    # ---- what programs ask
+
+    def name(self):
+        """ns::name.overload"""
+        return f"{self.namespace}::{self._opname}" + (
+            f".{self._overloadname}" if self._overloadname != "default" else ""
+        )
+
+    @property
+    def overloadpacket(self):
+        """All signatures of the name."""
+        return packet(self.namespace, self._opname)
+
+    _overloadpacket = overloadpacket
+
+    @property
+    def tags(self):
+        """What the definition says about the operation."""
+        return self._tags
+
+    def has_kernel_for_dispatch_key(self, key):
+        """Is there a kernel registered for that key?"""
+        return place_of(str(key).removeprefix("DispatchKey.")) in self.kernels
+
+    @property
+    def __wrapped__(self):
+        """A function made of other operations, if that is what the operation is."""
+        if COMPOSITE not in self.kernels:
+            raise AttributeError("__wrapped__")
+        return self.kernels[COMPOSITE]
+
+    def __str__(self):
+        return f"{self.namespace}.{self._opname}.{self._overloadname}"
+
+    def __repr__(self):
+        return (
+            f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+        )
+
+    def __reduce__(self):
+        return overload, (self.namespace, self._opname, self._overloadname)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    # ---- a call
+
+    def __call__(self, /, *args, **kwargs):
+        args, kwargs = self.bind(args, kwargs)
+        tensors = tuple(_tensors([*args, *kwargs.values()]))
+        if _C._has_torch_function(tensors):
+            return _C._handle_torch_function(self, tensors, tuple(args), kwargs)
+        return self._dispatch(args, kwargs, tensors)
+
+    def bind(self, args, kwargs):
+        """The values for all arguments of the schema, in a list and a dict."""
+        if len(args) > len(self._positional):
+            self._refuse(
+                f"expected at most {len(self._positional)} argument(s) but received "
+                f"{len(args) + len(kwargs)} argument(s)"
+            )
+        left = dict(kwargs)
+        values = [
+            self._value(argument, args[place], place)
+            if place < len(args)
+            else self._named(argument, left)
+            for place, argument in enumerate(self._positional)
+        ]
+        named = {argument.name: self._named(argument, left) for argument in self._keywords}
+        if left:
+            name = next(iter(left))
+            twice = any(argument.name == name for argument in self._positional)
+            self._refuse(
+                f"got multiple values for argument '{name}'"
+                if twice
+                else f"Unknown keyword argument '{name}'"
+            )
+        return values, named
+
+    def _named(self, argument, left):
+        if argument.name in left:
+            return self._value(argument, left.pop(argument.name), None)
+        if not argument.has_default_value():
+            self._refuse(f"is missing value for argument '{argument.name}'")
+        return argument.default_value
+
+    def _value(self, argument, value, place):
+        try:
+            return argument.convert(value)
+        except (TypeError, ValueError, RuntimeError):
+            where = "" if place is None else f"\nPosition: {place}"
+            self._refuse(
+                f"Expected a value of type '{argument.type}' for argument '{argument.name}' but "
+                f"instead found type '{type(value).__name__}'.{where}\nValue: {value}"
+            )
+
+    def _refuse(self, what):
+        raise RuntimeError(f"{self.name()}() {what}\nDeclaration: {self._schema}")
+
+    def _dispatch(self, args, kwargs, tensors):
+        device = "cpu"
+        if tensors:
+            kinds = {t.device.type for t in tensors}
+            device = "meta" if "meta" in kinds else tensors[0].device.type
+        if device in self.casts and rushlight.is_autocast_enabled(device):
+            return self._cast_and_run(device, args, kwargs)
+        above = not getattr(_below, "autograd", False)
+        if above and AUTOGRAD in self.kernels:
+            return self.kernels[AUTOGRAD](*args, **kwargs)
+        kernel = self._kernel(device)
+        if kernel is self.kernels.get(COMPOSITE):
+            return kernel(*args, **kwargs)
+        needed = rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        if needed and above:
+            self._check_writes(args, kwargs)
+            if self._schema.returns and (self.is_opaque or self.gradient is not None):
+                return differentiable(self, kernel, args, kwargs)
+        if needed and self.is_opaque:
+            with rushlight.no_grad():
+                return self.compute(kernel, args, kwargs)
+        return self.compute(kernel, args, kwargs)
+
+    def _kernel(self, device):
+        if device in self.kernels:
+            return self.original if device in self.disabled else self.kernels[device]
+        if device == "meta":
+            if self.fake is not None:
+                return self.fake
+            if self.is_opaque:
+                raise RuntimeError(
+                    f"There was no fake impl registered for {self.name()}, which tensors on the "
+                    "meta device need. Please use register_fake to add one."
+                )
+        for place in (EVERY_DEVICE, COMPOSITE):
+            if place in self.kernels:
+                return self.kernels[place]
+        raise NotImplementedError(
+            f"Could not run '{self.name()}' with arguments from the '{device.upper()}' backend: it "
+            f"has kernels for {sorted(self.kernels) or 'no device'}"
+        )
+
+    def compute(self, kernel, args, kwargs):
+        """Run a kernel, and see to what it may and must do to its arguments."""
+        result = kernel(*args, **kwargs)
+        if self.is_opaque:
+            self._check_results(result, args, kwargs)
+        for argument, value in self._values(args, kwargs):
+            if argument.is_write:
+                increment_version(list(_tensors([value])))
+        return result
+
+    def _values(self, args, kwargs):
+        yield from zip(self._positional, args)
+        for argument in self._keywords:
+            yield argument, kwargs[argument.name]
+
+    def _check_writes(self, args, kwargs):
+        for argument, value in self._values(args, kwargs):
+            if argument.is_write and any(t.requires_grad for t in _tensors([value])):
+                raise RuntimeError(
+                    f"{self.name()} changes '{argument.name}' in place, which requires a gradient, "
+                    "and has none: call it under torch.no_grad(), or give it a detached tensor"
+                )
+
+    def _check_results(self, result, args, kwargs):
+        returns = self._schema.returns
+        if len(returns) == 1 and not isinstance(result, tuple):
+            results = [result]
+        else:
+            results = [] if result is None else list(result)
+        if len(results) != len(returns):
+            raise RuntimeError(
+                f"{self.name()} returned {len(results)} value(s), its schema says {len(returns)}: "
+                f"{self._schema}"
+            )
+        for value, declared in zip(results, returns):
+            try:
+                declared.convert(value)
+            except (TypeError, ValueError):
+                raise RuntimeError(
+                    f"{self.name()} returned {value!r}, its schema says {declared.type}: unable to "
+                    f"cast {type(value).__name__} to {declared.type}"
+                ) from None
+        taken = {_memory(t) for t in _tensors([*args, *kwargs.values()])} - {0}
+        for t in _tensors(results):
+            memory = _memory(t)
+            if memory in taken:
+                raise RuntimeError(
+                    f"{self.name()}: The output of this custom operator (1) must not also be an "
+                    "input to this custom operator and (2) may not alias any inputs to this custom "
+                    "operator or other returns. Please instead return a clone of the offending "
+                    "output tensor(s) (e.g. return x.clone())."
+                )
+            taken |= {memory} - {0}
+
+    def _cast_and_run(self, device, args, kwargs):
+        dtype = self.casts[device]
+
+        def cast(value):
+            if isinstance(value, Tensor) and value.is_floating_point():
+                return value if value.dtype is rushlight.float64 else value.to(dtype)
+            return [cast(one) for one in value] if isinstance(value, list) else value
+
+        with rushlight.autocast(device, enabled=False):
+            return self(*map(cast, args), **{name: cast(v) for name, v in kwargs.items()})
+
+
+def _tensors(values):
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _memory(tensor):
+    return 0 if tensor.device.type == "meta" else tensor.untyped_storage().data_ptr()
+
+
+_KEYS = {
+    "": EVERY_DEVICE, "default": EVERY_DEVICE, "CompositeExplicitAutograd": EVERY_DEVICE,
+    "CompositeImplicitAutograd": COMPOSITE, "Autograd": AUTOGRAD, "AutogradCPU": AUTOGRAD,
+}  # fmt: skip
+
+
+def place_of(key):
+    """Where a kernel for a dispatch key, or a kind of device, is kept."""
+    return _KEYS.get(key, key.lower())
+
+
+# ---- all operations, by name
+
+
+class OpOverloadPacket:
+    """The operations of one name: the call chooses the first whose signature fits."""
+
+    def __init__(self, namespace, name):
+        self._namespace, self.__name__ = namespace, name
+        self.__module__ = f"torch.ops.{namespace}"
+        self._qualified_op_name = f"{namespace}::{name}"
+        self._overloads = {}
+
+    def __getattr__(self, name):
+        found = self.__dict__.get("_overloads", {}).get(name)
+        if found is None or found._schema is None:
+            raise AttributeError(
+                f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name "
+                f"'{name}'"
+            )
+        return found
+
+    def overloads(self):
+        """The names of the signatures."""
+        return [name for name, one in self._overloads.items() if one._schema is not None]
+
+    def __iter__(self):
+        return iter(self.overloads())
+
+    def __str__(self):
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __reduce__(self):
+        return packet, (self._namespace, self.__name__)
+
+    def __call__(self, /, *args, **kwargs):
+        candidates = [self._overloads[name] for name in self.overloads()]
+        for candidate in candidates[:-1]:
+            try:
+                candidate.bind(args, kwargs)
+            except RuntimeError:
+                continue
+            return candidate(*args, **kwargs)
+        return candidates[-1](*args, **kwargs)
+
+
+class _Builtin(OpOverload):
+    """An operation of the library itself, by the name that it has in torch.ops.aten."""
+
+    def __init__(self, packet_of_it, overload):
+        super().__init__("aten", packet_of_it.__name__, overload)
+        self._packet, self._function = packet_of_it, packet_of_it._function
+
+    @property
+    def overloadpacket(self):
+        """All signatures of the name."""
+        return self._packet
+
+    _overloadpacket = overloadpacket
+
+    def __call__(self, /, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+
+class _BuiltinPacket(OpOverloadPacket):
+    """A function of the library, which finds by itself which signature is meant."""
+
+    def __init__(self, name, function):
+        super().__init__("aten", name)
+        self._function = function
+        self.default = _Builtin(self, "")
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = _Builtin(self, name)
+        setattr(self, name, value)
+        return value
+
+    def overloads(self):
+        """The names of the signatures that have been asked for."""
+        return [name for name, value in vars(self).items() if isinstance(value, _Builtin)]
+
+    def __call__(self, /, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+
+def _slice(x, dim=0, start=None, end=None, step=1):
+    return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
+
+
+# Operations that Python programs write in another way.
+_SPELLED_OTHERWISE = {
+    "_local_scalar_dense": lambda x: x.item(),
+    "_pin_memory": lambda x, device=None: x.pin_memory(),
+    "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
+    "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "alias": lambda x: x.view_as(x),
+    "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
+    "slice": _slice,
+}
+
+
+def _builtin(name):
+    if name in _SPELLED_OTHERWISE:
+        return _SPELLED_OTHERWISE[name]
+    for prefix in ("", "linalg_", "special_", "fft_"):
+        table = _C._functions.get(prefix.rstrip("_"), {})
+        if name.startswith(prefix) and name.removeprefix(prefix) in table:
+            return table[name.removeprefix(prefix)]
+    return _C._functions["nn.functional"].get(name) or getattr(Tensor, name, None)
+
+
+class Namespace(types.ModuleType):
+    """The operations of one library of operations: torch.ops.name."""
+
+    def __init__(self, name):
+        super().__init__(f"torch.ops.{name}")
+        self.__file__ = "torch.ops"
+        self._name, self._packets = name, {}
+
+    def packet(self, name):
+        """The operations of a name, which need not be defined yet."""
+        return self._packets.setdefault(name, OpOverloadPacket(self._name, name))
+
+    def __getattr__(self, name):
+        if not name.startswith("__"):
+            found = self.__dict__["_packets"].get(name)
+            if found is not None and found.overloads():
+                return found
+            if self._name == "aten" and (function := _builtin(name)) is not None:
+                value = _BuiltinPacket(name, function)
+                setattr(self, name, value)
+                return value
+        raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+
+    def __dir__(self):
+        return [name for name, found in self._packets.items() if found.overloads()]
+
+
+NAMESPACES = {}
+
+
+def namespace(name):
+    """The namespace of a name; made if it is new."""
+    if name not in NAMESPACES:
+        NAMESPACES[name] = Namespace(name)
+    return NAMESPACES[name]
+
+
+def packet(namespace_name, name):
+    """torch.ops.ns.name, defined or not."""
+    return namespace(namespace_name).packet(name)
+
+
+def overload(namespace_name, name, overload_name="default"):
+    """torch.ops.ns.name.overload, defined or not."""
+    overload_name = overload_name or "default"
+    found = packet(namespace_name, name)._overloads
+    if overload_name not in found:
+        found[overload_name] = OpOverload(namespace_name, name, overload_name)
+    return found[overload_name]
+
+
+def by_name(qualified):
+    """The operation of ns::name or ns::name.overload, defined or not."""
+    parts = qualified.split("::")
+    if len(parts) != 2:
+        raise ValueError(
+            f"Expected `namespace::name` as the name of an operation, got {qualified!r}"
+        )
+    name, _, which = parts[1].partition(".")
+    return overload(parts[0], name, which)
+
+
+def while_alive(owner, undo):
+    """Call `undo()` when `owner` is gone."""
+    if owner is not None:
+        owner._undo.append(undo)
+
+
+def finalizer(owner, undo):
+    """Undo, when `owner` dies, what is in the list then."""
+
+    def run():
+        while undo:
+            undo.pop()()
+
+    return weakref.finalize(owner, run)

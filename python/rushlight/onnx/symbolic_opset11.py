@@ -1,0 +1,1 @@
+"""Descriptions of operations for ONNX: none, as nothing is exported."""

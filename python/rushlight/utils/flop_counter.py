@@ -1,0 +1,170 @@
+"""How many floating-point operations a program's matrix products and convolutions take."""
+
+import math
+
+from rushlight import Tensor
+from rushlight.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from rushlight.overrides import TorchFunctionMode
+
+# ---- operations of one call, a multiplication and an addition counting 2
+
+
+def _product(result, a, b, *rest, **options):
+    return 2 * result.numel() * a.shape[-1]
+
+
+def _product_of_second(result, bias, a, b, *rest, **options):
+    return 2 * result.numel() * a.shape[-1]
+
+
+def _convolution(result, x, weight, *rest, **options):
+    return 2 * result.numel() * math.prod(weight.shape[1:])
+
+
+def _transposed_convolution(result, x, weight, *rest, **options):
+    return 2 * x.numel() * math.prod(weight.shape[1:])
+
+
+def _attention(result, query, key, value, *rest, **options):
+    scores = math.prod(query.shape[:-1]) * key.shape[-2]
+    return 2 * scores * (query.shape[-1] + value.shape[-1])
+
+
+# name -> (how to count, the places of the arguments whose gradients cost as much)
+_FORMULAS = {
+    "mm": (_product, (0, 1)), "bmm": (_product, (0, 1)), "matmul": (_product, (0, 1)),
+    "__matmul__": (_product, (0, 1)), "linear": (_product, (0, 1)), "mv": (_product, (0, 1)),
+    "addmm": (_product_of_second, (1, 2)), "baddbmm": (_product_of_second, (1, 2)),
+    "conv1d": (_convolution, (0, 1)), "conv2d": (_convolution, (0, 1)),
+    "conv3d": (_convolution, (0, 1)),
+    "conv_transpose1d": (_transposed_convolution, (0, 1)),
+    "conv_transpose2d": (_transposed_convolution, (0, 1)),
+    "conv_transpose3d": (_transposed_convolution, (0, 1)),
+    "scaled_dot_product_attention": (_attention, (0, 1)),
+}  # fmt: skip
+
+
+class FlopCounterMode:
+    """A context that counts the operations of products, convolutions and attention within it, of
+    their gradients too.
+
+    Args:
+        mods: accepted for compatibility: all modules are seen.
+        depth: how many levels of modules `get_table` shows.
+        display: print the table at the end.
+
+    Example:
+        >>> with FlopCounterMode(display=False) as counter:
+        ...     y = rushlight.ones(2, 3) @ rushlight.ones(3, 4)
+        >>> counter.get_total_flops()
+        48
+    """
+
+    def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+        self.depth, self.display = depth, display
+        self._formulas = dict(_FORMULAS)
+        for op, formula in (custom_mapping or {}).items():
+            self._formulas[op.__name__.partition(".")[0]] = (
+                lambda result, *a, formula=formula, **k: formula(*a, **k, out_val=result),
+                (),
+            )
+        self.flop_counts = {"Global": {}}
+
+    def get_total_flops(self):
+        """The sum of all."""
+        return sum(self.flop_counts["Global"].values())
+
+    def get_flop_counts(self):
+        """{name of a module, or "Global": {operation: count}}"""
+        return {name: dict(counts) for name, counts in self.flop_counts.items()}
+
+    def get_table(self, depth=None):
+        """The counts as text."""
+        depth = self.depth if depth is None else depth
+        lines = [f"{'Module':<40} {'FLOP':>16} {'% Total':>8}"]
+        total = self.get_total_flops() or 1
+        for name, counts in self.flop_counts.items():
+            if name.count(".") <= depth:
+                count = sum(counts.values())
+                lines.append(f"{name:<40} {count:>16,} {100 * count / total:>7.2f}%")
+        return "\n".join(lines)
+
+    def __enter__(self):
+        self._stack, self.flop_counts = [], {"Global": {}}
+        self._mode = _Counting(self)
+        self._hooks = [
+            register_module_forward_pre_hook(self._begin),
+            register_module_forward_hook(self._end, always_call=True),
+        ]
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        self._mode.__exit__(*exception)
+        for hook in self._hooks:
+            hook.remove()
+        if self.display:
+            print(self.get_table())
+
+    def _begin(self, module, args):
+        names = {id(m): n for n, m in self._stack[0][0].named_modules()} if self._stack else {}
+        path = names.get(id(module), "") if self._stack else ""
+        root = type(self._stack[0][0] if self._stack else module).__name__
+        self._stack.append((module, f"{root}.{path}" if path else root))
+
+    def _end(self, module, args, output):
+        if self._stack:
+            self._stack.pop()
+
+    def _count(self, name, func, args, kwargs, result):
+        if not isinstance(result, Tensor):
+            return
+        formula, places = self._formulas[name]
+        count = formula(result, *args, **kwargs)
+        homes = ["Global", *dict.fromkeys(path for _, path in self._stack)]
+        self._add(homes, name, count)
+        needed = sum(
+            isinstance(args[i], Tensor) and args[i].requires_grad for i in places if i < len(args)
+        )
+        if result.requires_grad and needed:
+            result.register_hook(lambda grad: self._add(homes, name, needed * count))
+
+    def _add(self, homes, name, count):
+        for home in homes:
+            counts = self.flop_counts.setdefault(home, {})
+            counts[name] = counts.get(name, 0) + count
+
+
+class _Counting(TorchFunctionMode):
+    def __init__(self, counter):
+        super().__init__()
+        self._counter = counter
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", "").partition(".")[0]
+        if name in self._counter._formulas:
+            self._counter._count(name, func, args, kwargs, result)
+        return result
+
+
+def register_flop_formula(targets):
+    """Decorates a function of the shapes of an operation's arguments that counts its operations."""
+
+    def register(formula):
+        def count(result, *args, **kwargs):
+            shapes = [a.shape if isinstance(a, Tensor) else a for a in args]
+            return formula(*shapes, out_shape=result.shape, **kwargs)
+
+        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            _FORMULAS[target.__name__.partition(".")[0]] = (count, ())
+        return formula
+
+    return register
+
+
+__all__ = ["FlopCounterMode", "register_flop_formula"]

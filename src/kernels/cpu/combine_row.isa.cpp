@@ -1,0 +1,33 @@
+#include "kernels/cpu/combine.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+template <Combine op, class T>
+void row(void* to, const void* from, bool constant, int64_t n) {
+  T* y = static_cast<T*>(to);
+  const T *x = static_cast<const T*>(from), first = *x;
+  if (constant)
+    for (int64_t i = 0; i < n; ++i) y[i] = combine<op>(y[i], first);
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] = combine<op>(y[i], x[i]);
+}
+
+}  // namespace
+
+void combine_row(DType dtype, Combine op, void* to, const void* from, bool constant, int64_t n) {
+  visit<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
+      "combine", dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        switch (op) {
+          case Combine::Sum: return row<Combine::Sum, T>(to, from, constant, n);
+          case Combine::Prod: return row<Combine::Prod, T>(to, from, constant, n);
+          case Combine::Max: return row<Combine::Max, T>(to, from, constant, n);
+          case Combine::Min: return row<Combine::Min, T>(to, from, constant, n);
+          case Combine::Set:
+          case Combine::Mean: return;
+        }
+      });
+}
+
+}  // namespace rl::kernels::RL_ISA

@@ -1,0 +1,236 @@
+#include "kernels/recurrent.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/parallel.h"
+#include "kernels/cpu/recurrent_blocks.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/gemm_tiles.h"
+#include "kernels/transpose.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels {
+
+RecurrentSteps::RecurrentSteps(IntSpan rows, bool reverse) {
+  for (int64_t n : rows) {
+    rows_.push_back(n);
+    begins_.push_back(total_);
+    total_ += n;
+  }
+  if (!reverse) return;
+  std::reverse(rows_.begin(), rows_.end());
+  std::reverse(begins_.begin(), begins_.end());
+}
+
+namespace {
+
+// Few samples read the weight too seldom to pay for packing it: they read it in place.
+constexpr int64_t least_rows_for_packing = 16;
+
+const char* at(const void* p, int64_t bytes) {
+  return p ? static_cast<const char*>(p) + bytes : nullptr;
+}
+char* at(void* p, int64_t bytes) { return p ? static_cast<char*>(p) + bytes : nullptr; }
+
+// The blocks of states that a layer is cut into, and their panels of the weight.
+class Blocks {
+ public:
+  Blocks(const RecurrentLayer& layer, bool forward)
+      : layer_(layer),
+        forward_(forward),
+        item(itemsize(layer.dtype)),
+        gates(gates_of(layer.cell)),
+        states(forward ? forward_states(layer.cell) : backward_states),
+        columns(forward ? gates * states : states),
+        depth(forward ? layer.size : gates * layer.size),
+        count((layer.size + states - 1) / states),
+        packed_(layer.steps.total() >= least_rows_for_packing),
+        panels_(packed_ ? count * depth * columns * item : 0) {
+    if (packed_)
+      parallel_for(0, count, grain(1), [this](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) pack(b);
+      });
+  }
+
+  int64_t first(int64_t block) const { return block * states; }
+  int64_t width(int64_t block) const { return std::min(states, layer_.size - first(block)); }
+  // Of blocks for a thread, when each has so many rows.
+  int64_t grain(int64_t rows) const {
+    return std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, rows * depth * columns));
+  }
+
+  // out (rows, columns) = a (rows, depth) @ panel, plus what out held if `add`.
+  void multiply(int64_t block, int64_t rows, const void* a, void* out, bool add) const {
+    if (packed_)
+      return recurrent_product(
+          {layer_.dtype, rows, depth, columns, a, depth, panel(block), out, add});
+    int64_t size = layer_.size, b_row = forward_ ? 1 : size, b_col = forward_ ? size : 1;
+    GemmProblem p{layer_.dtype, rows,  width(block), depth, a, nullptr,    nullptr, depth, 1,
+                  b_row,        b_col, columns,      1,     1, add ? 1 : 0};
+    for (int64_t g = 0; g < columns / states; ++g) {
+      p.b = at(layer_.weight, (g * size * size + first(block) * b_col) * item);
+      p.c = at(out, g * states * item);
+      gemm_tiles(p);
+    }
+  }
+
+ private:
+  char* panel(int64_t block) const {
+    return static_cast<char*>(panels_.data()) + block * depth * columns * item;
+  }
+
+  void pack(int64_t block) {
+    char* to = panel(block);
+    int64_t from = first(block), n = width(block), row = columns * item, size = layer_.size * item;
+    if (n < states) std::memset(to, 0, static_cast<size_t>(depth * row));
+    if (forward_)
+      for (int64_t g = 0; g < gates; ++g)
+        transpose(item, at(layer_.weight, (g * layer_.size + from) * size), size, item,
+                  to + g * states * item, row, item, n, depth, false);
+    else
+      for (int64_t k = 0; k < depth; ++k)
+        std::memcpy(to + k * row, at(layer_.weight, k * size + from * item),
+                    static_cast<size_t>(n * item));
+  }
+
+  const RecurrentLayer& layer_;
+  const bool forward_;
+
+ public:
+  const int64_t item, gates, states, columns, depth, count;
+
+ private:
+  const bool packed_;
+  Workspace panels_;
+};
+
+bool is_long(const RecurrentLayer& layer) {
+  double weights =
+      static_cast<double>(gates_of(layer.cell) * layer.size) * static_cast<double>(layer.size);
+  return 2 * weights * static_cast<double>(layer.steps.total()) > long_operations;
+}
+
+// The samples of a step in runs [begin, end) whose states before it lie together, f(begin, end,
+// place): with the first states if `place` is negative, else with those after steps, from row
+// `place` on. No run is longer than `most`.
+template <class F> void for_runs(const RecurrentSteps& steps, int64_t i, int64_t most, F f) {
+  int64_t rows = steps.rows(i), carried = steps.carried(i);
+  for (int64_t end, begin = 0; begin < rows; begin = end) {
+    end = std::min(begin + most, begin < carried ? carried : rows);
+    f(begin, end, begin < carried ? steps.begin(i - 1) + begin : -1);
+  }
+}
+
+// Brings `parts` pieces of each row near while a product runs: they lie pages apart, and the
+// memory would wait for each (0.6 of 5.3 ms of an LSTM of 256 states).
+void prefetch(const char* first, int64_t rows, int64_t row, int64_t parts, int64_t part,
+              int64_t width) {
+  constexpr int64_t line = 64;
+  if (!first) return;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t p = 0; p < parts; ++p)
+      for (int64_t at = 0; at < width; at += line)
+        __builtin_prefetch(first + r * row + p * part + at);
+}
+
+// The arrays from a row on.
+RecurrentBackward from_row(const RecurrentBackward& a, int64_t i, int64_t row, int64_t gates_row,
+                           int64_t saved_row) {
+  return {at(a.output, i * row),
+          at(a.cells, i * row),
+          at(a.gates, i * saved_row),
+          at(a.before, i * row),
+          at(a.grad_output, i * row),
+          at(a.grad_cells, i * row),
+          at(a.grad_gates, i * saved_row),
+          at(a.grad_x, i * gates_row),
+          at(a.grad_sums, i * gates_row),
+          nullptr,
+          nullptr};
+}
+
+// (blocks, N, states) to (N, H).
+void unpack_states(const Blocks& blocks, int64_t batch, int64_t size, const char* from, char* to) {
+  for (int64_t b = 0; b < blocks.count; ++b)
+    for (int64_t row = 0; row < batch; ++row)
+      std::memcpy(to + (row * size + blocks.first(b)) * blocks.item,
+                  from + (b * batch + row) * blocks.states * blocks.item,
+                  static_cast<size_t>(blocks.width(b) * blocks.item));
+}
+
+}  // namespace
+
+void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arrays) {
+  LongWork long_work(is_long(layer));
+  Blocks blocks(layer, true);
+  const RecurrentSteps& steps = layer.steps;
+  int64_t row = layer.size * blocks.item;
+  int64_t gates_row = (layer.cell == RecurrentCell::GRU ? 4 : blocks.gates) * row;
+  for (int64_t i = 0; i < steps.count(); ++i)
+    parallel_for(0, blocks.count, blocks.grain(steps.rows(i)), [&](int64_t first, int64_t last) {
+      alignas(64) char sums[recurrent_rows * recurrent_columns * sizeof(double)];
+      for (int64_t b = first; b < last; ++b)
+        for_runs(steps, i, recurrent_rows, [&](int64_t begin, int64_t end, int64_t place) {
+          bool starts = place < 0;
+          int64_t from = (starts ? begin : place) * row, to = steps.begin(i) + begin;
+          const char* hidden = at(starts ? layer.hidden : arrays.output, from);
+          const char* cells = at(starts ? layer.cells : arrays.cells, from);
+          RecurrentForward step{at(arrays.x, to * blocks.gates * row), arrays.bias,
+                                at(arrays.output, to * row), at(arrays.cells, to * row),
+                                at(arrays.gates, to * gates_row)};
+          int64_t state = blocks.first(b) * blocks.item, width = blocks.width(b) * blocks.item;
+          prefetch(at(step.x, state), end - begin, blocks.gates * row, blocks.gates, row, width);
+          prefetch(at(step.gates, state), end - begin, gates_row, gates_row / row, row, width);
+          blocks.multiply(b, end - begin, hidden, sums, false);
+          recurrent_gates(
+              {layer.cell, layer.dtype, layer.size, blocks.first(b), blocks.width(b), end - begin},
+              step, sums, hidden, cells);
+        });
+    });
+}
+
+// A round multiplies with the weight what the last one gave, so that one wait for all threads is
+// enough for a step.
+void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& arrays) {
+  LongWork long_work(is_long(layer));
+  Blocks blocks(layer, false);
+  const RecurrentSteps& steps = layer.steps;
+  bool has_cells = layer.cell == RecurrentCell::LSTM;
+  int64_t row = layer.size * blocks.item, gates_row = blocks.gates * row;
+  int64_t saved_row = (layer.cell == RecurrentCell::GRU ? 4 : blocks.gates) * row;
+  int64_t block_row = blocks.states * blocks.item, bytes = blocks.count * layer.batch * block_row;
+  Workspace states((has_cells ? 2 : 1) * bytes);
+  char *grad_hidden = states.as<char>(), *grad_cell = has_cells ? grad_hidden + bytes : nullptr;
+  if (bytes > 0) std::memset(grad_hidden, 0, static_cast<size_t>((has_cells ? 2 : 1) * bytes));
+  void* grad_sums = arrays.grad_sums ? arrays.grad_sums : arrays.grad_x;
+  bool adds = layer.cell == RecurrentCell::GRU;
+  for (int64_t i = steps.count(); i >= 0; --i) {
+    int64_t later = steps.rows(i), work = std::max(later, steps.rows(i - 1));
+    parallel_for(0, blocks.count, blocks.grain(work), [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) {
+        char *dh = grad_hidden + b * layer.batch * block_row,
+             *dc = at(grad_cell, b * layer.batch * block_row);
+        for (int64_t begin = 0; begin < later; begin += recurrent_rows)
+          blocks.multiply(b, std::min(recurrent_rows, later - begin),
+                          at(grad_sums, (steps.begin(i) + begin) * gates_row),
+                          dh + begin * block_row, adds);
+        for_runs(steps, i - 1, layer.batch, [&](int64_t begin, int64_t end, int64_t place) {
+          int64_t to = steps.begin(i - 1) + begin;
+          const char* cells =
+              at(place < 0 ? layer.cells : arrays.cells, (place < 0 ? begin : place) * row);
+          RecurrentBackward step = from_row(arrays, to, row, gates_row, saved_row);
+          recurrent_slopes(
+              {layer.cell, layer.dtype, layer.size, blocks.first(b), blocks.width(b), end - begin},
+              step, cells, dh + begin * block_row, at(dc, begin * block_row));
+        });
+      }
+    });
+  }
+  unpack_states(blocks, layer.batch, layer.size, grad_hidden,
+                static_cast<char*>(arrays.grad_hidden));
+  if (has_cells)
+    unpack_states(blocks, layer.batch, layer.size, grad_cell, static_cast<char*>(arrays.grad_cell));
+}
+
+}  // namespace rl::kernels

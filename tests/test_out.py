@@ -1,0 +1,90 @@
+"""out=: what is written, what is resized, and what is refused before anything is written."""
+
+import pytest
+
+import rushlight as torch
+
+
+def test_an_input_may_be_out():
+    x = torch.arange(6.0)
+    assert torch.add(x, 1, out=x) is x and x.tolist() == [1, 2, 3, 4, 5, 6]
+    square = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    other = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    assert torch.mm(square, other, out=square).tolist() == [[2, 1], [4, 3]]
+    assert torch.cumsum(x, 0, out=x).tolist() == [1, 3, 6, 10, 15, 21]
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.exp(x[:-1], out=x[1:]),
+    lambda x: torch.take(x, torch.tensor([2, 1]), out=x),
+    lambda x: torch.masked_select(x, x > 2, out=x),
+    lambda x: torch.cat([x[:3], x[3:]], out=x[1:]),
+    lambda x: torch.kthvalue(x, 2, out=(x, torch.empty(0, dtype=torch.int64))),
+    lambda x: torch.gather(x, 0, torch.tensor([0, 1]), out=x[1:3]),
+    lambda x: torch.linalg.vecdot(x, x, out=x[:1].expand(3)),
+])  # fmt: skip
+def test_out_that_overlaps_an_input_is_refused(call):
+    x = torch.arange(6.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        call(x)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_out_with_gaps_between_those_of_an_input():
+    pairs = torch.arange(6.0).view(3, 2)
+    assert torch.neg(pairs[:, 0], out=pairs[:, 1]).tolist() == [0, -2, -4]
+    assert pairs.tolist() == [[0, 0], [2, -2], [4, -4]]
+
+
+def test_elementwise_results_are_cast():
+    out = torch.empty(0, dtype=torch.float64)
+    assert torch.exp(torch.zeros(2), out=out).tolist() == [1, 1] and out.shape == (2,)
+    assert torch.cat([torch.ones(1), torch.zeros(1)], out=out).tolist() == [1, 0]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.exp(torch.zeros(2), out=torch.empty(2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("call", [
+    lambda wide: torch.mm(torch.ones(1, 1), torch.ones(1, 1), out=wide),
+    lambda wide: torch.gather(torch.ones(2), 0, torch.tensor([1]), out=wide),
+    lambda wide: torch.multinomial(torch.ones(2), 1, out=wide),
+    lambda wide: torch.aminmax(torch.ones(2), out=(torch.empty(0), wide)),
+    lambda wide: torch.linalg.inv(torch.ones(1, 1), out=wide),
+])  # fmt: skip
+def test_other_results_have_their_own_dtype(call):
+    wide = torch.full((1,), 7.0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        call(wide)
+    assert wide.tolist() == [7]
+
+
+def test_nothing_is_written_if_one_of_several_is_refused():
+    values, places = torch.full((2,), 7.0), torch.empty(2)
+    with pytest.raises(RuntimeError, match="sort: Expected out tensor to have dtype"):
+        torch.sort(torch.tensor([2.0, 1.0]), out=(values, places))
+    assert values.tolist() == [7, 7]
+    both = torch.empty(2)
+    with pytest.raises(RuntimeError, match="tensors of out share memory"):
+        torch.aminmax(torch.ones(3, 2), dim=0, out=(both, both))
+
+
+def test_out_says_the_dtype_of_the_work():
+    out = torch.empty(0, dtype=torch.float64)
+    third = torch.linspace(0, 1, 4, out=out)[1].item()
+    assert third == 1 / 3  # not of float32 and widened then
+    assert torch.sum(torch.full((3,), 0.1), 0, out=out).item() == pytest.approx(0.3, abs=1e-8)
+    whole = torch.empty(0, dtype=torch.int64)
+    assert torch.cumsum(torch.tensor([1.5, 1.5]), 0, out=whole).tolist() == [1, 2]
+    assert torch.zeros(2, out=whole).dtype == torch.int64
+    with pytest.raises(ValueError, match="step must be nonzero"):
+        torch.arange(0, 64, 0.5, out=whole)
+
+
+def test_functions_in_python_resize_too():
+    a, b = torch.ones(2, 3), torch.ones(3, 2)
+    assert torch.tensordot(a, b, 1, out=torch.empty(5, 2, 2)).tolist() == [[3, 3], [3, 3]]
+    assert torch.norm(a, out=torch.empty(4)).shape == ()
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.fft.fft(torch.ones(3), out=torch.empty(0))
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        torch.tensordot(a.requires_grad_(), b, 1, out=torch.empty(2, 2))
