@@ -21,7 +21,7 @@ def attempt(call, *args, **named):
     try:
         return call(*args, **named)
     except (TypeError, ValueError, IndexError, RuntimeError, OverflowError, BufferError, ArithmeticError,
-            RecursionError, MemoryError, AttributeError, NotImplementedError, KeyError) as error:
+            RecursionError, MemoryError, AttributeError, NotImplementedError, KeyError, OSError) as error:
         assert not isinstance(error, SystemError), error
         assert str(error) or type(error) in (RecursionError, MemoryError), repr(error)
         return error

@@ -45,8 +45,8 @@ def test_every_example_is_listed_and_short():
 
 
 def test_mobilenet_learns_digits(example):
-    losses = example("images").main("mobilenet", steps=12, batch_size=16, side=32)
-    assert sum(losses[-4:]) < sum(losses[:4])
+    losses = example("images").main("mobilenet", steps=20, batch_size=32, side=32)
+    assert sum(losses[-4:]) < 0.7 * sum(losses[:4])
 
 
 @pytest.mark.parametrize(("network", "side"), [("alexnet", 64), ("vgg19", 32), ("resnet50", 32)])

@@ -18,20 +18,21 @@ def answers(values):
 
 
 def refusals(kind, names, error=AssertionError):
-    """Functions, and classes for capitalised names, whose call says that the build has no such
-    device.
+    """Functions that raise `error`, and for capitalised names classes that raise RuntimeError: the
+    build has no such device.
     """
 
     def make(name):
+        is_class = name[0].isupper()
+        raised = RuntimeError if is_class else error
+
         def function(*args, **kwargs):
-            raise error(f"{kind.lower()}.{name}: rushlight was built without {kind} devices")
+            raise raised(f"{kind.lower()}.{name}: rushlight was built without {kind} devices")
 
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = f"Needs a device: raises {error.__name__}."
-        return (
-            type(name, (), {"__init__": function, "__doc__": function.__doc__})
-            if name[0].isupper()
-            else function
-        )
+        function.__doc__ = f"Needs a device: raises {raised.__name__}."
+        if is_class:
+            return type(name, (), {"__init__": function, "__doc__": function.__doc__})
+        return function
 
     return {name: make(name) for name in names}

@@ -233,10 +233,12 @@ class PyTorchFileReader:
         file: a path, or an open file.
     """
 
+    _own = None  # the file that it opened itself
+
     def __init__(self, file):
-        self._own = None if hasattr(file, "read") else open(file, "rb")  # noqa: SIM115
-        stream = self._own or file
-        self._source = _ArchiveSource(stream, lambda storage, location: storage, False)
+        if not hasattr(file, "read"):
+            self._own = file = open(file, "rb")  # noqa: SIM115
+        self._source = _ArchiveSource(file, lambda storage, location: storage, False)
 
     def __del__(self):
         if self._own is not None:

@@ -7,7 +7,8 @@
 namespace rl::kernels {
 
 // c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements), and
-// so often, a step further each time. All sizes are positive. Without `added`, c itself is added. With beta = 0 nothing is.
+// so often, a step further each time. All sizes are positive. Without `added`, c itself is added.
+// With beta = 0 nothing is.
 struct GemmProblem {
   DType dtype;
   int64_t m, n, k;
