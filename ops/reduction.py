@@ -5,9 +5,9 @@ _SPREAD = "expand_reduced({}, dims_or_all(dim), keepdim, sizes(input))"
 _SHARE = "grad / count_reduced(sizes(input), dims_or_all(dim))"
 
 kernel("sum(input: Tensor, *, dtype: dtype = None)", doc="Sum of all elements; integers add up in int64.",
-       grad={"input": "expand(grad, sizes(input))"}, ref="numpy.sum")
+       grad={"input": "repeated(expand(grad, sizes(input)))"}, ref="numpy.sum")
 kernel("sum__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
-       node="SumBackward1", doc="Sum over the given dims.", grad={"input": _SPREAD.format("grad")})
+       node="SumBackward1", doc="Sum over the given dims.", grad={"input": f"repeated({_SPREAD.format('grad')})"})
 kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: dtype = None)", out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
        grad={"input": f"where(isnan(input), 0, {_SPREAD.format('grad')})"})

@@ -413,16 +413,26 @@ def test_two_inputs_share_a_gradient():
     assert b.grad.tolist() == [2 + 1 - 2 * 3, 2 + 4 - 2 * 2 * 5]
 
 
-def test_hooks_may_change_a_gradient_that_is_one_number():
-    for reduce, share in ((torch.sum, 1.0), (torch.mean, 0.25)):
-        x = leaf(1.0, 2.0, 3.0, 4.0)
-        x.register_hook(lambda grad: grad.mul_(2))
-        reduce(x).backward()
-        assert x.grad.tolist() == [2 * share] * 4
-        y = x * 1
-        y.retain_grad()
-        (grad,) = torch.autograd.grad(reduce(y), y)
-        assert grad.add_(torch.arange(4.0)).tolist() == [share, share + 1, share + 2, share + 3]
+def test_gradients_that_are_one_number():
+    """A mean's is a tensor of its own for hooks and callers; a sum's is not, in torch neither."""
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    x.register_hook(lambda grad: grad.mul_(2))
+    x.mean().backward()
+    assert x.grad.tolist() == [0.5] * 4
+    y = x * 1
+    y.retain_grad()
+    (grad,) = torch.autograd.grad(y.mean(), y)
+    assert grad.add_(torch.arange(4.0)).tolist() == [0.25, 1.25, 2.25, 3.25]
+    for total in (y.sum(), y.sum(0), y.reshape(2, 2).sum(1).sum()):
+        (grad,) = torch.autograd.grad(total, y, retain_graph=True)
+        assert grad.tolist() == [1.0] * 4
+    for total in (y.sum(), y.sum(0)):
+        (grad,) = torch.autograd.grad(total, y)
+        assert grad.stride() == (0,)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            grad.mul_(2)
+        total.backward()
+        y.grad.mul_(2)
 
 
 def test_parts_of_a_sparse_and_a_dense_gradient():

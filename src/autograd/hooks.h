@@ -5,6 +5,7 @@
 namespace rl {
 
 // Copies of gradients that are one number seen many times: whoever is shown them may change them.
+// Not of those that are so in torch too.
 void make_writable(Gradients& grads);
 
 // Tensor hooks in the order of registration, then those of retain_grad, on the gradients of the

@@ -20,6 +20,11 @@ inline Tensor elementwise_in_gradient(const kernels::Loop& loop, const Scalar* n
 namespace grad {
 
 // For formulas that name `so_far`: they add to it where it is defined.
+// Marks the gradient of a sum, which is one number seen many times in torch too.
+inline Tensor repeated(Tensor grad) {
+  grad.impl()->repeats = true;
+  return grad;
+}
 Tensor so_far_or_zeros(const Tensor& so_far, const Tensor& grad, IntSpan sizes);
 Tensor add_select(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t dim,
                   int64_t index);

@@ -49,6 +49,7 @@ struct TensorImpl {
   ViewOrigin view_origin = ViewOrigin::Recorded;
   bool retains_grad = false;
   bool contiguous = true;     // follows from sizes and strides: refresh() keeps it right
+  bool repeats = false;       // a gradient that may be shown as one number seen many times
   uint32_t output_nr = 0;     // which output of grad_fn this is
   uint32_t view_version = 0;  // storage version at which grad_fn of a view was last right
   void* data = nullptr;
