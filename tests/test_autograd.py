@@ -427,11 +427,11 @@ def test_gradients_that_are_one_number():
         (grad,) = torch.autograd.grad(total, y, retain_graph=True)
         assert grad.tolist() == [1.0] * 4
     for total in (y.sum(), y.sum(0)):
-        (grad,) = torch.autograd.grad(total, y)
+        (grad,) = torch.autograd.grad(total, y, retain_graph=True)
         assert grad.stride() == (0,)
         with pytest.raises(RuntimeError, match="single memory location"):
             grad.mul_(2)
-        total.backward()
+        total.backward(retain_graph=True)
         y.grad.mul_(2)
 
 

@@ -64,7 +64,7 @@ void run(const GemmProblem& batch) {
   if (batch.count * operations <= 16384) return gemm_tiles(batch);
   int threads = in_parallel_region() ? 1 : num_threads();
   // Two tiles for each thread even out odd numbers of them; a batch is cut as it is.
-  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 2 * threads);
+  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 4 * threads);
   int64_t tiles = tiling.count();
   LongWork long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
                          static_cast<double>(batch.k) >
