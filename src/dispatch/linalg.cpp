@@ -290,6 +290,9 @@ Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool
 std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond,
                                           const std::string& driver) {
   using kernels::LstsqDriver;
+  check(a.dtype() == b.dtype(),
+        "linalg.lstsq: Expected input and other to have the same dtype, got ", a.dtype(), " and ",
+        b.dtype());
   bool gels = driver == "gels", valued = driver == "gelsd" || driver == "gelss";
   LstsqDriver choice = gels                ? LstsqDriver::Gels
                        : driver == "gelsy" ? LstsqDriver::Gelsy

@@ -6,7 +6,10 @@ namespace {
 template <class F> Scalar combine(const Scalar& a, const Scalar& b, F&& f) {
   if (a.is_complex() || b.is_complex()) return Scalar(f(a.to<complex128>(), b.to<complex128>()));
   if (a.is_floating() || b.is_floating()) return Scalar(f(a.to<double>(), b.to<double>()));
-  return Scalar(f(a.to<int64_t>(), b.to<int64_t>()));
+  // Unsigned numbers wrap around, as the elements of integer tensors do.
+  uint64_t whole =
+      f(static_cast<uint64_t>(a.to<int64_t>()), static_cast<uint64_t>(b.to<int64_t>()));
+  return Scalar(static_cast<int64_t>(whole));
 }
 
 }  // namespace

@@ -165,12 +165,12 @@ Tensor repeat(const Tensor& input, const Dims& repeats) {
   for (int64_t d = 0; d < repeats.size(); ++d) {
     int64_t n = d < added ? 1 : input.sizes()[d - added];
     check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
-          repeats[d] * n, ": repeats ", repeats);
+          wrapping_product(repeats[d], n), ": repeats ", repeats);
     split_sizes.push_back(1);
     split_sizes.push_back(n);
     wide.push_back(repeats[d]);
     wide.push_back(n);
-    sizes.push_back(repeats[d] * n);
+    sizes.push_back(wrapping_product(repeats[d], n));
   }
   Tensor out = reshape(expand(reshape(input, split_sizes), wide), sizes);
   return out.storage() == input.storage() ? clone(out) : out;
