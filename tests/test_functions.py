@@ -283,3 +283,11 @@ def test_max_pooling_with_indices_takes_the_question_for_them():
 def test_softshrink_refuses_a_negative_lambda():
     with pytest.raises(RuntimeError, match="softshrink: lambda"):
         rl.nn.functional.softshrink(rl.ones(1), -0.5)
+
+
+def test_repeats_beyond_all_memory():
+    x = rl.ones(4)
+    for repeats in (2**62, [2**62] * 4, [2**63 - 1, 1, 0, 0]):
+        counts = repeats if isinstance(repeats, int) else rl.tensor(repeats)
+        with pytest.raises(RuntimeError):
+            rl.repeat_interleave(x, counts)

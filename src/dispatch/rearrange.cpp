@@ -190,7 +190,7 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
   int64_t d = wrap_dim(dim.value_or(0), x.dim(), "repeat_interleave");
   Dims wide = x.sizes(), sizes = x.sizes();
   wide.insert(d + 1, repeats);
-  sizes[d] *= repeats;
+  sizes[d] = wrapping_product(sizes[d], repeats);
   return reshape(clone(expand(unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), sizes);
 }
 
@@ -212,7 +212,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative");
-    total += count[i];
+    check(!__builtin_add_overflow(total, count[i], &total) && total < int64_t(1) << 62,
+          "repeat_interleave: repeats add up to more than a tensor can hold");
   }
   check(!output_size || *output_size == total,
         "repeat_interleave: allocated size does not match required size ", total);
