@@ -232,6 +232,13 @@ class _Text:
         self.at += 1
         return True
 
+    def until(self, end):
+        """For each part of a list that `end` closes: the caller takes the part, this the comma."""
+        while not self.accept(end):
+            yield
+            if self.next != end:
+                self.take(",")
+
 
 def parse_schema(text):
     """The signature that a text describes.
@@ -246,20 +253,14 @@ def parse_schema(text):
     overload = tokens.take() if tokens.accept(".") else ""
     arguments, kwarg_only = [], False
     tokens.take("(")
-    while not tokens.accept(")"):
+    for _ in tokens.until(")"):
         if tokens.accept("*"):
             kwarg_only = True
         else:
             arguments.append(_argument(tokens, kwarg_only))
-        if tokens.next != ")":
-            tokens.take(",")
     tokens.take("->")
     if tokens.accept("("):
-        returns = []
-        while not tokens.accept(")"):
-            returns.append(_result(tokens))
-            if tokens.next != ")":
-                tokens.take(",")
+        returns = [_result(tokens) for _ in tokens.until(")")]
     else:
         returns = [_result(tokens)]
     if tokens.next:
@@ -327,12 +328,7 @@ def _default(tokens, type):
 
 def _literal(tokens):
     if tokens.accept("["):
-        values = []
-        while not tokens.accept("]"):
-            values.append(_literal(tokens))
-            if tokens.next != "]":
-                tokens.take(",")
-        return values
+        return [_literal(tokens) for _ in tokens.until("]")]
     token = tokens.take()
     return token if token.isidentifier() and token not in _CONSTANTS else ast.literal_eval(token)
 

@@ -243,33 +243,25 @@ def _max_pool(dims):
     plain = getattr(_table, f"_max_pool{dims}d")
     with_indices = getattr(_table, f"_max_pool{dims}d_with_indices")
 
-    def max_pool(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
-        pool = with_indices if return_indices else plain
-        return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+    def max_pool(always_indices):
+        def pool(
+            input,
+            kernel_size,
+            stride=None,
+            padding=0,
+            dilation=1,
+            ceil_mode=False,
+            return_indices=False,
+        ):
+            chosen = with_indices if always_indices or return_indices else plain
+            return chosen(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    def max_pool_with_indices(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
-        return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return pool
 
     named = (
-        (max_pool, f"max_pool{dims}d",
+        (max_pool(False), f"max_pool{dims}d",
          f"Largest element of each {dims}-D window; with its place in its plane on request."),
-        (max_pool_with_indices, f"max_pool{dims}d_with_indices",
+        (max_pool(True), f"max_pool{dims}d_with_indices",
          f"Largest element of each {dims}-D window, and its place in its plane."),
     )  # fmt: skip
     return _named(named)
