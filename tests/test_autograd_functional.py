@@ -51,6 +51,8 @@ def test_batched_gradients():
     rows = rushlight.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=x.dtype)
     (batched,) = autograd.grad(x * x, x, rows, is_grads_batched=True)
     assert batched.tolist() == [[2.0, 0.0], [0.0, 4.0], [2.0, 4.0]]
+    (none,) = autograd.grad(x * x, x, rows[:0], is_grads_batched=True)
+    assert none.shape == (0, 2) and none.dtype == x.dtype
 
 
 def test_grad_asks_subclasses():

@@ -1,6 +1,7 @@
 #include "autograd/meta.h"
 
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "autograd/engine.h"
@@ -220,6 +221,24 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
   }
   std::vector<std::shared_ptr<TensorHook>> hooks = m.after_accumulate;  // a hook may remove itself
   for (const auto& hook : hooks) hook->call(variable);
+}
+
+TensorList leaves_of(const std::vector<Edge>& roots) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> ahead;
+  auto look_at = [&](const Edge& edge) {
+    if (edge && seen.insert(edge.node.get()).second) ahead.push_back(edge.node.get());
+  };
+  for (const Edge& root : roots) look_at(root);
+  TensorList leaves;
+  while (!ahead.empty()) {
+    const Node* node = ahead.back();
+    ahead.pop_back();
+    if (node->is_accumulator())
+      leaves.push_back(static_cast<const AccumulateGrad*>(node)->variable);
+    for (const Edge& edge : node->edges) look_at(edge);
+  }
+  return leaves;
 }
 
 }  // namespace rl

@@ -1,5 +1,6 @@
 // _C.run_backward: the engine, called without the GIL.
 #include "autograd/engine.h"
+#include "autograd/meta.h"
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
@@ -119,6 +120,17 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
   });
 }
 
+// _leaves_of(tensors): the leaves that their gradients come to.
+PyObject* find_leaves(PyObject*, PyObject* tensors) {
+  return guarded([&] {
+    Object roots = as_sequence(tensors);
+    std::vector<Edge> edges;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(roots.get()); ++i)
+      edges.push_back(to_edge(PySequence_Fast_GET_ITEM(roots.get(), i), "_leaves_of"));
+    return wrap(leaves_of(edges));
+  });
+}
+
 PyObject* task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
 
 PyObject* will_execute(PyObject*, PyObject* node) {
@@ -126,6 +138,7 @@ PyObject* will_execute(PyObject*, PyObject* node) {
 }
 
 PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},
+                           {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
                            {"will_engine_execute_node", will_execute, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

@@ -143,7 +143,7 @@ def grad(
         return _C.run_backward(roots, weights, keep, create_graph, targets, allow_unused, False)
 
     if is_grads_batched:
-        results = _one_by_one(run, roots, grad_outputs, keep_graph)
+        results = _one_by_one(run, roots, targets, grad_outputs, keep_graph)
     else:
         results = run(_weights(roots, grad_outputs), keep_graph)
     if materialize_grads:
@@ -214,13 +214,15 @@ def _implied_weight(root):
     return rushlight.ones_like(root, memory_format=rushlight.preserve_format)
 
 
-def _one_by_one(run, roots, batched_weights, keep_graph):
+def _one_by_one(run, roots, targets, batched_weights, keep_graph):
     """Run one backward pass for each entry of the batch and stack the results."""
     batched = _given_weights(roots, batched_weights)
     sizes = {weight.shape[0] for weight in batched if weight is not None}
     if len(sizes) != 1:
         raise RuntimeError(f"is_grads_batched: batch sizes of grad_outputs differ: {sorted(sizes)}")
     (count,) = sizes
+    if not count:
+        return tuple(target.new_empty((0, *target.shape)) for target in targets)
     rows = []
     for entry in range(count):
         weights = [None if weight is None else weight[entry] for weight in batched]

@@ -335,9 +335,10 @@ class _Call:
         output = self.outputs[position]
         if output.is_complex():
             raise RuntimeError("jacobian: only real outputs are supported, use view_as_real")
+        directions = rushlight.eye(output.numel(), dtype=output.dtype, device=output.device)
         rows = [
-            self.input_gradients((element,), (rushlight.ones_like(element),), self._create_graph)
-            for element in output.reshape(-1)
+            self.input_gradients((output,), (direction.reshape(output.shape),), self._create_graph)
+            for direction in directions
         ]
         if not rows:
             return tuple(p.new_zeros(output.shape + p.shape) for p in self.inputs)

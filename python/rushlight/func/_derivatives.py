@@ -1,8 +1,10 @@
 """Derivatives by running the function on fresh inputs and asking autograd."""
 
 import functools
+import threading
 
 import rushlight
+from rushlight import _C
 from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
@@ -35,51 +37,145 @@ def stack_module_state(models):
     return parameters, stacked([m.named_buffers() for m in models])
 
 
-def _differentiable(args, argnums):
-    """The arguments, with those of argnums as fresh inputs of the graph; and these inputs, flat."""
-    args, inputs = list(args), []
-    for n in (argnums,) if isinstance(argnums, int) else argnums:
-        leaves, structure = tree_flatten(args[n])
-        leaves = [lift(leaf) for leaf in leaves]
-        fresh = [
-            leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
-            for leaf in leaves
-        ]
-        inputs.append((fresh, structure))
-        args[n] = tree_unflatten(fresh, structure)
-    return args, inputs
+class _Run:
+    """One run of a function on inputs that are fresh in the graph: what can be asked of it.
 
+    Args:
+        args: the arguments; those at the places `argnums` are differentiated by.
 
-def _gradients(output, inputs, cotangent=None):
-    flat = [leaf for leaves, _ in inputs for leaf in leaves]
-    outputs = list(output) if isinstance(output, (tuple, list)) else [output]
-    weights = [None] * len(outputs) if cotangent is None else list(cotangent)
-    moving = [
-        (out, weight) for out, weight in zip(outputs, weights) if out.requires_grad
-    ]  # the others are constants
-    found = [None] * len(flat)
-    if moving:
-        found = rushlight.autograd.grad(
-            [out for out, _ in moving],
-            flat,
-            [w for _, w in moving],
-            create_graph=True,
-            allow_unused=True,
+    `output` and `aux` still carry this run's graph: `shown` gives what a caller may see.
+    """
+
+    def __init__(self, func, args, kwargs, argnums, has_aux):
+        self._recording = rushlight.is_grad_enabled()  # or whoever is around wants no graph
+        self._inputs = []
+        args = list(args)
+        depth = _depth()
+        with rushlight.enable_grad():
+            for place in (argnums,) if isinstance(argnums, int) else argnums:
+                leaves, structure = tree_flatten(args[place])
+                leaves = [_fresh(leaf, depth + 1) for leaf in leaves]
+                self._inputs.append((leaves, structure))
+                args[place] = tree_unflatten(leaves, structure)
+            _running.depth = depth + 1
+            try:
+                output = func(*args, **kwargs)
+            finally:
+                _running.depth = depth
+        self.output, self.aux = output if has_aux else (output, None)
+        self.leaves = [leaf for leaves, _ in self._inputs for leaf in leaves]
+        self._own = {id(t) for leaf in self.leaves for t in _with_examples(leaf)}
+
+    def shown(self, tree):
+        """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
+        a transform around it, or to a tensor of the program's that requires a gradient."""
+        leaves, structure = tree_flatten(tree)
+        return tree_unflatten(
+            [
+                t.detach()
+                if isinstance(t, rushlight.Tensor) and t.requires_grad and not self.leads_out([t])
+                else t
+                for t in leaves
+            ],
+            structure,
         )
-    found = iter([rushlight.zeros_like(leaf) if g is None else g for leaf, g in zip(flat, found)])
-    return [
-        tree_unflatten([next(found) for _ in leaves], structure) for leaves, structure in inputs
-    ]
+
+    def leads_out(self, tensors):
+        if not self._recording:
+            return False
+        depth = _depth()
+        return any(
+            id(leaf) not in self._own and leaf.__dict__.get("_fresh_at", 0) <= depth
+            for leaf in _C._leaves_of([t for t in tensors if t.requires_grad])
+        )
+
+    def gradients(self, outputs, weights, keep, batched=False, last=False):
+        """Of the outputs, weighted, by each input; of a batch of weights, if `batched`.
+
+        `keep`: record how they are computed. `last`: nobody will ask again.
+        """
+        moving = [(out, w) for out, w in zip(outputs, weights) if out.requires_grad]
+        found = [None] * len(self.leaves)  # the other outputs are constants
+        if moving:
+            outputs, weights = zip(*moving)
+            found = rushlight.autograd.grad(
+                outputs, self.leaves, weights, retain_graph=keep or not last, create_graph=keep,
+                allow_unused=True, is_grads_batched=batched,
+            )  # fmt: skip
+        size = (len(weights[0]),) if batched else ()
+        return [
+            leaf.new_zeros((*size, *leaf.shape)) if g is None else g
+            for leaf, g in zip(self.leaves, found)
+        ]
+
+    def like_inputs(self, flat):
+        """One value for each leaf of the inputs, nested as these are."""
+        flat = iter(flat)
+        return tuple(
+            tree_unflatten([next(flat) for _ in leaves], structure)
+            for leaves, structure in self._inputs
+        )
+
+    def prepare_pushing(self):
+        """The backward pass as a function of its weights, for `pushed`.
+
+        u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in
+        the direction of the tangents is their product with the Jacobian.
+        """
+        outputs, self._structure = tree_flatten(self.output)
+        with rushlight.enable_grad():
+            self._weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
+            self._pulled = self.gradients(outputs, self._weights, True)
+        self._own |= {id(t) for weight in self._weights for t in _with_examples(weight)}
+        self._keep = self.leads_out(outputs)
+
+    def pushed(self, tangents, batched=False):
+        """The products of the Jacobian with tangents of the inputs' leaves, for each output."""
+        used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
+        found = [None] * len(self._weights)
+        if used:
+            gradients, directions = zip(*used)
+            keep = self._keep or _recorded(directions)
+            found = rushlight.autograd.grad(
+                gradients, self._weights, directions, retain_graph=True, create_graph=keep,
+                allow_unused=True, is_grads_batched=batched,
+            )  # fmt: skip
+        size = (len(tangents[0]),) if batched else ()
+        return [
+            weight.new_zeros((*size, *weight.shape)) if p is None else p
+            for weight, p in zip(self._weights, found)
+        ]
+
+    def like_output(self, flat):
+        return tree_unflatten(flat, self._structure)
 
 
-def _only_recorded(tree, args):
-    """Results carry a graph only where an input did: of a nested transform."""
-    if any(isinstance(t, rushlight.Tensor) and t.requires_grad for t in tree_flatten(args)[0]):
-        return tree
-    leaves, structure = tree_flatten(tree)
-    return tree_unflatten(
-        [t.detach() if isinstance(t, rushlight.Tensor) else t for t in leaves], structure
-    )
+_running = threading.local()  # .depth: how many functions of runs are executed, one in another
+
+
+def _depth():
+    return getattr(_running, "depth", 0)
+
+
+def _fresh(leaf, depth):
+    leaf = lift(leaf)
+    if leaf.requires_grad:
+        return leaf.view_as(leaf)
+    leaf = leaf.detach().requires_grad_()
+    for tensor in _with_examples(leaf):
+        tensor.__dict__["_fresh_at"] = depth
+    return leaf
+
+
+def _with_examples(tensor):
+    """The tensor, and those of all examples for which it stands in mapped functions."""
+    yield tensor
+    for examples in tensor.__dict__.get("_examples", {}).values():
+        yield from _with_examples(examples)
+
+
+def _recorded(tensors):
+    return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -88,18 +184,17 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        with rushlight.enable_grad():
-            given, inputs = _differentiable(args, argnums)
-            output = func(*given, **kwargs)
-            value, aux = output if has_aux else (output, None)
-            if not isinstance(value, rushlight.Tensor) or value.numel() != 1 or value.dim() != 0:
-                raise RuntimeError(
-                    "grad: Expected f(*args) to return a scalar tensor, got a tensor or value of "
-                    "another kind"
-                )
-            found = _gradients(value, inputs)
-        result = found[0] if isinstance(argnums, int) else tuple(found)
-        result, value, aux = _only_recorded((result, value, aux), args)
+        run = _Run(func, args, kwargs, argnums, has_aux)
+        value = run.output
+        if not isinstance(value, rushlight.Tensor) or value.numel() != 1 or value.dim() != 0:
+            raise RuntimeError(
+                "grad: Expected f(*args) to return a scalar tensor, got a tensor or value of "
+                "another kind"
+            )
+        found = run.gradients([value], [None], run.leads_out([value]), last=run.aux is None)
+        found = run.like_inputs(found)
+        result = found[0] if isinstance(argnums, int) else found
+        result, value, aux = run.shown((result, value, run.aux))
         return (result, (value, aux)) if has_aux else (result, value)
 
     return derived
@@ -120,52 +215,29 @@ def grad(func, argnums=0, has_aux=False):
 
 def vjp(func, *primals, has_aux=False):
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
-    with rushlight.enable_grad():
-        given, inputs = _differentiable(primals, tuple(range(len(primals))))
-        output = func(*given)
-        output, aux = output if has_aux else (output, None)
-    leaves, _ = tree_flatten(output)
+    run = _Run(func, primals, {}, tuple(range(len(primals))), has_aux)
+    outputs, _ = tree_flatten(run.output)
+    keep = run.leads_out(outputs)
 
     def multiply(*cotangents):
         weights = tree_flatten(cotangents if len(cotangents) != 1 else cotangents[0])[0]
-        with rushlight.enable_grad():
-            found = tuple(_gradients(leaves, inputs, weights))
-        return _only_recorded(found, (primals, cotangents))
+        found = run.gradients(outputs, weights, keep or _recorded(weights))
+        return run.shown(run.like_inputs(found))
 
-    shown = _only_recorded(output, primals)
+    shown, aux = run.shown((run.output, run.aux))
     return (shown, multiply, aux) if has_aux else (shown, multiply)
 
 
 def _pushforward(func, primals, has_aux=False):
-    """func(*primals), and a function that multiplies its Jacobian with tangents.
-
-    u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in the
-    direction of the tangents is the product: one backward pass for each, after one that stays.
-    """
-    with rushlight.enable_grad():
-        given, inputs = _differentiable(primals, tuple(range(len(primals))))
-        output = func(*given)
-        output, aux = output if has_aux else (output, None)
-        leaves, structure = tree_flatten(output)
-        weights = [rushlight.zeros_like(leaf).requires_grad_() for leaf in leaves]
-        pulled = tree_flatten(_gradients(leaves, inputs, weights))[0]
+    """func(*primals), a function that multiplies its Jacobian with tangents, and the rest."""
+    run = _Run(func, primals, {}, tuple(range(len(primals))), has_aux)
+    run.prepare_pushing()
 
     def push(*tangents):
-        flat = tree_flatten(tangents)[0]
-        used = [(g, t) for g, t in zip(pulled, flat) if g.requires_grad]
-        products = [None] * len(leaves)
-        if used:
-            with rushlight.enable_grad():
-                gradients, directions = zip(*used)
-                products = rushlight.autograd.grad(
-                    gradients, weights, directions, create_graph=True, allow_unused=True
-                )
-        products = [
-            rushlight.zeros_like(leaf) if p is None else p for leaf, p in zip(leaves, products)
-        ]
-        return _only_recorded(tree_unflatten(products, structure), (primals, tangents))
+        return run.shown(run.like_output(run.pushed(tree_flatten(tangents)[0])))
 
-    return _only_recorded(output, primals), push, _only_recorded(aux, primals)
+    output, aux = run.shown((run.output, run.aux))
+    return output, push, aux
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
@@ -192,81 +264,58 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        with rushlight.enable_grad():
-            given, inputs = _differentiable(args, argnums)
-            output = func(*given, **kwargs)
-            output, aux = output if has_aux else (output, None)
-            leaves, structure = tree_flatten(output)
-            jacobians = [_jacobian(leaf, inputs) for leaf in leaves]
-        result = tree_unflatten(
-            [j[0] if isinstance(argnums, int) else tuple(j) for j in jacobians], structure
-        )
-        result, aux = _only_recorded((result, aux), args)
+        run = _Run(func, args, kwargs, argnums, has_aux)
+        outputs, structure = tree_flatten(run.output)
+        jacobians = []
+        for out in outputs:
+            rows = run.gradients([out], [_directions(out)], run.leads_out([out]), batched=True)
+            blocks = [
+                rows_of_leaf.reshape((*out.shape, *leaf.shape))
+                for rows_of_leaf, leaf in zip(rows, run.leaves)
+            ]
+            found = run.like_inputs(blocks)
+            jacobians.append(found[0] if isinstance(argnums, int) else found)
+        result, aux = run.shown((tree_unflatten(jacobians, structure), run.aux))
         return (result, aux) if has_aux else result
 
     return derived
-
-
-def _jacobian(output, inputs):
-    rows = [tree_flatten(_gradients(element, inputs))[0] for element in output.reshape(-1).unbind()]
-    flat = [leaf for leaves, _ in inputs for leaf in leaves]
-    stacked = iter(
-        [
-            rushlight.stack(list(c)).reshape(*output.shape, *leaf.shape)
-            for c, leaf in zip(zip(*rows), flat)
-        ]
-    )
-    return [
-        tree_unflatten([next(stacked) for _ in leaves], structure) for leaves, structure in inputs
-    ]
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
     """A function that returns the Jacobian of func, column by column: for functions of few
     numbers."""
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        def of_chosen(*chosen):
-            given = list(args)
-            for place, value in zip(places, chosen):
-                given[place] = value
-            return func(*given, **kwargs)
-
-        primals = tuple(args[place] for place in places)
-        output, push, aux = _pushforward(of_chosen, primals, has_aux)
-        leaves, structure = tree_flatten(primals)
-        columns = [_columns(push, leaves, structure, number) for number in range(len(leaves))]
-        outputs, out_structure = tree_flatten(output)
-        jacobians = []
-        for k, out in enumerate(outputs):
-            blocks = [
-                _stacked([column[k] for column in of_leaf], out, leaf)
-                for of_leaf, leaf in zip(columns, leaves)
+        run = _Run(func, args, kwargs, argnums, has_aux)
+        run.prepare_pushing()
+        outputs, _ = tree_flatten(run.output)
+        blocks = []  # for each leaf of the inputs, one of each output
+        for number, leaf in enumerate(run.leaves):
+            count = leaf.numel()
+            tangents = [
+                _directions(leaf) if other == number else each.new_zeros((count, *each.shape))
+                for other, each in enumerate(run.leaves)
             ]
-            found = tree_unflatten(blocks, structure)
+            blocks.append([
+                columns.movedim(0, -1).reshape((*out.shape, *leaf.shape))
+                for columns, out in zip(run.pushed(tangents, batched=True), outputs)
+            ])
+        jacobians = []
+        for of_output in zip(*blocks):
+            found = run.like_inputs(of_output)
             jacobians.append(found[0] if isinstance(argnums, int) else found)
-        result = tree_unflatten(jacobians, out_structure)
+        result, aux = run.shown((run.like_output(jacobians), run.aux))
         return (result, aux) if has_aux else result
 
     return derived
 
 
-def _columns(push, leaves, structure, number):
-    """For each element of one leaf, how the outputs move with it."""
-    columns = []
-    for at in range(leaves[number].numel()):
-        directions = [rushlight.zeros_like(leaf) for leaf in leaves]
-        directions[number].reshape(-1)[at] = 1
-        columns.append(tree_flatten(push(*tree_unflatten(directions, structure)))[0])
-    return columns
-
-
-def _stacked(columns, output, leaf):
-    if not columns:
-        return output.new_zeros((*output.shape, *leaf.shape))
-    return rushlight.stack(columns, -1).reshape(*output.shape, *leaf.shape)
+def _directions(tensor):
+    """For each element, a tensor of that shape with 1 there and 0 elsewhere."""
+    count = tensor.numel()
+    ones = rushlight.eye(count, dtype=tensor.dtype, device=tensor.device)
+    return ones.reshape((count, *tensor.shape))
 
 
 def hessian(func, argnums=0):

@@ -84,27 +84,54 @@ register("__repr__ __str__", _show)
 
 
 def _gradient(level, func, args, kwargs):
-    """autograd.grad, whose inputs each have a value for each example."""
+    """autograd.grad: of all examples at once, if each input has a value for each."""
     given = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args))
     given.update(kwargs)
     outputs, inputs, weights = (
         [value] if value is None or isinstance(value, Tensor) else list(value)
         for value in (given.pop("outputs"), given.pop("inputs"), given.pop("grad_outputs", None))
     )
-    sources = [level.examples(leaf) for leaf in inputs]
-    if any(found is None for found in sources):
-        raise RuntimeError(
-            "vmap: autograd.grad() of a mapped result by a tensor that all examples share: use "
-            "func.grad, or pass the tensor through in_dims"
-        )
     weights = weights if weights != [None] else [None] * len(outputs)
+    sources = [level.examples(leaf) for leaf in inputs]
+    batched = given.get("is_grads_batched")
+    if any(found is None for found in sources):
+        return _gradient_of_shared(level, func, outputs, inputs, weights, given)
     outputs = [level.all_examples(out) for out in outputs]
-    weights = [
-        rushlight.ones_like(out) if w is None else level.all_examples(w)
-        for out, w in zip(outputs, weights)
-    ]
+    if batched:  # then their batch comes before the examples
+        weights = [None if w is None else level.all_examples(w).movedim(1, 0) for w in weights]
+    else:
+        weights = [
+            rushlight.ones_like(out) if w is None else level.all_examples(w)
+            for out, w in zip(outputs, weights)
+        ]
     gradients = func(outputs, sources, weights, **given)
-    return tuple(None if g is None else level.stand_in(g) for g in gradients)
+    return tuple(
+        None if g is None else level.stand_in(g.movedim(1, 0) if batched else g) for g in gradients
+    )
+
+
+def _gradient_of_shared(level, func, outputs, inputs, weights, given):
+    """One backward pass for each example, as all of them end in the same tensors."""
+    create_graph = given.get("create_graph", False)
+    retain = given.pop("retain_graph", None)
+    retain = create_graph if retain is None else retain
+    wholes = [level.examples(out) for out in outputs]
+    sources = [leaf if (f := level.examples(leaf)) is None else f for leaf in inputs]
+    found = []
+    for i in range(level.size):
+        roots = [out if f is None else f.select(0, i) for out, f in zip(outputs, wholes)]
+        parts = [w if (f := level.examples(w)) is None else f.select(0, i) for w in weights]
+        gradients = func(
+            roots, sources, parts, retain_graph=retain or i < level.size - 1, **given
+        )
+        found.append([
+            g if g is None or level.examples(leaf) is None else g.select(0, i)
+            for g, leaf in zip(gradients, inputs)
+        ])
+    return tuple(
+        None if column[0] is None else level.stand_in(rushlight.stack(column))
+        for column in zip(*found)
+    )
 
 
 register("grad", _gradient)

@@ -1,0 +1,184 @@
+"""rushlight.func: transforms of functions, one in another, beside derivatives written by hand."""
+
+import pytest
+
+import rushlight
+from rushlight import nn
+from rushlight.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    vjp,
+    vmap,
+)
+
+X, W = 2.0, 3.0
+
+
+def number(value, requires_grad=False):
+    return rushlight.tensor(value, dtype=rushlight.float64, requires_grad=requires_grad)
+
+
+INNER = {  # the derivative of w * x * x by x, which is 2 * w * x; and how often x comes into it
+    "grad": (lambda f, x: grad(f)(x), 1),
+    "jacrev": (lambda f, x: jacrev(f)(x), 1),
+    "jacfwd": (lambda f, x: jacfwd(f)(x), 1),
+    "vjp": (lambda f, x: vjp(f, x)[1](x)[0], 2),
+    "jvp": (lambda f, x: jvp(f, (x,), (x,))[1], 2),
+    "linearize": (lambda f, x: linearize(f, x)[1](x), 2),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("outer", [grad, jacrev, jacfwd])
+def test_an_inner_transform_sees_the_variables_of_the_outer_one(outer, inner):
+    x = number(X)
+    derivative, power = INNER[inner]
+
+    def f(w):
+        return derivative(lambda x: w * x * x, x)
+
+    found = outer(f)(number(W))
+    assert found.item() == 2 * X**power
+    assert not found.requires_grad
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_graph_leads_to_what_the_program_differentiates(inner):
+    derivative, power = INNER[inner]
+    w = number(W, requires_grad=True)
+    found = derivative(lambda x: w * x * x, number(X))
+    found.backward()
+    assert w.grad.item() == 2 * X**power
+    x = number(X, requires_grad=True)
+    assert derivative(lambda x: x * x, x).requires_grad
+    with rushlight.no_grad():
+        assert not derivative(lambda x: w * x * x, number(X)).requires_grad
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_result_on_which_nothing_depends_has_no_graph(inner):
+    derivative, _ = INNER[inner]
+    w = number(W, requires_grad=True)
+    assert not derivative(lambda x: x * x, number(X)).requires_grad
+    assert not derivative(lambda x: x * x + w, number(X)).requires_grad  # w is in the value alone
+    value, product = vjp(lambda x: x * x + w, number(X))
+    assert value.requires_grad and not product(number(1.0))[0].requires_grad
+
+
+def test_a_product_made_outside_is_used_inside():
+    _, product = vjp(lambda x: x * x * x, number(X))
+    found = grad(lambda weight: product(weight * weight)[0])(number(W))
+    assert found.item() == 2 * W * 3 * X**2 and not found.requires_grad
+
+
+def test_values_and_the_rest():
+    w = number(W, requires_grad=True)
+
+    def f(x):
+        return x * x, {"twice": 2 * x, "from w": w * x}
+
+    slope, (value, rest) = grad_and_value(f, has_aux=True)(number(X))
+    assert (slope.item(), value.item(), rest["twice"].item()) == (2 * X, X * X, 2 * X)
+    assert not rest["twice"].requires_grad
+    rest["from w"].backward()
+    assert w.grad.item() == X
+    jacobian, rest = jacrev(f, has_aux=True)(number(X))
+    assert jacobian.item() == 2 * X and rest["twice"].item() == 2 * X
+
+
+@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
+def test_jacobians_of_trees(jacobian):
+    a = rushlight.arange(6, dtype=rushlight.float64).reshape(2, 3)
+    b = rushlight.tensor([1.0, -2.0, 0.5], dtype=rushlight.float64)
+
+    def f(tensors, scale):
+        return {"product": scale * (tensors["a"] @ tensors["b"]), "constant": rushlight.ones(2)}
+
+    found = jacobian(f, argnums=(0, 1))({"a": a, "b": b}, number(2.0))
+    by_tree, by_scale = found["product"]
+    assert by_tree["a"].tolist() == (2 * rushlight.eye(2)[:, :, None] * b).tolist()
+    assert by_tree["b"].tolist() == (2 * a).tolist()
+    assert by_scale.tolist() == (a @ b).tolist()
+    assert found["constant"][0]["a"].shape == (2, 2, 3) and not found["constant"][0]["a"].any()
+
+
+@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1,)])
+def test_jacobians_of_few_numbers(jacobian, shape):
+    x = rushlight.full(shape, X, dtype=rushlight.float64)
+    found = jacobian(lambda x: x**3)(x)
+    assert found.shape == (*shape, *shape)
+    assert found.flatten().tolist() == [3 * X**2] * x.numel()
+
+
+@pytest.mark.parametrize("outer", [jacrev, jacfwd])
+@pytest.mark.parametrize("inner", [jacrev, jacfwd])
+def test_second_derivatives(outer, inner):
+    x = rushlight.tensor([0.5, -1.0, 2.0], dtype=rushlight.float64)
+
+    def f(x):
+        return (x[0] * x[1] + x[2] ** 3) * x[0]
+
+    a, b, c = x.tolist()
+    rows = [[2 * b, 2 * a, 3 * c**2], [2 * a, 0, 0], [3 * c**2, 0, 6 * a * c]]
+    expected = rushlight.tensor(rows, dtype=rushlight.float64)
+    rushlight.testing.assert_close(outer(inner(f))(x), expected)
+    rushlight.testing.assert_close(hessian(f)(x), expected)
+    points = rushlight.stack([x, x, x])
+    rushlight.testing.assert_close(vmap(outer(inner(f)))(points), expected.expand(3, 3, 3))
+
+
+def test_a_product_is_mapped_over_cotangents():
+    x = rushlight.tensor([0.5, -1.0, 2.0], dtype=rushlight.float64)
+    _, product = vjp(lambda x: x * x.sum(), x)
+    rows = vmap(product)(rushlight.eye(3, dtype=rushlight.float64))[0]
+    expected = rushlight.eye(3) * x.sum() + x.unsqueeze(1)
+    rushlight.testing.assert_close(rows, expected.double())
+    _, push = linearize(lambda x: x * x.sum(), x)
+    columns = vmap(push, out_dims=1)(rushlight.eye(3, dtype=rushlight.float64))
+    rushlight.testing.assert_close(columns, expected.double())
+
+
+def test_shared_and_own_inputs_of_a_mapped_gradient():
+    shared = number(X, requires_grad=True)
+    factors = rushlight.tensor([1.0, 2.0, 3.0], dtype=rushlight.float64)
+
+    def slopes(factor):
+        factor = factor.detach().requires_grad_()
+        return rushlight.autograd.grad(factor * shared * shared, (shared, factor))
+
+    by_shared, by_factor = vmap(slopes)(factors)
+    assert by_shared.tolist() == [2 * X * f for f in (1.0, 2.0, 3.0)]
+    assert by_factor.tolist() == [X * X] * 3
+
+
+def test_one_inner_step_of_learning_to_learn():
+    """The loss after a step of gradient descent, differentiated by where the step began."""
+    rushlight.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).double()
+    start = {name: p.detach() for name, p in model.named_parameters()}
+    x, y = rushlight.randn(5, 3).double(), rushlight.randn(5, 1).double()
+
+    def loss(parameters):
+        return nn.functional.mse_loss(functional_call(model, parameters, (x,)), y)
+
+    def after_a_step(parameters):
+        slopes = grad(loss)(parameters)
+        return loss({name: p - 0.1 * slopes[name] for name, p in parameters.items()})
+
+    found = grad(after_a_step)(start)
+    step = 1e-6
+    for name, p in start.items():
+        for at in range(p.numel()):
+            moved = rushlight.zeros_like(p)
+            moved.view(-1)[at] = step
+            high, low = (after_a_step({**start, name: p + sign * moved}) for sign in (1, -1))
+            assert found[name].flatten()[at].item() == pytest.approx(
+                (high - low).item() / (2 * step), abs=1e-7
+            )
