@@ -1,6 +1,8 @@
 // Tables of vectors.
 #include "kernels/embedding.h"
 
+#include <optional>
+
 #include "dispatch/generated.h"
 #include "dispatch/in_gradient.h"
 
@@ -21,16 +23,11 @@ kernels::Bag bag_of(const std::string& mode) {
                           : kernels::Bag::Max;
 }
 
-// A view that may be absent.
-struct OptionalView {
-  explicit OptionalView(const Tensor& t) {
-    if (t.defined() && t.numel() && !t.is_meta()) view = t.view();
-    present = t.defined();
-  }
-  const View* get() const { return present ? &view : nullptr; }
-  View view;
-  bool present;
-};
+// Of a tensor that may be absent.
+std::optional<View> view_of(const Tensor& t) {
+  return t.defined() ? std::optional<View>(t.view()) : std::nullopt;
+}
+const View* address(const std::optional<View>& view) { return view ? &*view : nullptr; }
 
 }  // namespace
 
@@ -96,10 +93,11 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)),
          places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
-  OptionalView factor(weights), origin(places);
   if (out.is_meta()) return {out, places};
-  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(),
-                         padding_idx, out.view(), largest ? origin.get() : nullptr);
+  std::optional<View> factor = view_of(weights), origin = view_of(places);
+  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode),
+                         address(factor), padding_idx, out.view(),
+                         largest ? address(origin) : nullptr);
   return {out, places};
 }
 
@@ -108,10 +106,10 @@ Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const T
                               bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
   Tensor out = rl::empty(size, options(grad));
   if (out.is_meta()) return out;
-  OptionalView factor(weights), origin(places);
+  std::optional<View> factor = view_of(weights), origin = view_of(places);
   kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode),
-                                  factor.get(), padding_idx, scale_grad_by_freq,
-                                  mode == "max" ? origin.get() : nullptr, out.view());
+                                  address(factor), padding_idx, scale_grad_by_freq,
+                                  mode == "max" ? address(origin) : nullptr, out.view());
   return out;
 }
 
