@@ -1,10 +1,9 @@
 // Tables of vectors.
 #include "kernels/embedding.h"
 
-#include <optional>
-
 #include "dispatch/generated.h"
 #include "dispatch/in_gradient.h"
+#include "dispatch/optional_view.h"
 
 namespace rl {
 namespace impl {
@@ -22,12 +21,6 @@ kernels::Bag bag_of(const std::string& mode) {
          : mode == "mean" ? kernels::Bag::Mean
                           : kernels::Bag::Max;
 }
-
-// Of a tensor that may be absent.
-std::optional<View> view_of(const Tensor& t) {
-  return t.defined() ? std::optional<View>(t.view()) : std::nullopt;
-}
-const View* address(const std::optional<View>& view) { return view ? &*view : nullptr; }
 
 }  // namespace
 
@@ -94,10 +87,9 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   Tensor out = rl::empty(sizes, options(weight)),
          places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
   if (out.is_meta()) return {out, places};
-  std::optional<View> factor = view_of(weights), origin = view_of(places);
-  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode),
-                         address(factor), padding_idx, out.view(),
-                         largest ? address(origin) : nullptr);
+  OptionalView factor(weights), origin(places);
+  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(),
+                         padding_idx, out.view(), largest ? origin.get() : nullptr);
   return {out, places};
 }
 
@@ -106,10 +98,10 @@ Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const T
                               bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
   Tensor out = rl::empty(size, options(grad));
   if (out.is_meta()) return out;
-  std::optional<View> factor = view_of(weights), origin = view_of(places);
+  OptionalView factor(weights), origin(places);
   kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode),
-                                  address(factor), padding_idx, scale_grad_by_freq,
-                                  mode == "max" ? address(origin) : nullptr, out.view());
+                                  factor.get(), padding_idx, scale_grad_by_freq,
+                                  mode == "max" ? origin.get() : nullptr, out.view());
   return out;
 }
 
