@@ -75,6 +75,7 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
                                            const Tensor& weights, int64_t padding_idx, bool) {
   check_indices(indices, "embedding_bag");
   check_indices(offsets, "embedding_bag");
+  check(offsets.dim() == 1, "embedding_bag: offsets must have 1 dim, got shape ", offsets.sizes());
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
