@@ -37,7 +37,8 @@ Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale
 Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
                bool twice) {
   dim = wrap_dim(dim, input.dim(), "fft");
-  check(input.is_floating(), "fft_r2c: expected a real tensor, got ", input.dtype());
+  check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
+        "fft_r2c: expected a tensor of float32 or float64, got ", input.dtype());
   check_points("fft_r2c", input, dim, n);
   Tensor from = ops::contiguous(input);
   Tensor out =
