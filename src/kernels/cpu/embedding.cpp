@@ -201,11 +201,12 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
     using T = typename decltype(tag)::type;
     size_t width = static_cast<size_t>(weight.sizes[1]);
     std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size());
+    bool direct = weight.dtype == dtype_of<T> && weight.strides[1] == 1;
     int64_t work = index.numel * weight.sizes[1] + 1;
     int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
     parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
-      std::vector<T> result(width), x(width);
-      Places origin(width);
+      std::vector<T> result(width), loaded(width);
+      Places origin(mode == Bag::Max ? width : 0);
       for (int64_t b = first; b < last; ++b) {
         std::fill(result.begin(), result.end(), T(0));
         std::fill(origin.begin(), origin.end(), -1);
@@ -213,7 +214,8 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
         for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
           int64_t r = rows[static_cast<size_t>(i)];
           if (r == padding_idx) continue;
-          load_row(weight, r, x.data());
+          const T* x = direct ? weight.ptr<T>() + r * weight.strides[0] : loaded.data();
+          if (!direct) load_row(weight, r, loaded.data());
           T s = scale[static_cast<size_t>(i)];
           if (mode != Bag::Max)
             for (size_t j = 0; j < width; ++j) result[j] += s * x[j];

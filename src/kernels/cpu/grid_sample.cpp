@@ -13,7 +13,8 @@ namespace rl::kernels {
 namespace {
 
 constexpr double cubic_sharpness = -0.75;
-constexpr int most_neighbours = 16;  // of bicubic; linear in 3-D has 8
+constexpr int64_t places_together = 64;  // whose neighbours are known before planes are read
+constexpr int most_neighbours = 16;      // of bicubic; linear in 3-D has 8
 
 // Neighbours along one dim, those outside of the image left out.
 template <class C> struct Line {
@@ -109,12 +110,30 @@ Line<C> neighbours(C coordinate, int64_t size, int order, const GridSampling& ho
 
 // The neighbours of one place, as offsets into a plane, and their weights.
 template <class C> struct Neighbours {
-  int count = 0;
+  int count;
   int64_t offset[most_neighbours];
   C weight[most_neighbours];
 
+  template <class T> C sum(const T* plane) const {
+    C total = 0;
+    if (count == 4) {  // of a place within an image, mostly
+      for (int t = 0; t < 4; ++t) total += weight[t] * static_cast<C>(plane[offset[t]]);
+      return total;
+    }
+    for (int t = 0; t < count; ++t) total += weight[t] * static_cast<C>(plane[offset[t]]);
+    return total;
+  }
+  void add(C value, C* plane) const {
+    if (count == 4) {
+      for (int t = 0; t < 4; ++t) plane[offset[t]] += weight[t] * value;
+      return;
+    }
+    for (int t = 0; t < count; ++t) plane[offset[t]] += weight[t] * value;
+  }
+
   template <class T>
-  Neighbours(const T* place, const int64_t* size, int dims, const GridSampling& how) {
+  void find(const T* place, const int64_t* size, int dims, const GridSampling& how) {
+    count = 0;
     Line<C> lines[3];
     for (int d = 0; d < dims; ++d)  // the grid's first column belongs to the last dim
       lines[d] =
@@ -165,17 +184,16 @@ void grid_sample(const View& input, const View& grid, const View& out, const Gri
     using C = compute_t<T>;
     int64_t grain = default_grain / (s.channels * 8 + 16) + 1;
     parallel_for(0, s.batch * s.places, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t n = i / s.places, p = i % s.places;
-        Neighbours<C> near(grid.ptr<const T>() + i * s.dims, s.size, s.dims, how);
+      Neighbours<C> near[places_together];
+      for (int64_t first = begin, count; first < end; first += count) {
+        int64_t n = first / s.places;
+        count = std::min({places_together, end - first, (n + 1) * s.places - first});
+        for (int64_t i = 0; i < count; ++i)
+          near[i].find(grid.ptr<const T>() + (first + i) * s.dims, s.size, s.dims, how);
         const T* from = input.ptr<const T>() + n * s.channels * s.plane;
-        T* to = out.ptr<T>() + n * s.channels * s.places + p;
-        for (int64_t c = 0; c < s.channels; ++c, from += s.plane, to += s.places) {
-          C sum = 0;
-          for (int t = 0; t < near.count; ++t)
-            sum += near.weight[t] * static_cast<C>(from[near.offset[t]]);
-          *to = static_cast<T>(sum);
-        }
+        T* to = out.ptr<T>() + n * s.channels * s.places + first % s.places;
+        for (int64_t c = 0; c < s.channels; ++c, from += s.plane, to += s.places)
+          for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(near[i].sum(from));
       }
     });
   });
@@ -191,19 +209,21 @@ void grid_scatter(const View& values, const View& grid, const View& out, const G
     // Threads share out planes, so that no two write to one.
     int64_t grain = default_grain / (s.places * 8 + 1) + 1;
     parallel_for(0, s.batch * s.channels, grain, [&](int64_t begin, int64_t end) {
+      Neighbours<C> near[places_together];
       std::vector<C> sums;
       for (int64_t first = begin; first < end;) {
         int64_t n = first / s.channels, last = std::min(end, (n + 1) * s.channels),
                 count = last - first;
         sums.assign(static_cast<size_t>(count * s.plane), C(0));
-        for (int64_t p = 0; p < s.places; ++p) {
-          Neighbours<C> near(grid.ptr<const T>() + (n * s.places + p) * s.dims, s.size, s.dims,
-                             how);
+        for (int64_t p = 0; p < s.places; p += places_together) {
+          int64_t together = std::min(places_together, s.places - p);
+          for (int64_t i = 0; i < together; ++i)
+            near[i].find(grid.ptr<const T>() + (n * s.places + p + i) * s.dims, s.size, s.dims,
+                         how);
           const T* from = values.ptr<const T>() + first * s.places + p;
           C* to = sums.data();
           for (int64_t c = 0; c < count; ++c, from += s.places, to += s.plane)
-            for (int t = 0; t < near.count; ++t)
-              to[near.offset[t]] += near.weight[t] * static_cast<C>(*from);
+            for (int64_t i = 0; i < together; ++i) near[i].add(static_cast<C>(from[i]), to);
         }
         T* to = out.ptr<T>() + first * s.plane;
         for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<T>(sums[i]);
