@@ -169,10 +169,8 @@ template <class F> void for_each_matrix(const char* op, const View& a, F&& f) {
   visit<float, double, complex64, complex128>(op, a.dtype, [&](auto tag) {
     parallel_for(0, batch_count(a, 2), std::max<int64_t>(default_grain / work, 1),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     LibraryCall call;
-                     f(tag, i);
-                   }
+                   LibraryCall call;
+                   for (int64_t i = begin; i < end; ++i) f(tag, i);
                  });
   });
 }

@@ -29,17 +29,59 @@ void cholesky(const View& a, const View& out, bool upper, const View& info) {
 
 namespace {
 
-// Gaussian elimination without row exchanges; the 1-based place of a zero pivot, or 0.
-template <class T> int eliminate(const Columns<T>& m, int* pivots) {
+// Matrices of this many rows and columns cost the library more in calls than in work.
+constexpr int most_small = 16;
+
+template <class T> bool is_small(const Columns<T>& m) {
+  return std::max(m.rows(), m.columns()) <= most_small;
+}
+
+template <class T> auto magnitude(T value) {  // LAPACK's, of complex numbers
+  if constexpr (is_complex_v<T>) return std::abs(value.real()) + std::abs(value.imag());
+  else return std::abs(value);
+}
+
+template <class T> void exchange_rows(const Columns<T>& m, int a, int b) {
+  for (int j = 0; a != b && j < m.columns(); ++j) std::swap(m(a, j), m(b, j));
+}
+
+// Gaussian elimination; the 1-based place of the first pivot that is zero, or 0. With row
+// exchanges a column of zeros is left as it is.
+template <class T> int eliminate(const Columns<T>& m, int* pivots, bool exchange) {
   int zero_pivot = 0;
   for (int k = 0; k < std::min(m.rows(), m.columns()); ++k) {
-    pivots[k] = k + 1;
-    if (m(k, k) == T(0) && !zero_pivot) zero_pivot = k + 1;
+    int best = k;
+    for (int i = k + 1; exchange && i < m.rows(); ++i)
+      if (magnitude(m(i, k)) > magnitude(m(best, k))) best = i;
+    pivots[k] = best + 1;
+    if (m(best, k) == T(0)) {
+      if (!zero_pivot) zero_pivot = k + 1;
+      if (exchange) continue;
+    }
+    exchange_rows(m, k, best);
     for (int i = k + 1; i < m.rows(); ++i) m(i, k) /= m(k, k);
     for (int j = k + 1; j < m.columns(); ++j)
       for (int i = k + 1; i < m.rows(); ++i) m(i, j) -= m(i, k) * m(k, j);
   }
   return zero_pivot;
+}
+
+template <class T> int lu_in_place(const Columns<T>& m, int* pivots, bool exchange = true) {
+  if (!exchange || is_small(m)) return eliminate(m, pivots, exchange);
+  return Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), pivots);
+}
+
+// x becomes the solution of L U x = P x.
+template <class T> void solve_small(const Columns<T>& lu, const int* pivots, const Columns<T>& x) {
+  for (int k = 0; k < lu.rows(); ++k) exchange_rows(x, k, pivots[k] - 1);
+  for (int j = 0; j < x.columns(); ++j) {
+    for (int k = 0; k < lu.rows(); ++k)
+      for (int i = k + 1; i < lu.rows(); ++i) x(i, j) -= lu(i, k) * x(k, j);
+    for (int k = lu.rows() - 1; k >= 0; --k) {
+      x(k, j) /= lu(k, k);
+      for (int i = 0; i < k; ++i) x(i, j) -= lu(i, k) * x(k, j);
+    }
+  }
 }
 
 }  // namespace
@@ -51,9 +93,7 @@ void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, co
     Columns<T> m(from.rows, from.columns);
     Buffer<int> order(std::max<int64_t>(std::min(from.rows, from.columns), 1));
     m.load(from);
-    set_info(info, at,
-             pivot ? Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data())
-                   : eliminate(m, order.data()));
+    set_info(info, at, lu_in_place(m, order.data(), pivot));
     m.store(matrix_of<T>(lu, at));
     store_vector<int32_t>(order.data(), pivots, at);
   });
@@ -89,7 +129,10 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
     x.load(right, !left);
     load_pivots("lu_solve", pivots, at, from.rows, order.data());
     if (through_conjugate) x.conjugate();
-    Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(), x.ld());
+    if (code == 'N' && is_small(m)) solve_small(m, order.data(), x);
+    else
+      Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(),
+                       x.ld());
     if (through_conjugate) x.conjugate();
     x.store(matrix_of<T>(out, at), !left);
   });
@@ -186,7 +229,15 @@ void inverse(const View& a, const View& out, const View& info) {
     Columns<T> m(from.rows, from.columns);
     Buffer<int> order(std::max<int64_t>(from.rows, 1));
     m.load(from);
-    int code = Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), order.data());
+    int code = lu_in_place(m, order.data());
+    set_info(info, at, code);
+    if (is_small(m)) {
+      Columns<T> x(from.rows, from.columns);
+      for (int j = 0; j < m.columns(); ++j)
+        for (int i = 0; i < m.rows(); ++i) x(i, j) = T(i == j ? 1 : 0);
+      if (code == 0) solve_small(m, order.data(), x);
+      return (code == 0 ? x : m).store(matrix_of<T>(out, at));
+    }
     if (code == 0) code = Lapack<T>::getri(m.rows(), m.data(), m.ld(), order.data());
     set_info(info, at, code);
     m.store(matrix_of<T>(out, at));
