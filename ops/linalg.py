@@ -66,8 +66,7 @@ composite("linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian:
 
 kernel("linalg_solve_kernel(A: Tensor, B: Tensor, left: bool) -> tuple[result, LU, pivots, info]", node="LinalgSolveExBackward0", names=(),
        doc="Solves A X = B (or X A = B); batches of one shape.",
-       grad={"A": "solve_backward_matrix(grad, A, result, left)",
-             "B": "solve_adjoint(grad, A, left)"})
+       grad={"A, B": "solve_gradients(grad, A, result, LU, pivots, left)"})
 composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[result, info]",
           names=("linalg.solve_ex",), out=True, doc="Solves A X = B (or X A = B); info is nonzero where A is singular.")
 composite("linalg_solve(A: Tensor, B: Tensor, *, left: bool = True)", "linalg_solve_ex(A, B, left, True)[0]",

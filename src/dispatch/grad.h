@@ -168,8 +168,8 @@ Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);
 Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper);
 Tensor triangular_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool upper,
                                   bool left, bool unitriangular);
-Tensor solve_adjoint(const Tensor& grad, const Tensor& a, bool left);
-Tensor solve_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool left);
+std::array<Tensor, 2> solve_gradients(const Tensor& grad, const Tensor& a, const Tensor& x,
+                                      const Tensor& lu, const Tensor& pivots, bool left);
 Tensor lu_backward(const Tensor& grad, const Tensor& lu, const Tensor& pivots);
 Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det, const Tensor& lu);
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& a,

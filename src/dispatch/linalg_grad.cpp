@@ -65,13 +65,12 @@ Tensor triangular_backward_matrix(const Tensor& grad, const Tensor& a, const Ten
   return upper ? triu(full, unitriangular ? 1 : 0) : tril(full, unitriangular ? -1 : 0);
 }
 
-Tensor solve_adjoint(const Tensor& grad, const Tensor& a, bool left) {
-  return solve(adjoint(a), grad, left);
-}
-
-Tensor solve_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& x, bool left) {
-  Tensor g = solve_adjoint(grad, a, left);
-  return left ? -matmul(g, adjoint(x)) : -matmul(adjoint(x), g);
+std::array<Tensor, 2> solve_gradients(const Tensor& grad, const Tensor& a, const Tensor& x,
+                                      const Tensor& lu, const Tensor& pivots, bool left) {
+  // The factors are no function of `a` to the graph: to differentiate again, `a` is factored again.
+  Tensor g = grad_enabled() ? solve(adjoint(a), grad, left)
+                            : linalg_lu_solve_kernel(lu, pivots, grad, left, true);
+  return {left ? -matmul(g, adjoint(x)) : -matmul(adjoint(x), g), g};
 }
 
 // A = P L U. Square: P L^-H (tril(L^H G_L, -1) + triu(G_U U^H)) U^-H; of a wide or tall matrix the
