@@ -138,10 +138,14 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
     return gemm(Stacked(a).view, one, Stacked(out).view, scale, &sum.view);
   }
-  GemmProblem batch{out.dtype,    out.sizes[r],    out.sizes[c],   a.sizes[c],   a.data,
-                    b.data,       out.data,        a.strides[r],   a.strides[c], b.strides[r],
-                    b.strides[c], out.strides[r],  out.strides[c], scale.alpha,  scale.beta,
-                    plus.data,    plus.strides[r], plus.strides[c]};
+  GemmProblem batch;
+  batch.dtype = out.dtype;
+  batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
+  batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
+  batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
+  batch.c = out.data, batch.c_row = out.strides[r], batch.c_col = out.strides[c];
+  batch.alpha = scale.alpha, batch.beta = scale.beta;
+  batch.added = plus.data, batch.added_row = plus.strides[r], batch.added_col = plus.strides[c];
   if (out.ndim == 3) {
     batch.count = out.sizes[0];
     batch.a_step = a.strides[0];

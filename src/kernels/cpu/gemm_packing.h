@@ -20,7 +20,12 @@ template <class T> void pack_panel(const Problem<T>& p, const T* b, int64_t dept
     using R = RealOf<T>;
     for (; k < depth; ++k) {
       R *real = reinterpret_cast<R*>(to + k * width), *imaginary = real + width;
-      for (int64_t j = 0; j < width; ++j) {
+      int64_t j = 0;
+      if (p.b_col == 1)
+        for (; j + lanes<T> <= used; j += lanes<T>)
+          split_pairs(reinterpret_cast<const R*>(b + k * p.b_row + j), real + j, imaginary + j,
+                      all_lanes<T>);
+      for (; j < width; ++j) {
         T x = j < used ? b[k * p.b_row + j * p.b_col] : T(0);
         real[j] = x.real();
         imaginary[j] = x.imag();

@@ -54,6 +54,26 @@ template <class T> T times(T a, T b) {
   }
 }
 
+// Of complex numbers, 1 times infinity would have a part that is not a number.
+template <class T> T scaled(T factor, T x) { return factor == T(1) ? x : times(factor, x); }
+
+// Complex numbers in memory are pairs.
+template <class T, int... lane>
+void store_pairs(T* p, vec<T> real, vec<T> imaginary, std::integer_sequence<int, lane...>) {
+  constexpr int n = sizeof...(lane);
+  store(p, shuffle<(lane / 2 + lane % 2 * n)...>(real, imaginary));
+  store(p + n, shuffle<((n + lane) / 2 + lane % 2 * n)...>(real, imaginary));
+}
+template <class T> void store_pairs(T* p, vec<T> real, vec<T> imaginary) {
+  store_pairs(p, real, imaginary, all_lanes<T>);
+}
+template <class T, int... lane>
+void split_pairs(const T* p, T* real, T* imaginary, std::integer_sequence<int, lane...>) {
+  vec<T> low = load(p), high = load(p + sizeof...(lane));
+  store(real, shuffle<(2 * lane)...>(low, high));
+  store(imaginary, shuffle<(2 * lane + 1)...>(low, high));
+}
+
 // Where a part of c goes: c = alpha * sums + beta * added.
 template <class T> struct Target {
   T* c;
@@ -71,8 +91,9 @@ template <class T> struct Target {
   // The same place for a later part of the sums.
   Target again() const { return {c, row, col, c, row, col, alpha, T(1)}; }
   void put(int64_t i, int64_t j, T value) const {
-    T sum = times(alpha, value);
-    if (beta != T(0)) sum = static_cast<T>(sum + times(beta, added[i * added_row + j * added_col]));
+    T sum = scaled(alpha, value);
+    if (beta != T(0))
+      sum = static_cast<T>(sum + scaled(beta, added[i * added_row + j * added_col]));
     c[i * row + j * col] = sum;
   }
 };

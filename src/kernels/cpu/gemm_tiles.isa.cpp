@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/gemm_dots.h"
 #include "kernels/cpu/gemm_packing.h"
+#include "kernels/cpu/register_tile.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels::RL_ISA {
@@ -34,68 +35,68 @@ template <class T> void put_tile(const T* values, int64_t rows, int64_t row, int
       for (int64_t j = 0; j < columns; ++j) t.put(i, j, values[i * row + j]);
 }
 
-// `rows` rows by `width` vectors of c. Each element is summed along k in order, whatever the tile.
-template <class T, int bytes, int rows, int width>
-void tile(int64_t depth, const Left<T>& left, const Right<T>& right, int64_t i, Target<T> to) {
-  using V = vec<T, bytes>;
-  constexpr int n = Vector<T, bytes>::lanes;
-  V sums[rows][width] = {};
-  for (int r = 0; r < rows; ++r)
-    for (int w = 0; w < width; ++w) __builtin_prefetch(to.c + r * to.row + w * n * to.col);
-  int64_t a_row = left.row, a_col = left.col, b_row = right.row;
-  const T *a = left.at(i), *lower_a = a + 4 * a_row;  // two of them: few registers for addresses
-  const T *b = right.data, *ahead = b + 8 * b_row;    // rows of b in place may lie pages apart
-  for (int64_t k = depth; k > 0; --k) {
-    V across[width];
-#pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) {
-      __builtin_prefetch(ahead + w * n);
-      across[w] = load<T, bytes>(b + w * n);
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      T down = r < 4 ? a[r * a_row] : lower_a[(r - 4) * a_row];
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] += across[w] * down;
-    }
-    a += a_col;
-    lower_a += a_col;
-    b += b_row;
-    ahead += b_row;
+// A block of c: rows from row i on, by the columns of `right` from column j on.
+template <class T> struct Block {
+  int64_t rows, depth;
+  Left<T> left;
+  Right<T> right;
+  const Target<T>* to;
+  int64_t i, j;
+
+  bool whole(int64_t columns) const {
+    return right.columns >= columns && to->col == 1 && (to->beta == T(0) || to->added_col == 1);
   }
-  bool whole = right.columns >= width * n && to.col == 1 && (to.beta == T(0) || to.added_col == 1);
-  if (whole) {
+};
+
+// `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
+// order, whatever the tile.
+template <class T, int bytes, int rows, int width> void tile(const Block<T>& block, int64_t i) {
+  constexpr int n = Vector<T, bytes>::lanes;
+  const Left<T>& left = block.left;
+  const Right<T>& right = block.right;
+  const Target<T>& to = *block.to;
+  int64_t row = block.i + i;
+  T* c = to.c + row * to.row + block.j * to.col;
+  for (int r = 0; r < rows; ++r)
+    for (int w = 0; w < width; ++w) __builtin_prefetch(c + r * to.row + w * n * to.col);
+  vec<T, bytes> sums[rows][width] = {};
+  int64_t ahead = 8 * right.row;  // rows of b in place may lie pages apart
+  multiply_tile<T, bytes>(sums, block.depth, left.at(i), left.row, left.col, right.data, right.row,
+                          [&](const T* b) {
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      T* c = to.c + r * to.row;
-      const T* added = to.added + r * to.added_row;
+                            for (int w = 0; w < width; ++w) __builtin_prefetch(b + ahead + w * n);
+                          });
+  if (block.whole(width * n)) {
+    const T* added = to.added + row * to.added_row + block.j * to.added_col;
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
-        V sum = sums[r][w] * to.alpha;
-        if (to.beta != T(0)) sum += load<T, bytes>(added + w * n) * to.beta;
-        store(c + w * n, sum);
+        vec<T, bytes> sum = sums[r][w] * to.alpha;
+        if (to.beta != T(0)) sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
+        store(c + r * to.row + w * n, sum);
       }
-    }
   } else {
     T values[rows][width * n];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) store(values[r] + w * n, sums[r][w]);
-    put_tile(values[0], rows, width * n, std::min<int64_t>(right.columns, width * n), to);
+    put_tile(values[0], rows, width * n, std::min<int64_t>(right.columns, width * n),
+             to.at(row, block.j));
   }
 }
 
-template <class T, int rows, int width>
-void complex_tile(int64_t depth, const Left<T>& left, const Right<T>& right, int64_t i,
-                  Target<T> to) {
+template <class T, int rows, int width> void complex_tile(const Block<T>& block, int64_t i) {
   using R = RealOf<T>;
   using V = vec<R>;
   constexpr int n = lanes<T>;
+  const Target<T>& to = *block.to;
   V real[rows][width] = {}, imaginary[rows][width] = {};
-  const R *a = reinterpret_cast<const R*>(left.at(i)), *b = reinterpret_cast<const R*>(right.data);
-  int64_t a_row = 2 * left.row, a_col = 2 * left.col, b_row = 2 * right.row;
-  for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
+  const R *a = reinterpret_cast<const R*>(block.left.at(i)),
+          *b = reinterpret_cast<const R*>(block.right.data);
+  int64_t a_row = 2 * block.left.row, a_col = 2 * block.left.col, b_row = 2 * block.right.row;
+  for (int64_t k = 0; k < block.depth; ++k, a += a_col, b += b_row) {
     V b_real[width], b_imaginary[width];
 #pragma GCC unroll 8
     for (int w = 0; w < width; ++w) {
@@ -114,22 +115,37 @@ void complex_tile(int64_t depth, const Left<T>& left, const Right<T>& right, int
       }
     }
   }
-  T values[rows][width * n];
+  alignas(V) T values[rows][width * n];
+#pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
     for (int w = 0; w < width; ++w)
-      for (int x = 0; x < n; ++x) values[r][w * n + x] = {real[r][w][x], imaginary[r][w][x]};
-  put_tile(values[0], rows, width * n, std::min<int64_t>(right.columns, width * n), to);
+      store_pairs(reinterpret_cast<R*>(values[r] + w * n), real[r][w], imaginary[r][w]);
+  bool plain = to.alpha == T(1) && (to.beta == T(0) || to.beta == T(1));
+  if (!plain || !block.whole(width * n))
+    return put_tile(values[0], rows, width * n, std::min<int64_t>(block.right.columns, width * n),
+                    to.at(block.i + i, block.j));
+  for (int r = 0; r < rows; ++r) {
+    R* c = reinterpret_cast<R*>(to.c + (block.i + i + r) * to.row + block.j);
+    const R* added =
+        reinterpret_cast<const R*>(to.added + (block.i + i + r) * to.added_row + block.j);
+    for (int w = 0; w < 2 * width; ++w) {
+      V sum = load(reinterpret_cast<R*>(values[r]) + w * n);
+      if (to.beta != T(0)) sum += load(added + w * n);
+      store(c + w * n, sum);
+    }
+  }
 }
 
-// `m` rows of c from row i on, by `width` vectors of columns.
+// The rows of a block from i on, by `width` vectors. A function of its own, which has the registers
+// to itself.
 template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
-void column_block(int64_t m, int64_t depth, const Left<T>& left, const Right<T>& right,
-                  const Target<T>& to, int64_t i = 0) {
-  for (; i + rows <= m; i += rows)
-    if constexpr (complex<T>) complex_tile<T, rows, width>(depth, left, right, i, to.at(i, 0));
-    else tile<T, bytes, rows, width>(depth, left, right, i, to.at(i, 0));
+[[gnu::noinline]] void column_block(const Block<T>& block, int64_t i = 0) {
+  for (; i + rows <= block.rows; i += rows)
+    if constexpr (complex<T>) complex_tile<T, rows, width>(block, i);
+    else tile<T, bytes, rows, width>(block, i);
   if constexpr (rows > 1)
-    if (i < m) column_block<T, width, bytes, rows / 2>(m, depth, left, right, to, i);
+    if (i < block.rows) column_block<T, width, bytes, rows / 2>(block, i);
 }
 
 // How by_tiles goes about products of one size: blocks of b that stay in the second cache, cut into
@@ -157,48 +173,47 @@ template <class T> struct TilePlan {
 };
 
 template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& plan, T* packed) {
-  constexpr int64_t n = lanes<T>, block_rows = TilePlan<T>::block_rows;
-  const auto [half, pack_a, there, depth, columns, right_size, left_size] = plan;
-  T* packed_left = packed + right_size;
-  for (int64_t j0 = 0; j0 < p.n; j0 += columns) {
-    int64_t width = std::min(columns, p.n - j0);
-    for (int64_t k0 = 0; k0 < p.k; k0 += depth) {
-      int64_t deep = std::min(depth, p.k - k0);
+  constexpr int64_t n = lanes<T>;
+  T* packed_left = packed + plan.right_size;
+  const Target<T> later = p.target.again();
+  Block<T> block;
+  for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
+    int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
+    for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
+      block.depth = std::min(plan.depth, p.k - k0);
+      block.to = k0 == 0 ? &p.target : &later;
       const T* b = p.b + k0 * p.b_row + j0 * p.b_col;
-      Target<T> target = (k0 == 0 ? p.target : p.target.again()).at(0, j0);
-      if (right_size > 0) pack_right(p, b + there, deep, width - there, packed);
-      for (int64_t i0 = 0; i0 < p.m; i0 += block_rows) {
-        int64_t rows = std::min(block_rows, p.m - i0);
-        Left<T> left{p.a + i0 * p.a_row + k0 * p.a_col, p.a_row, p.a_col, rows_of<T> * p.a_row};
-        if (pack_a) {
-          pack_left(p, left.data, rows, deep, packed_left);
-          left = {packed_left, 1, rows_of<T>, rows_of<T> * deep};
+      if (plan.right_size > 0) pack_right(p, b + there, block.depth, width - there, packed);
+      for (block.i = 0; block.i < p.m; block.i += plan.block_rows) {
+        block.rows = std::min(plan.block_rows, p.m - block.i);
+        block.left = {p.a + block.i * p.a_row + k0 * p.a_col, p.a_row, p.a_col,
+                      rows_of<T> * p.a_row};
+        if (plan.pack_a) {
+          pack_left(p, block.left.data, block.rows, block.depth, packed_left);
+          block.left = {packed_left, 1, rows_of<T>, rows_of<T> * block.depth};
         }
-        auto block = [&](int64_t j, int64_t w, Right<T> right) {
-          Target<T> to = target.at(i0, j);
-          if (w == 1) column_block<T, 1>(rows, deep, left, right, to);
-          else if (w == 2) column_block<T, 2>(rows, deep, left, right, to);
-          else if constexpr (width_of<T> == 3) column_block<T, 3>(rows, deep, left, right, to);
-        };
-        for (int64_t w, j = 0; j < there; j += w * n) {
-          w = next_width<T>((there - j) / n);
-          block(j, w, {b + j, p.b_row, width - j});
+        for (int64_t w, j = 0; j < width; j += w * n) {
+          bool in_place = j < there;
+          w = next_width<T>(in_place ? (there - j) / n : (width - j + n - 1) / n);
+          block.j = j0 + j;
+          if (in_place || plan.half) block.right = {b + j, p.b_row, width - j};
+          else block.right = {packed + (j - there) * block.depth, w * n, width - j};
+          if constexpr (!complex<T>)
+            if (plan.half && !in_place) {
+              column_block<T, 1, vector_bytes / 2>(block);
+              continue;
+            }
+          if (w == 1) column_block<T, 1>(block);
+          else if (w == 2) column_block<T, 2>(block);
+          else if constexpr (width_of<T> == 3) column_block<T, 3>(block);
         }
-        if constexpr (!complex<T>)
-          if (half)
-            column_block<T, 1, vector_bytes / 2>(
-                rows, deep, left, {b + there, p.b_row, width - there}, target.at(i0, there));
-        if (right_size > 0)
-          for (int64_t w, j = there; j < width; j += w * n) {
-            w = next_width<T>((width - j + n - 1) / n);
-            block(j, w, {packed + (j - there) * deep, w * n, width - j});
-          }
       }
     }
   }
 }
 
-template <class T> void by_tiles(Problem<T> p) {
+// Leaves p at the end of the batch.
+template <class T> void by_tiles(Problem<T>& p) {
   TilePlan<T> plan(p);
   int64_t scratch = (plan.right_size + plan.left_size) * TilePlan<T>::bytes;
   alignas(64) char on_stack[16384];
