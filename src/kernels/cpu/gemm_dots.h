@@ -1,6 +1,8 @@
 // Products with few rows, which wait for memory: the large matrix is read once, as it lies; for
 // *.isa.cpp files.
 #pragma once
+#include <optional>
+
 #include "kernels/cpu/gemm_problem.h"
 #include "kernels/workspace.h"
 
@@ -40,6 +42,27 @@ template <class T> T dot_product(const T* a, const T* b, int64_t length) {
   for (; i < length; ++i) total = static_cast<T>(total + times(a[i], b[i]));
   return static_cast<T>(total +
                         sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), all_lanes<T>)[0]);
+}
+
+// Of complex numbers: the products of equal parts, and those of unlike ones.
+template <class R>
+std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, int64_t length) {
+  constexpr int n = Vector<R>::lanes;
+  const R *x = reinterpret_cast<const R*>(a), *y = reinterpret_cast<const R*>(b);
+  vec<R> equal[2] = {}, unlike[2] = {};
+  int64_t i = 0;
+  for (; i + 2 * n <= 2 * length; i += 2 * n)
+#pragma GCC unroll 2
+    for (int w = 0; w < 2; ++w) {
+      vec<R> left = load(x + i + w * n), right = load(y + i + w * n);
+      equal[w] += left * right;
+      unlike[w] += left * swap_pairs(right, all_lanes<R>);
+    }
+  std::complex<R> total = 0;
+  for (; i < 2 * length; i += 2) total += times(a[i / 2], b[i / 2]);
+  vec<R> parts = sum_lanes<2>(equal[0] + equal[1], all_lanes<R>);
+  return total +
+         std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], all_lanes<R>)[0]);
 }
 
 // Adds to each lane of the rows' vectors the one whose number differs in the bit `apart`, and keeps
@@ -117,11 +140,7 @@ template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* 
 
 // A few rows by columns that are contiguous along k: reads each column once, a vector at a time,
 // for all rows, whose parts of this depth stay in the first cache.
-template <class T> void by_dots(const Problem<T>& p) {
-  if (p.m == 1 && p.a_col == 1) {
-    for (int64_t j = 0; j < p.n; ++j) p.target.put(0, j, dot_product(p.a, p.b + j * p.b_col, p.k));
-    return;
-  }
+template <class T> void by_dot_tiles(const Problem<T>& p) {
   constexpr int64_t bytes = sizeof(T), unit = lanes<T>;
   int64_t rows = (p.m + dot_rows_of<T> - 1) / dot_rows_of<T> * dot_rows_of<T>;
   int64_t deepest = std::min<int64_t>(4096, cache_bytes / rows) / bytes;
@@ -140,6 +159,19 @@ template <class T> void by_dots(const Problem<T>& p) {
     for (; j < p.n; ++j)
       dot_rows<T, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
   }
+}
+
+template <class T> void by_dots(const Problem<T>& p) {
+  if constexpr (!complex<T>)
+    if (p.m > 1 || p.a_col != 1) return by_dot_tiles(p);
+  const T* row = p.a;
+  std::optional<Buffer<T>> packed;
+  if (p.a_col != 1) {
+    packed.emplace(p.k);
+    copy_row(p.a, p.a_col, p.k, packed->data());
+    row = packed->data();
+  }
+  for (int64_t j = 0; j < p.n; ++j) p.target.put(0, j, dot_product(row, p.b + j * p.b_col, p.k));
 }
 
 // One row of c (contiguous) from a row-major b: streams through b, four rows at a time.

@@ -67,6 +67,9 @@ void store_pairs(T* p, vec<T> real, vec<T> imaginary, std::integer_sequence<int,
 template <class T> void store_pairs(T* p, vec<T> real, vec<T> imaginary) {
   store_pairs(p, real, imaginary, all_lanes<T>);
 }
+template <class V, int... lane> V swap_pairs(V v, std::integer_sequence<int, lane...>) {
+  return shuffle<(lane ^ 1)...>(v, v);
+}
 template <class T, int... lane>
 void split_pairs(const T* p, T* real, T* imaginary, std::integer_sequence<int, lane...>) {
   vec<T> low = load(p), high = load(p + sizeof...(lane));

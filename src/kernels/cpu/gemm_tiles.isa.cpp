@@ -115,22 +115,21 @@ template <class T, int rows, int width> void complex_tile(const Block<T>& block,
       }
     }
   }
-  alignas(V) T values[rows][width * n];
+  R values[rows][2 * width * n];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-    for (int w = 0; w < width; ++w)
-      store_pairs(reinterpret_cast<R*>(values[r] + w * n), real[r][w], imaginary[r][w]);
+    for (int w = 0; w < width; ++w) store_pairs(values[r] + 2 * w * n, real[r][w], imaginary[r][w]);
   bool plain = to.alpha == T(1) && (to.beta == T(0) || to.beta == T(1));
   if (!plain || !block.whole(width * n))
-    return put_tile(values[0], rows, width * n, std::min<int64_t>(block.right.columns, width * n),
-                    to.at(block.i + i, block.j));
+    return put_tile(reinterpret_cast<const T*>(values[0]), rows, width * n,
+                    std::min<int64_t>(block.right.columns, width * n), to.at(block.i + i, block.j));
   for (int r = 0; r < rows; ++r) {
     R* c = reinterpret_cast<R*>(to.c + (block.i + i + r) * to.row + block.j);
     const R* added =
         reinterpret_cast<const R*>(to.added + (block.i + i + r) * to.added_row + block.j);
     for (int w = 0; w < 2 * width; ++w) {
-      V sum = load(reinterpret_cast<R*>(values[r]) + w * n);
+      V sum = load(values[r] + w * n);
       if (to.beta != T(0)) sum += load(added + w * n);
       store(c + w * n, sum);
     }
@@ -257,14 +256,15 @@ template <class T> void solve(const GemmProblem& g) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
   };
-  if (p.n < p.m && p.n <= few_rows && !complex<W> && better_as_rows(p)) p.transpose();
+  if (p.n < p.m && p.n <= (complex<W> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
     return each(by_rows<W>);
   bool few = p.m <= few_rows && p.m < p.n;
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
+  if (p.b_row == 1 && (p.m == 1 || (!complex<W> && (p.m < 4 || (few && p.k >= least_dots)))))
+    return each(by_dots<W>);
   if constexpr (!complex<W>) {
-    if (p.b_row == 1 && (p.m < 4 || (few && p.k >= least_dots))) return each(by_dots<W>);
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_way_of_rows<W>);
   }
