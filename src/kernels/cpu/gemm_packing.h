@@ -13,12 +13,13 @@ template <class T> int64_t next_width(int64_t left) {
   return left > most + 1 || left == most ? most : left > 1 ? 2 : 1;
 }
 
-template <class T> void pack_panel(const Problem<T>& p, const T* b, int64_t depth, int64_t columns,
-                                   int64_t width, T* to) {
-  int64_t used = std::min(columns, width), k = 0;
+// Rows [k, last) of the panel that starts at b, as wide as a tile, padded with zeros.
+template <class T> void pack_panel(const Problem<T>& p, const T* b, int64_t k, int64_t last,
+                                   int64_t columns, int64_t width, T* to) {
+  int64_t used = std::min(columns, width);
   if constexpr (complex<T>) {
     using R = RealOf<T>;
-    for (; k < depth; ++k) {
+    for (; k < last; ++k) {
       R *real = reinterpret_cast<R*>(to + k * width), *imaginary = real + width;
       int64_t j = 0;
       if (p.b_col == 1)
@@ -35,29 +36,27 @@ template <class T> void pack_panel(const Problem<T>& p, const T* b, int64_t dept
   }
   if constexpr (!complex<T> && sizeof(T) >= 4) {
     constexpr int64_t n = lanes<T>, item = sizeof(T);
-    if (p.b_row == 1 && used == width) {
-      k = depth / n * n;
-      for (int64_t j = 0; j < width; j += n)
-        for (int64_t i = 0; i < k; i += n)
-          transpose_square<T>(reinterpret_cast<const char*>(b + i + j * p.b_col), p.b_col * item,
-                              reinterpret_cast<char*>(to + i * width + j), width * item);
-    }
+    if (p.b_row == 1 && used == width)
+      for (; k + n <= last; k += n)
+        for (int64_t j = 0; j < width; j += n)
+          transpose_square<T>(reinterpret_cast<const char*>(b + k + j * p.b_col), p.b_col * item,
+                              reinterpret_cast<char*>(to + k * width + j), width * item);
   }
   for (int64_t j = 0; j < used; ++j)
-    for (int64_t i = k; i < depth; ++i) to[i * width + j] = b[i * p.b_row + j * p.b_col];
+    for (int64_t i = k; i < last; ++i) to[i * width + j] = b[i * p.b_row + j * p.b_col];
   if (used < width)
-    for (; k < depth; ++k) std::fill(to + k * width + used, to + (k + 1) * width, T(0));
+    for (; k < last; ++k) std::fill(to + k * width + used, to + (k + 1) * width, T(0));
 }
 
-// Columns [0, columns) of the rows [0, depth) that start at b, as panels as wide as the tiles that
-// will read them, padded with zeros.
-template <class T> void pack_right(const Problem<T>& p, const T* b, int64_t depth, int64_t columns,
-                                   T* to) {
+// Columns [0, columns) of the rows [first, last) of the `depth` that start at b, as panels as wide
+// as the tiles that will read them.
+template <class T> void pack_right(const Problem<T>& p, const T* b, int64_t first, int64_t last,
+                                   int64_t depth, int64_t columns, T* to) {
   constexpr int64_t n = lanes<T>;
   int64_t vectors = (columns + n - 1) / n, v = 0;
   if (!complex<T> && p.b_col == 1) {  // along the rows, as memory lies
     int64_t whole = columns / n;
-    for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t k = first; k < last; ++k) {
       const T* from = b + k * p.b_row;
       for (int64_t w, at = 0; at < vectors; at += w) {
         w = next_width<T>(vectors - at);
@@ -74,7 +73,7 @@ template <class T> void pack_right(const Problem<T>& p, const T* b, int64_t dept
   }
   for (int64_t w; v < vectors; v += w) {
     w = next_width<T>(vectors - v);
-    pack_panel(p, b + v * n * p.b_col, depth, columns - v * n, w * n, to + v * n * depth);
+    pack_panel(p, b + v * n * p.b_col, first, last, columns - v * n, w * n, to + v * n * depth);
   }
 }
 

@@ -158,16 +158,21 @@ template <class T> struct TilePlan {
 
   explicit TilePlan(const Problem<T>& p) {
     // Packing b pays where many rows read it.
-    bool in_place =
-        !complex<T> && p.b_col == 1 && (p.m <= block_rows || p.k * p.n * bytes <= 65536);
+    bool in_place = !complex<T> && !p.packed && p.b_col == 1 &&
+                    (p.m <= block_rows || p.k * p.n * bytes <= 65536);
     half = in_place && p.n % n == n / 2;
     there = in_place ? p.n / n * n : 0;
     int64_t deepest = std::min<int64_t>(p.deepest, 2048 / bytes);
     depth = p.k <= deepest ? p.k : part(p.k, deepest, n);
     columns = in_place ? p.n : part(p.n, block_bytes / (depth * bytes), width_of<T> * n);
     pack_a = p.a_col != 1 && p.n > width_of<T> * n && p.m * p.k * bytes > 16384;
-    right_size = half || there == p.n ? 0 : (columns - there + n - 1) / n * n * depth;
+    right_size = half || there == p.n || p.packed ? 0 : whole(columns - there) * depth;
     left_size = pack_a ? (std::min(p.m, block_rows) + rows_of<T>)*depth : 0;
+  }
+  static int64_t whole(int64_t columns) { return (columns + n - 1) / n * n; }
+  // Where a block of b lies among all of them.
+  int64_t place(const Problem<T>& p, int64_t k0, int64_t j0) const {
+    return j0 * p.k + k0 * whole(std::min(columns, p.n - j0));
   }
 };
 
@@ -182,7 +187,9 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
       block.depth = std::min(plan.depth, p.k - k0);
       block.to = k0 == 0 ? &p.target : &later;
       const T* b = p.b + k0 * p.b_row + j0 * p.b_col;
-      if (plan.right_size > 0) pack_right(p, b + there, block.depth, width - there, packed);
+      const T* right = p.packed ? p.packed + plan.place(p, k0, j0) : packed;
+      if (plan.right_size > 0)
+        pack_right(p, b + there, 0, block.depth, block.depth, width - there, packed);
       for (block.i = 0; block.i < p.m; block.i += plan.block_rows) {
         block.rows = std::min(plan.block_rows, p.m - block.i);
         block.left = {p.a + block.i * p.a_row + k0 * p.a_col, p.a_row, p.a_col,
@@ -195,8 +202,9 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
           bool in_place = j < there;
           w = next_width<T>(in_place ? (there - j) / n : (width - j + n - 1) / n);
           block.j = j0 + j;
+          if (block.j < p.first || block.j >= p.last) continue;
           if (in_place || plan.half) block.right = {b + j, p.b_row, width - j};
-          else block.right = {packed + (j - there) * block.depth, w * n, width - j};
+          else block.right = {right + (j - there) * block.depth, w * n, width - j};
           if constexpr (!complex<T>)
             if (plan.half && !in_place) {
               column_block<T, 1, vector_bytes / 2>(block);
@@ -223,6 +231,19 @@ template <class T> void by_tiles(Problem<T>& p) {
   for (int64_t i = 0; i < p.count; ++i, p.advance()) one_by_tiles(p, plan, packed);
 }
 
+// Rows [first, last) of b for tiles that find it packed.
+template <class T> void pack_all(Problem<T>& p, int64_t first, int64_t last, void* packed) {
+  p.packed = static_cast<T*>(packed);
+  TilePlan<T> plan(p);
+  for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns)
+    for (int64_t k0 = first / plan.depth * plan.depth; k0 < last; k0 += plan.depth) {
+      int64_t deep = std::min(plan.depth, p.k - k0);
+      pack_right(p, p.b + k0 * p.b_row + j0 * p.b_col, std::max<int64_t>(first - k0, 0),
+                 std::min(last - k0, deep), deep, std::min(plan.columns, p.n - j0),
+                 static_cast<T*>(packed) + plan.place(p, k0, j0));
+    }
+}
+
 // The tiles of c wait for memory where a few rows of b pass: c is written in rows first.
 template <class T> void by_way_of_rows(Problem<T> p) {
   p.count = 1;
@@ -240,33 +261,40 @@ template <class T> bool better_as_rows(const Problem<T>& p) {
   return p.n < 4 || (p.k >= least_dots && !in_place);
 }
 
-template <class T> void solve(const GemmProblem& g) {
+template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g) {
   using W = typename Element<T>::type;
-  int64_t deepest = g.deepest > 0 ? g.deepest : deepest_block(g.m, g.n);
-  const W *a = static_cast<const W*>(g.a), *b = static_cast<const W*>(g.b);
-  W alpha = static_cast<W>(g.alpha.to<T>()), beta = static_cast<W>(g.beta.to<T>());
-  Target<W> target{static_cast<W*>(g.c), g.c_row,     g.c_col, static_cast<const W*>(g.added),
-                   g.added_row,          g.added_col, alpha,   beta};
-  Problem<W> p{g.m,     g.n,     g.k,    deepest, a,        b,        g.a_row,  g.a_col,
-               g.b_row, g.b_col, target, g.count, g.a_step, g.b_step, g.c_step, g.added_step};
-  if (!g.added) {
-    p.target = {target.c, g.c_row, g.c_col, target.c, g.c_row, g.c_col, alpha, beta};
-    p.added_step = g.c_step;
-  }
+  Problem<W> p;
+  p.m = g.m, p.n = g.n, p.k = g.k;
+  p.deepest = g.deepest > 0 ? g.deepest : deepest_block(g.m, g.n);
+  p.a = static_cast<const W*>(g.a), p.a_row = g.a_row, p.a_col = g.a_col;
+  p.b = static_cast<const W*>(g.b), p.b_row = g.b_row, p.b_col = g.b_col;
+  Target<W>& to = p.target;
+  to.c = static_cast<W*>(g.c), to.row = g.c_row, to.col = g.c_col;
+  to.added = g.added ? static_cast<const W*>(g.added) : to.c;
+  to.added_row = g.added ? g.added_row : to.row, to.added_col = g.added ? g.added_col : to.col;
+  to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
+  p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
+  p.added_step = g.added ? g.added_step : g.c_step;
+  p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
+  return p;
+}
+
+template <class T> void solve(Problem<T>&& p) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
   };
-  if (p.n < p.m && p.n <= (complex<W> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
+  if (p.packed) return by_tiles(p);
+  if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
-    return each(by_rows<W>);
+    return each(by_rows<T>);
   bool few = p.m <= few_rows && p.m < p.n;
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
-  if (p.b_row == 1 && (p.m == 1 || (!complex<W> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return each(by_dots<W>);
-  if constexpr (!complex<W>) {
+  if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
+    return each(by_dots<T>);
+  if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
-      return each(by_way_of_rows<W>);
+      return each(by_way_of_rows<T>);
   }
   // Few rows times a matrix that would have to be transposed: the tiles of c are instead.
   if ((few && p.b_row == 1 && p.b_col != 1) || (p.target.row == 1 && p.target.col != 1 && p.m > 1))
@@ -274,11 +302,22 @@ template <class T> void solve(const GemmProblem& g) {
   by_tiles(p);
 }
 
+template <class F> void for_dtype(const GemmProblem& problem, F f) {
+  visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t, complex64, complex128>(
+      "matmul", problem.dtype, f);
+}
+
 }  // namespace
 
 void gemm_tiles(const GemmProblem& problem) {
-  visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t, complex64, complex128>(
-      "matmul", problem.dtype, [&](auto tag) { solve<typename decltype(tag)::type>(problem); });
+  for_dtype(problem, [&](auto tag) { solve(typed<typename decltype(tag)::type>(problem)); });
+}
+
+void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t last) {
+  for_dtype(problem, [&](auto tag) {
+    auto p = typed<typename decltype(tag)::type>(problem);
+    pack_all(p, first, last, packed);
+  });
 }
 
 }  // namespace rl::kernels::RL_ISA
