@@ -32,7 +32,7 @@ struct Tiling {
     // Matrix-vector products are bound by memory: fewer operations fill a thread's while.
     bool vector = p.m == 1 || p.n == 1;
     int64_t least = vector ? 512 : 64;
-    double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 4e6));
+    double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 2e6));
     while (static_cast<double>(rows * cols) < wanted) {
       bool by_rows = p.m / rows >= p.n / cols;
       if (std::max(p.m / rows, p.n / cols) < 2 * least) break;
@@ -54,7 +54,7 @@ struct Tiling {
 
   // Would several tiles pack the same part of b?
   bool shares_packing(const GemmProblem& p) const {
-    return rows > 1 && p.c_col == 1 && p.n >= 64 && (p.b_col != 1 || p.m / rows > 256);
+    return rows > 1 && p.c_col == 1 && p.n >= 64;
   }
   GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows);
@@ -104,7 +104,7 @@ void run(const GemmProblem& batch) {
   if (batch.count * operations <= 16384) return gemm_tiles(batch);
   int threads = in_parallel_region() ? 1 : num_threads();
   // Two tiles for each thread even out odd numbers of them; a batch is cut as it is.
-  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 4 * threads);
+  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 8 * threads);
   int64_t tiles = tiling.count();
   LongWork long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
                          static_cast<double>(batch.k) >
