@@ -21,6 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 from bench import report
+from bench.timing import begin_turn
 
 SOURCES = Path(__file__).parent.parent / "examples" / "models"
 MEMORY_STEPS = 3
@@ -92,6 +93,7 @@ class Subject:
 
 def seconds(subject, what, steps, clock):
     function = getattr(subject, what)
+    begin_turn(clock)
     start = clock()
     for _ in range(steps):
         function()

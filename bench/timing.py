@@ -7,6 +7,9 @@ import time
 import timeit
 
 REPETITION_SECONDS = 0.01
+# OpenMP's threads spin for up to this long after a library's turn, on processors that are the next
+# one's by then.
+SPIN_SECONDS = 0.03
 
 
 class Row:
@@ -34,6 +37,12 @@ class Row:
         return timeit.Timer(statement, setup, timer=clock, globals={"T": library})
 
 
+def begin_turn(clock):
+    """Lets the threads of the library that was measured before go to sleep."""
+    if clock is time.perf_counter:
+        time.sleep(SPIN_SECONDS)
+
+
 def repetitions_of(timer):
     """How often a statement must run to fill one repetition; the calls before that warm it up."""
     count = 1
@@ -50,6 +59,7 @@ def time_row(row, libraries, repetitions, clock=time.thread_time):
     best = dict.fromkeys(timers, float("inf"))
     for _ in range(repetitions):
         for name, timer in timers.items():
+            begin_turn(clock)
             seconds = timer.timeit(counts[name]) / counts[name]
             best[name] = min(best[name], seconds * 1e9 / row.per)
     return best

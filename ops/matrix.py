@@ -24,12 +24,11 @@ for _name, _product, _a, _b, _transposed in (("addmm", "mm", "mat1", "mat2", "t(
            grad={"input": "scale(grad, conj(beta))",
                  _a: f"scale({_product}(grad, conj({_transposed.format(_b)})), conj(alpha))",
                  _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"})
-for _name, _product, _doc in (("addmv", "mv(mat, vec)", "mat: Tensor, vec: Tensor"),
-                              ("addr", "outer(vec1, vec2)", "vec1: Tensor, vec2: Tensor"),
-                              ("addbmm", "sum(bmm(batch1, batch2), [0], False, dtype(input))", "batch1: Tensor, batch2: Tensor")):
-    composite(f"{_name}(input: Tensor, {_doc}, *, beta: Scalar = 1, alpha: Scalar = 1)",
-              f"added_product(input, {_product}, beta, alpha)", inplace=True, out=True,
-              doc=f"beta * input + alpha * {_product.split('(')[0]} of the others.")
+for _name, _operands, _doc in (("addmv", "mat: Tensor, vec: Tensor", "mat @ vec"),
+                               ("addr", "vec1: Tensor, vec2: Tensor", "the outer product of vec1 and vec2"),
+                               ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch")):
+    composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)", inplace=True, out=True,
+              doc=f"beta * input + alpha * {_doc}.")
 kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
        doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
        grad={"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",

@@ -148,6 +148,31 @@ def test_16_bit_sums_are_rounded_once(dtype):
     expected = rushlight.addmm(c.float(), a.float(), b.float(), beta=0.3, alpha=0.7).to(dtype)
     assert rushlight.equal(rushlight.addmm(c, a, b, beta=0.3, alpha=0.7), expected)
     assert rushlight.equal(rushlight.baddbmm(c, a[None], b[None], beta=0.3, alpha=0.7)[0], expected)
+    halves = a.view(20, 2, 10).transpose(0, 1), b.view(2, 10, 20)
+    assert rushlight.equal(rushlight.addbmm(c, *halves, beta=0.3, alpha=0.7), expected)
+    column = rushlight.addmv(c[:, 0], a, b[:, 0], beta=0.3, alpha=0.7)
+    assert rushlight.equal(column, expected[:, 0])
+    outer = rushlight.addmm(c.float(), a[:, :1].float(), b[:1].float(), beta=0.3, alpha=0.7)
+    assert rushlight.equal(rushlight.addr(c, a[:, 0], b[0], beta=0.3, alpha=0.7), outer.to(dtype))
+
+
+def test_addr_of_bools_is_logical():
+    c, v, w = (rushlight.tensor(x, dtype=rushlight.bool)
+               for x in ([[0, 1], [0, 0]], [1, 0], [1, 0]))  # fmt: skip
+    assert rushlight.addr(c, v, w).tolist() == [[True, True], [False, False]]
+    assert rushlight.addr(c, v, w, beta=0).tolist() == [[True, False], [False, False]]
+    assert rushlight.addr(c, v, w, alpha=0).tolist() == [[False, True], [False, False]]
+
+
+def test_sums_of_empty_batches_and_vectors():
+    c = rushlight.ones(2, 3)
+    nothing = rushlight.addbmm(c, rushlight.ones(0, 2, 4), rushlight.ones(0, 4, 3), beta=2)
+    assert rushlight.equal(nothing, 2 * c)
+    product = rushlight.addmv(c[:, 0], rushlight.ones(2, 0), rushlight.ones(0), beta=2)
+    assert rushlight.equal(product, 2 * c[:, 0])
+    assert rushlight.addr(c[:0], rushlight.ones(0), rushlight.ones(3)).shape == (0, 3)
+    nan = rushlight.full((2,), float("nan"))
+    assert rushlight.addmv(nan, c, rushlight.ones(3), beta=0).tolist() == [3, 3]
 
 
 def test_addmm_of_its_own_operands():

@@ -33,7 +33,7 @@ class Job {
   Job(int64_t begin, int64_t end, int64_t grain, int threads, void* context,
       void (*call)(void*, int64_t, int64_t))
       : begin_(begin), end_(end), context_(context), call_(call), threads_(threads) {
-    constexpr int64_t pieces_per_thread = 4;
+    constexpr int64_t pieces_per_thread = 8;
     int64_t n = end - begin, pieces = std::min(n / grain, pieces_per_thread * threads);
     step_ = (n + pieces - 1) / pieces;
     if (step_ >= 1024) step_ = (step_ + 63) & ~int64_t(63);  // two pieces share no cache line

@@ -159,10 +159,6 @@ Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Ten
 Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
                              int64_t ignore_index, const std::string& reduction);
 
-// Matrices.
-Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
-                     const Scalar& alpha);
-
 // Linear algebra; the formulas are in linalg_grad.cpp.
 Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);
 Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "dispatch/grad.h"
 #include "dispatch/in_gradient.h"
 #include "dispatch/optional_view.h"
 #include "kernels/copy.h"
@@ -26,16 +27,16 @@ Scalar whole_for(DType dtype, const Scalar& s) {
   return is_integral_or_bool(dtype) ? Scalar(s.to<int64_t>()) : s;
 }
 
-}  // namespace
-
-namespace impl {
-namespace {
-
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype(), op,
         ": expected m1 and m2 to have the same dtype, but got: ", a.dtype(), " != ", b.dtype());
   check_implemented(a.dtype() != DType::Bool, op, ": not implemented for dtype ", a.dtype());
 }
+
+}  // namespace
+
+namespace impl {
+namespace {
 
 // The sizes of products, for what can be multiplied.
 Dims product_of_matrices(const char* op, const Tensor& a, const Tensor& b) {
@@ -156,6 +157,41 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
 
 namespace ops {
 
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+             const Scalar& alpha) {
+  check(mat.dim() == 2 && vec.dim() == 1, "addmv: vector + matrix @ vector expected, got ",
+        mat.sizes(), " and ", vec.sizes());
+  check(mat.sizes()[1] == vec.sizes()[0], "addmv: size mismatch, got mat ", mat.sizes(), ", vec ",
+        vec.sizes());
+  check_same_dtype("addmv", mat, vec);
+  check_addable("addmv", input, mat.dtype(), Dims{mat.sizes()[0]});
+  return squeeze(addmm(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), Dims{1});
+}
+
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
+  check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D vec1 and vec2, but got ",
+        vec1.sizes(), " and ", vec2.sizes());
+  check(vec1.dtype() == vec2.dtype(),
+        "addr: expected vec1 and vec2 to have the same dtype, but got ", vec1.dtype(), " and ",
+        vec2.dtype());
+  check_addable("addr", input, vec1.dtype(), Dims{vec1.sizes()[0], vec2.sizes()[0]});
+  if (vec1.dtype() == DType::Bool)
+    return add(grad::scale(outer(vec1, vec2), whole_for(DType::Bool, alpha)),
+               grad::scale(input, whole_for(DType::Bool, beta)));
+  return addmm(input, unsqueeze(vec1, 1), unsqueeze(vec2, 0), beta, alpha);
+}
+
+// The batch is part of what is summed over.
+Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+              const Scalar& alpha) {
+  Dims sizes = impl::product_of_batches("addbmm", batch1, batch2);
+  int64_t rows = sizes[1], columns = sizes[2], depth = sizes[0] * batch1.sizes()[2];
+  check_addable("addbmm", input, batch1.dtype(), Dims{rows, columns});
+  return addmm(input, reshape(transpose(batch1, 0, 1), Dims{rows, depth}),
+               reshape(batch2, Dims{depth, columns}), beta, alpha);
+}
+
 Tensor outer(const Tensor& input, const Tensor& vec2) {
   check(input.dim() == 1, "outer: Expected 1-D argument self, but got ", input.dim(), "-D");
   check(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
@@ -241,15 +277,6 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
 namespace grad {
 
 using namespace ops;
-
-// beta 0 drops the input, NaNs included.
-Tensor added_product(const Tensor& input, const Tensor& product, const Scalar& beta,
-                     const Scalar& alpha) {
-  check_addable("added product", input, product.dtype(), product.sizes());
-  Tensor scaled = scale(product, whole_for(input.dtype(), alpha));
-  Scalar factor = whole_for(input.dtype(), beta);
-  return factor.equals(0) ? scaled : add(scaled, scale(input, factor));
-}
 
 namespace {
 

@@ -19,7 +19,9 @@ struct GemmProblem {
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
   int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch
-  int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
+  int64_t deepest = 0;                  // deepest_block of the product that this one is a tile of
+  const void* packed = nullptr;         // what gemm_pack made of b
+  int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
 
 // How much of k a block spans. Rows of b that are read in place must stay in the cache even where
@@ -32,5 +34,11 @@ inline int64_t deepest_block(int64_t m, int64_t n) {
 // An element of c is the same whatever rows and columns of c are asked for with it, 16 or more of
 // each: with `deepest`, a product may be cut into tiles for threads.
 RL_ISA_KERNEL(gemm_tiles, (const GemmProblem& problem))
+
+// For several tiles of one product, whose c lies in rows: writes rows [first, last) of b as they
+// read it, multiples of pack_rows or the end, into memory for packed_size elements.
+inline constexpr int64_t pack_rows = 64;
+inline int64_t packed_size(int64_t k, int64_t n) { return k * ((n + 63) / 64 * 64); }
+RL_ISA_KERNEL(gemm_pack, (const GemmProblem& problem, void* packed, int64_t first, int64_t last))
 
 }  // namespace rl::kernels

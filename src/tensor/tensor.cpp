@@ -107,7 +107,7 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   TensorImpl* impl = fresh();
   impl->dtype = options.dtype;
   impl->device = options.device;
-  impl->sizes = Dims(sizes);
+  impl->sizes.assign(sizes.data(), sizes.size());
   impl->strides.resize(sizes.size());
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {

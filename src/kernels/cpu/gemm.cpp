@@ -10,6 +10,19 @@ namespace rl::kernels {
 
 namespace {
 
+// The m by n elements of c from (i, j) on.
+GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, int64_t n) {
+  GemmProblem p = whole;
+  int64_t size = itemsize(p.dtype);
+  p.m = m, p.n = n;
+  p.a = static_cast<const char*>(p.a) + i * p.a_row * size;
+  p.b = static_cast<const char*>(p.b) + j * p.b_col * size;
+  p.c = static_cast<char*>(p.c) + (i * p.c_row + j * p.c_col) * size;
+  if (p.added)
+    p.added = static_cast<const char*>(p.added) + (i * p.added_row + j * p.added_col) * size;
+  return p;
+}
+
 // The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 16.
 struct Tiling {
   int64_t rows = 1, cols = 1;
@@ -19,7 +32,7 @@ struct Tiling {
     // Matrix-vector products are bound by memory: fewer operations fill a thread's while.
     bool vector = p.m == 1 || p.n == 1;
     int64_t least = vector ? 512 : 64;
-    double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 4e6));
+    double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 2e6));
     while (static_cast<double>(rows * cols) < wanted) {
       bool by_rows = p.m / rows >= p.n / cols;
       if (std::max(p.m / rows, p.n / cols) < 2 * least) break;
@@ -32,17 +45,22 @@ struct Tiling {
     return index == parts ? n : n * index / parts / 16 * 16;
   }
   GemmProblem tile(const GemmProblem& whole, int64_t index) const {
-    GemmProblem p = whole;
-    p.deepest = deepest_block(p.m, p.n);
-    int64_t i = border(p.m, index / cols, rows), j = border(p.n, index % cols, cols);
-    p.m = border(whole.m, index / cols + 1, rows) - i;
-    p.n = border(whole.n, index % cols + 1, cols) - j;
-    int64_t size = itemsize(p.dtype);
-    p.a = static_cast<const char*>(p.a) + i * p.a_row * size;
-    p.b = static_cast<const char*>(p.b) + j * p.b_col * size;
-    p.c = static_cast<char*>(p.c) + (i * p.c_row + j * p.c_col) * size;
-    if (p.added)
-      p.added = static_cast<const char*>(p.added) + (i * p.added_row + j * p.added_col) * size;
+    int64_t i = border(whole.m, index / cols, rows), j = border(whole.n, index % cols, cols);
+    GemmProblem p = part_of(whole, i, j, border(whole.m, index / cols + 1, rows) - i,
+                            border(whole.n, index % cols + 1, cols) - j);
+    p.deepest = deepest_block(whole.m, whole.n);
+    return p;
+  }
+
+  // Would several tiles pack the same part of b?
+  bool shares_packing(const GemmProblem& p) const {
+    return rows > 1 && p.c_col == 1 && p.n >= 64;
+  }
+  GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
+    int64_t i = border(whole.m, index / cols, rows);
+    GemmProblem p = part_of(whole, i, 0, border(whole.m, index / cols + 1, rows) - i, whole.n);
+    p.first = border(whole.n, index % cols, cols);
+    p.last = border(whole.n, index % cols + 1, cols);
     return p;
   }
 };
@@ -59,16 +77,42 @@ GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
   return p;
 }
 
+// One product in tiles that share rows of b, which is packed once for all of them: at 128 rows per
+// tile, packing took 40 % of the time. A part of b that is not too large for a copy at a time.
+void run_packed(const GemmProblem& whole, const Tiling& tiling) {
+  int64_t most =
+      std::max<int64_t>(64, (int64_t(8) << 20) / (whole.k * itemsize(whole.dtype)) / 64 * 64);
+  GemmProblem all = whole;
+  all.deepest = deepest_block(whole.m, whole.n);
+  Workspace packed(packed_size(whole.k, std::min(most, whole.n)) * itemsize(whole.dtype));
+  for (int64_t j = 0; j < whole.n; j += most) {
+    GemmProblem p = part_of(all, 0, j, whole.m, std::min(most, whole.n - j));
+    int64_t units = (p.k + pack_rows - 1) / pack_rows;
+    int64_t grain = std::max<int64_t>(1, default_grain / (pack_rows * p.n));
+    parallel_for(0, units, grain, [&](int64_t begin, int64_t end) {
+      gemm_pack(p, packed.data(), begin * pack_rows, std::min(p.k, end * pack_rows));
+    });
+    p.packed = packed.data();
+    parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
+    });
+  }
+}
+
 void run(const GemmProblem& batch) {
   int64_t operations = batch.m * batch.n * batch.k;
   if (batch.count * operations <= 16384) return gemm_tiles(batch);
   int threads = in_parallel_region() ? 1 : num_threads();
   // Two tiles for each thread even out odd numbers of them; a batch is cut as it is.
-  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 4 * threads);
+  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 8 * threads);
   int64_t tiles = tiling.count();
   LongWork long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
                          static_cast<double>(batch.k) >
                      long_operations);
+  if (tiling.shares_packing(batch)) {
+    for (int64_t i = 0; i < batch.count; ++i) run_packed(some_of(batch, i, 1), tiling);
+    return;
+  }
   int64_t work = std::max<int64_t>(1, operations / tiles);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / work);
   parallel_for(0, batch.count * tiles, grain, [&](int64_t begin, int64_t end) {
@@ -138,10 +182,14 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
     return gemm(Stacked(a).view, one, Stacked(out).view, scale, &sum.view);
   }
-  GemmProblem batch{out.dtype,    out.sizes[r],    out.sizes[c],   a.sizes[c],   a.data,
-                    b.data,       out.data,        a.strides[r],   a.strides[c], b.strides[r],
-                    b.strides[c], out.strides[r],  out.strides[c], scale.alpha,  scale.beta,
-                    plus.data,    plus.strides[r], plus.strides[c]};
+  GemmProblem batch;
+  batch.dtype = out.dtype;
+  batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
+  batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
+  batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
+  batch.c = out.data, batch.c_row = out.strides[r], batch.c_col = out.strides[c];
+  batch.alpha = scale.alpha, batch.beta = scale.beta;
+  batch.added = plus.data, batch.added_row = plus.strides[r], batch.added_col = plus.strides[c];
   if (out.ndim == 3) {
     batch.count = out.sizes[0];
     batch.a_step = a.strides[0];

@@ -1,6 +1,6 @@
 #include "kernels/panel_product.h"
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/register_tile.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -30,18 +30,12 @@ template <int rows, bool row_major, bool prefetch> void block(const PanelProduct
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
   const float* next = p.next + (prefetch ? row / 8 * p.terms * p.next_step : 0);
-  for (int64_t k = 0; k < p.terms; ++k) {
-    if constexpr (prefetch) __builtin_prefetch(next + k * p.next_step, 0, 2);
-    vec<float> right[width];
-#pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) right[w] = load(b + k * p.b_row + w * lanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      float left = a[r * a_row + k * a_term];
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] += right[w] * left;
-    }
-  }
+  multiply_tile<float, vector_bytes>(sums, p.terms, a, a_row, a_term, b, p.b_row,
+                                     [&](const float*) {
+                                       if constexpr (!prefetch) return;
+                                       __builtin_prefetch(next, 0, 2);
+                                       next += p.next_step;
+                                     });
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
 #include "kernels/cpu/recurrent_blocks.h"
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/register_tile.h"
 #include "math/math.h"
 
 namespace rl::kernels::RL_ISA {
@@ -22,17 +22,8 @@ void tile(const RecurrentProduct& p, int64_t row, int64_t column, int64_t from, 
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) sums[r][w] = load(out + r * p.columns + w * n);
-  for (int64_t k = from; k < to; ++k, b += p.columns) {
-    vec<T> across[width];
-#pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) across[w] = load(b + w * n);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      T down = a[r * p.a_row + k];
-#pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] += across[w] * down;
-    }
-  }
+  multiply_tile<T, vector_bytes>(sums, to - from, a + from, p.a_row, 1, b, p.columns,
+                                 [](const T*) {});
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -1,0 +1,201 @@
+// Products with few rows, which wait for memory: the large matrix is read once, as it lies; for
+// *.isa.cpp files.
+#pragma once
+#include <optional>
+
+#include "kernels/cpu/gemm_problem.h"
+#include "kernels/workspace.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// Products of this many rows or fewer wait for memory, which is then to be read as it lies; of sums
+// shorter than this, adding up a vector's lanes would take most of the time.
+constexpr int64_t few_rows = 16, least_dots = 128;
+// How much of the few rows stays in the first cache while columns pass them.
+constexpr int64_t cache_bytes = 32768;
+
+// One vector holds the sums of a tile's rows.
+template <class T> constexpr int dot_rows_of = std::min(tile_rows, lanes<T>);
+
+// Adds to each lane those that stand a multiple of `apart` further on.
+template <int apart, class V, int... lane>
+V sum_lanes(V v, std::integer_sequence<int, lane...> all) {
+  constexpr int n = sizeof...(lane);
+  if constexpr (apart < n) {
+    v += shuffle<(lane ^ apart)...>(v, v);
+    return sum_lanes<2 * apart>(v, all);
+  }
+  return v;
+}
+
+// One row, by a column that is contiguous along k: a dot product, in four partial sums.
+template <class T> T dot_product(const T* a, const T* b, int64_t length) {
+  constexpr int n = lanes<T>;
+  vec<T> sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * n <= length; i += 4 * n)
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; ++w) sums[w] += load(a + i + w * n) * load(b + i + w * n);
+  for (; i + n <= length; i += n) sums[0] += load(a + i) * load(b + i);
+  T total = 0;
+  for (; i < length; ++i) total = static_cast<T>(total + times(a[i], b[i]));
+  return static_cast<T>(total +
+                        sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), all_lanes<T>)[0]);
+}
+
+// Of complex numbers: the products of equal parts, and those of unlike ones.
+template <class R>
+std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, int64_t length) {
+  constexpr int n = Vector<R>::lanes;
+  const R *x = reinterpret_cast<const R*>(a), *y = reinterpret_cast<const R*>(b);
+  vec<R> equal[2] = {}, unlike[2] = {};
+  int64_t i = 0;
+  for (; i + 2 * n <= 2 * length; i += 2 * n)
+#pragma GCC unroll 2
+    for (int w = 0; w < 2; ++w) {
+      vec<R> left = load(x + i + w * n), right = load(y + i + w * n);
+      equal[w] += left * right;
+      unlike[w] += left * swap_pairs(right, all_lanes<R>);
+    }
+  std::complex<R> total = 0;
+  for (; i < 2 * length; i += 2) total += times(a[i / 2], b[i / 2]);
+  vec<R> parts = sum_lanes<2>(equal[0] + equal[1], all_lanes<R>);
+  return total +
+         std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], all_lanes<R>)[0]);
+}
+
+// Adds to each lane of the rows' vectors the one whose number differs in the bit `apart`, and keeps
+// those of the row that has this bit: in the end lane r holds a sum of row r.
+template <int apart, int rows, class V, int... lane>
+void fold(V* sums, std::integer_sequence<int, lane...> all) {
+  constexpr int n = sizeof...(lane);
+  if constexpr (apart < rows) {
+#pragma GCC unroll 8
+    for (int r = 0; r + apart < rows; r += 2 * apart) {
+      V a = sums[r], b = sums[r + apart];
+      sums[r] = shuffle<(lane & apart ? n + lane : lane)...>(a, b) +
+                shuffle<(lane & apart ? n + lane - apart : lane + apart)...>(a, b);
+    }
+    fold<2 * apart, rows>(sums, all);
+  }
+}
+
+template <class T> vec<T> load_first(const T* p, int64_t count) {
+  vec<T> v = {};
+  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
+  return v;
+}
+
+// `m` of `rows` rows, `depth` apart, by `columns` columns of c.
+template <class T, int rows, int columns>
+void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
+              const Target<T>& to) {
+  constexpr int n = lanes<T>;
+  vec<T> sums[columns][rows] = {};
+  auto step = [&](auto read) {
+    vec<T> down[columns];
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; ++j) {
+      __builtin_prefetch(b + (j + columns) * b_col, 0, 2);
+      down[j] = read(b + j * b_col);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      vec<T> across = read(a + r * depth);
+      __asm__("" : "+v"(across));  // gcc would load it again for each column
+#pragma GCC unroll 8
+      for (int j = 0; j < columns; ++j) sums[j][r] += across * down[j];
+    }
+    a += n;
+    b += n;
+  };
+  int64_t k = depth;
+  for (; k >= n; k -= n) step([](const T* p) { return load(p); });
+  if (k > 0) step([k](const T* p) { return load_first(p, k); });
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; ++j) {
+    fold<1, rows>(sums[j], all_lanes<T>);
+    vec<T> totals = sum_lanes<rows>(sums[j][0], all_lanes<T>);
+    for (int64_t r = 0; r < m; ++r) to.put(r, j, totals[r]);
+  }
+}
+
+// The `m` rows at `a`, which zeros follow where a tile has more.
+template <class T, int columns, int rows = dot_rows_of<T>>
+void dot_rows(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth, const Target<T>& to,
+              int64_t i = 0) {
+  for (; m - i > rows / 2; i += rows)
+    dot_tile<T, rows, columns>(std::min<int64_t>(rows, m - i), a + i * depth, b, b_col, depth,
+                               to.at(i, 0));
+  if constexpr (rows > 1)
+    if (i < m) dot_rows<T, columns, rows / 2>(m, a, b, b_col, depth, to, i);
+}
+
+template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* to) {
+  if (step == 1) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(T));
+  else
+    for (int64_t k = 0; k < count; ++k) to[k] = from[k * step];
+}
+
+// A few rows by columns that are contiguous along k: reads each column once, a vector at a time,
+// for all rows, whose parts of this depth stay in the first cache.
+template <class T> void by_dot_tiles(const Problem<T>& p) {
+  constexpr int64_t bytes = sizeof(T), unit = lanes<T>;
+  int64_t rows = (p.m + dot_rows_of<T> - 1) / dot_rows_of<T> * dot_rows_of<T>;
+  int64_t deepest = std::min<int64_t>(4096, cache_bytes / rows) / bytes;
+  int64_t depth = p.k <= deepest ? p.k : part(p.k, deepest, unit);
+  // In place, rows a power of two apart would drive each other out.
+  Buffer<T> packed(rows * depth);
+  for (int64_t k = 0; k < p.k; k += depth) {
+    int64_t deep = std::min(depth, p.k - k), j = 0;
+    for (int64_t i = 0; i < p.m; ++i)
+      copy_row(p.a + i * p.a_row + k * p.a_col, p.a_col, deep, packed.data() + i * deep);
+    std::fill(packed.data() + p.m * deep, packed.data() + rows * deep, T(0));
+    Target<T> to = k == 0 ? p.target : p.target.again();
+    for (; j + tile_width <= p.n; j += tile_width)
+      dot_rows<T, tile_width>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep,
+                              to.at(0, j));
+    for (; j < p.n; ++j)
+      dot_rows<T, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
+  }
+}
+
+template <class T> void by_dots(const Problem<T>& p) {
+  if constexpr (!complex<T>)
+    if (p.m > 1 || p.a_col != 1) return by_dot_tiles(p);
+  const T* row = p.a;
+  std::optional<Buffer<T>> packed;
+  if (p.a_col != 1) {
+    packed.emplace(p.k);
+    copy_row(p.a, p.a_col, p.k, packed->data());
+    row = packed->data();
+  }
+  for (int64_t j = 0; j < p.n; ++j) p.target.put(0, j, dot_product(row, p.b + j * p.b_col, p.k));
+}
+
+// One row of c (contiguous) from a row-major b: streams through b, four rows at a time.
+template <class T> void by_rows(const Problem<T>& p) {
+  const Target<T>& t = p.target;
+  for (int64_t j = 0; j < p.n; ++j)
+    t.c[j] = t.beta == T(0) ? T(0) : times(t.beta, t.added[j * t.added_col]);
+  T* __restrict c = t.c;
+  int64_t k = 0;
+  for (; k + 4 <= p.k; k += 4) {
+    const T *b0 = p.b + k * p.b_row, *b1 = b0 + p.b_row, *b2 = b1 + p.b_row, *b3 = b2 + p.b_row;
+    const T* a = p.a + k * p.a_col;
+    T a0 = times(t.alpha, a[0]), a1 = times(t.alpha, a[p.a_col]);
+    T a2 = times(t.alpha, a[2 * p.a_col]), a3 = times(t.alpha, a[3 * p.a_col]);
+    for (int64_t j = 0; j < p.n; ++j)
+      c[j] = static_cast<T>(
+          c[j] + ((times(a0, b0[j]) + times(a1, b1[j])) + (times(a2, b2[j]) + times(a3, b3[j]))));
+  }
+  for (; k < p.k; ++k) {
+    const T* b = p.b + k * p.b_row;
+    T a = times(t.alpha, p.a[k * p.a_col]);
+    for (int64_t j = 0; j < p.n; ++j) c[j] = static_cast<T>(c[j] + times(a, b[j]));
+  }
+}
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA

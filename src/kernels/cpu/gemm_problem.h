@@ -1,0 +1,138 @@
+// A matrix product of one dtype, as the loops of gemm_tiles see it; for *.isa.cpp files.
+#pragma once
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/dtype.h"
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// The tile of c that registers hold: rows, and vectors of columns.
+#if defined(__AVX512F__)
+constexpr int tile_rows = 8, tile_width = 3;
+#elif defined(__AVX2__)
+constexpr int tile_rows = 4, tile_width = 3;
+#else
+constexpr int tile_rows = 4, tile_width = 2;
+#endif
+
+// Integers multiply as unsigned ones, whose overflow is defined. A complex number is two reals.
+template <class T, bool = std::is_integral_v<T>> struct Element {
+  using type = T;
+  using Real = T;
+};
+template <class T> struct Element<T, true> {
+  using type = std::make_unsigned_t<T>;
+  using Real = type;
+};
+template <class R> struct Element<std::complex<R>, false> {
+  using type = std::complex<R>;
+  using Real = R;
+};
+template <class T> using RealOf = typename Element<T>::Real;
+template <class T> constexpr bool complex = !std::is_same_v<T, RealOf<T>>;
+template <class T> constexpr auto all_lanes =
+    std::make_integer_sequence<int, Vector<RealOf<T>>::lanes>();
+template <class T> constexpr int lanes = Vector<RealOf<T>>::lanes;
+// A complex tile has two registers for each of its vectors.
+template <class T> constexpr int rows_of = complex<T> ? tile_rows / 2 : tile_rows;
+template <class T> constexpr int width_of = complex<T> ? 2 : tile_width;
+
+// Narrow unsigned integers would be promoted to int, whose overflow is not defined; complex numbers
+// would be examined for NaNs.
+template <class T> T times(T a, T b) {
+  if constexpr (complex<T>)
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  else {
+    using Wide = std::common_type_t<T, unsigned>;
+    return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  }
+}
+
+// Of complex numbers, 1 times infinity would have a part that is not a number.
+template <class T> T scaled(T factor, T x) { return factor == T(1) ? x : times(factor, x); }
+
+// Complex numbers in memory are pairs.
+template <class T, int... lane>
+void store_pairs(T* p, vec<T> real, vec<T> imaginary, std::integer_sequence<int, lane...>) {
+  constexpr int n = sizeof...(lane);
+  store(p, shuffle<(lane / 2 + lane % 2 * n)...>(real, imaginary));
+  store(p + n, shuffle<((n + lane) / 2 + lane % 2 * n)...>(real, imaginary));
+}
+template <class T> void store_pairs(T* p, vec<T> real, vec<T> imaginary) {
+  store_pairs(p, real, imaginary, all_lanes<T>);
+}
+template <class V, int... lane> V swap_pairs(V v, std::integer_sequence<int, lane...>) {
+  return shuffle<(lane ^ 1)...>(v, v);
+}
+template <class T, int... lane>
+void split_pairs(const T* p, T* real, T* imaginary, std::integer_sequence<int, lane...>) {
+  vec<T> low = load(p), high = load(p + sizeof...(lane));
+  store(real, shuffle<(2 * lane)...>(low, high));
+  store(imaginary, shuffle<(2 * lane + 1)...>(low, high));
+}
+
+// Where a part of c goes: c = alpha * sums + beta * added.
+template <class T> struct Target {
+  T* c;
+  int64_t row, col;
+  const T* added;
+  int64_t added_row, added_col;
+  T alpha, beta;
+
+  Target at(int64_t i, int64_t j) const {
+    Target t = *this;
+    t.c += i * row + j * col;
+    t.added += i * added_row + j * added_col;
+    return t;
+  }
+  // The same place for a later part of the sums.
+  Target again() const { return {c, row, col, c, row, col, alpha, T(1)}; }
+  void put(int64_t i, int64_t j, T value) const {
+    T sum = scaled(alpha, value);
+    if (beta != T(0))
+      sum = static_cast<T>(sum + scaled(beta, added[i * added_row + j * added_col]));
+    c[i * row + j * col] = sum;
+  }
+};
+
+template <class T> struct Problem {
+  int64_t m, n, k, deepest;
+  const T *a, *b;
+  int64_t a_row, a_col, b_row, b_col;
+  Target<T> target;
+  int64_t count, a_step, b_step, c_step, added_step;  // of a batch
+  const T* packed;                                    // all of b, if another call did so
+  int64_t first, last;                                // the columns of c whose panels are asked for
+
+  void advance() {
+    a += a_step;
+    b += b_step;
+    target.c += c_step;
+    target.added += added_step;
+  }
+  // c^T = b^T a^T
+  void transpose() {
+    std::swap(m, n);
+    std::swap(a, b);
+    std::swap(a_row, b_col);
+    std::swap(a_col, b_row);
+    std::swap(target.row, target.col);
+    std::swap(target.added_row, target.added_col);
+    std::swap(a_step, b_step);
+  }
+};
+
+// n cut into equal parts of at most `most`, and of whole `unit`s.
+int64_t part(int64_t n, int64_t most, int64_t unit) {
+  int64_t parts = (n + most - 1) / most;
+  return ((n + parts - 1) / parts + unit - 1) / unit * unit;
+}
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA
