@@ -111,6 +111,20 @@ template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeom
   return taps;
 }
 
+// Rounds weights to multiples of the least power of two with which all fit into 16 bits: sums of
+// bytes, exact then in double, are those of Pillow's integers.
+void round_weights(Taps<double>& taps) {
+  // An edge that stands for what lies beyond it counts once.
+  for (size_t i = 0; i < taps.place.size(); ++i)
+    if (i % static_cast<size_t>(taps.width) && taps.place[i] == taps.place[i - 1]) {
+      taps.weight[i] += taps.weight[i - 1];
+      taps.weight[i - 1] = 0;
+    }
+  double largest = *std::max_element(taps.weight.begin(), taps.weight.end()), unit = 1;
+  for (int bits = 0; bits < 22 && std::floor(largest * 2 * unit + 0.5) < 1 << 15; ++bits) unit *= 2;
+  for (double& w : taps.weight) w = std::trunc(w * unit + std::copysign(0.5, w)) / unit;
+}
+
 // The transpose as taps, where each input element goes to equally many outputs and to each whole,
 // as in widening by a whole factor: reading is quicker than adding up.
 template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
@@ -129,7 +143,7 @@ template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
 // One dim: from (outer, before, inner) to (outer, after, inner).
 template <class C> struct Pass {
   Taps<C> taps;
-  bool transposed;
+  bool transposed, bytes;  // bytes: round what is written to such
   int64_t outer, inner, after;
 
   void operator()(const C* from, C* to) const {
@@ -138,6 +152,8 @@ template <class C> struct Pass {
       (transposed ? resample_transposed_f32 : resample_f32)(taps.table(), from, to, outer, inner);
     else
       (transposed ? resample_transposed_f64 : resample_f64)(taps.table(), from, to, outer, inner);
+    for (int64_t i = 0; bytes && i < written(); ++i)
+      to[i] = std::min(std::max(std::floor(to[i] + C(0.5)), C(0)), C(255));
   }
   int64_t written() const { return outer * after * inner; }
 };
@@ -146,17 +162,20 @@ template <class C> struct Pass {
 // transposed, last).
 template <class C>
 std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
-                               const ResampleGeometry& g, bool transposed) {
+                               const ResampleGeometry& g, bool transposed, bool bytes) {
   std::vector<Pass<C>> passes;
   int dims = static_cast<int>(before.size());
   for (int i = 0; i < dims; ++i) {
     int d = transposed ? i : dims - 1 - i;
+    if (bytes && before[d] == after[d]) continue;
     Taps<C> taps =
         make_taps<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d], g, d);
+    if constexpr (std::is_same_v<C, double>)
+      if (bytes) round_weights(taps);
     std::optional<Taps<C>> back = transposed ? turned(taps) : std::nullopt;
     int64_t outer = product({before.data(), d}),
             rest = product({before.data() + d + 1, dims - d - 1}) * inner;
-    passes.push_back({back ? *back : taps, transposed && !back, outer, rest, after[d]});
+    passes.push_back({back ? *back : taps, transposed && !back, bytes, outer, rest, after[d]});
     before[d] = after[d];
   }
   return passes;
@@ -183,13 +202,14 @@ template <class C> void run_planes(const C* from, C* to, int64_t planes,
 }
 
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g,
-                            bool transposed) {
+                            bool transposed, bool bytes = false) {
   if (from.numel == 0 || to.numel == 0) return;
   bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && lies_channels_last(from) &&
               lies_channels_last(to);
   int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
   std::vector<Pass<C>> passes =
-      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed);
+      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed, bytes);
+  if (passes.empty()) return copy(from, to);
   std::optional<RowMajor> copied, result;
   if (!last && (from.dtype != dtype_of<C> || !from.contiguous())) {
     copied.emplace(from.shape(), dtype_of<C>);
@@ -205,8 +225,10 @@ template <class C> void run(const View& from, const View& to, const ResampleGeom
 void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g,
              bool transposed) {
   bool nearest = g.mode == Interpolation::Nearest || g.mode == Interpolation::NearestExact;
-  check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8), op,
+  bool bytes = from.dtype == DType::UInt8 && !transposed && from.ndim == 4;
+  check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8) || bytes, op,
                     ": not implemented for dtype ", from.dtype);
+  if (bytes && !nearest) return run<double>(from, to, g, transposed, true);
   if (from.dtype == DType::Float64) run<double>(from, to, g, transposed);
   else run<float>(from, to, g, transposed);
 }
