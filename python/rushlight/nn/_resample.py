@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import rushlight
 from rushlight._table import nn_functional as _table
 from rushlight.nn import functional as F
 
