@@ -76,12 +76,16 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
       if (group) group[i] = count - 1;
     };
     auto differs = [x](int64_t i) { return !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])); };
+    auto change = [=](int64_t i) {  // 0 where nothing differs
+      if constexpr (std::is_integral_v<T>) return x[i] ^ x[i - 1];
+      else return static_cast<int>(differs(i));
+    };
     if (n > 0) take(0, true);
     for (int64_t i = 1, stop; i < n; i = stop) {
       stop = std::min(n, i + block);
-      bool any = group != nullptr;
-      for (int64_t k = i; k < stop; ++k) any |= differs(k);
-      for (int64_t k = i; any && k < stop; ++k) take(k, differs(k));
+      decltype(change(i)) any = 0;
+      for (int64_t k = i; k < stop; ++k) any |= change(k);
+      for (int64_t k = i; (any || group) && k < stop; ++k) take(k, differs(k));
     }
   });
   for (int64_t g = 0; starts && g < count; ++g)
