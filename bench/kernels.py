@@ -140,6 +140,7 @@ REDUCTIONS = [
       ("sum", "amax", "argmax", "var", "logsumexp")),
     *(forward(f"{op} of 300,000 rows of 3", f"x.{op}(1)", "x = T.randn(300000, 3)") for op in
       ("sum", "argmax", "any")),
+    *both("cumsum of 300,000 rows of 3", "x.cumsum(1)", "x = T.randn(300000, 3)"),
     forward("amax(1) of bfloat16 rows of 3", "x.amax(1)", "x = T.randn(300000, 3).bfloat16()"),
     forward("sum((0, 2)) of 100 x 100 x 100", "x.sum((0, 2))", "x = T.randn(100, 100, 100)"),
     forward("cummin(1)", "x.cummin(1)", MATRIX),
@@ -216,6 +217,8 @@ INDEXING = [
     forward("index_reduce(0, amax)", "x.index_reduce(0, i, x, 'amax')",
             MATRIX + "i = T.randint(0, 1024, (1024,))"),
     *both("pad by reflection", "F.pad(x, (1, 1, 1, 1), 'reflect')", IMAGES),
+    *both("pad by replication", "F.pad(x, (2, 2, 2, 2), 'replicate')", IMAGES),
+    *both("pad circularly", "F.pad(x, (2, 2, 2, 2), 'circular')", IMAGES),
     forward("fill_", "a.fill_(1.0)", FLOATS),
     forward("take", "a.take(i)", FLOATS + "i = T.randint(0, n, (n,))"),
     forward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
@@ -361,6 +364,8 @@ POOLING = [
     *both("adaptive_avg_pool to 1", "F.adaptive_avg_pool2d(x, 1)", IMAGES),
     *both("interpolate nearest, 2x", "F.interpolate(x, scale_factor=2)", IMAGES),
     *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
+    forward("interpolate bilinear, bytes", "F.interpolate(x, (224, 224), mode='bilinear')",
+            "x = T.randint(0, 256, (8, 3, 300, 400), dtype=T.uint8)"),
 ]
 CLASSES = "x = T.randn(1024, 1000); t = T.randint(0, 1000, (1024,)); "
 PAIR = "x = T.randn(1 << 20); t = T.rand(1 << 20); "

@@ -3,6 +3,10 @@ from ops.schema import composite, kernel
 
 composite("pad(input: Tensor, pad: list[int], mode: str = 'constant', value: float | None = None)", names=("nn.functional.pad",),
           doc="Adds elements around: pad lists (before, after) from the last dim on; mode constant, reflect, replicate or circular.")
+kernel("pad_kernel(input: Tensor, pad: list[int], mode: str)", names=(), doc="Adds elements of the input around it.",
+       grad={"input": "pad_backward(grad, sizes(input), pad, mode)"})
+kernel("pad_backward(grad_output: Tensor, size: list[int], pad: list[int], mode: str)", names=(), doc="Sums what padding showed of each element.",
+       grad={"grad_output": "pad_kernel(grad, pad, mode)"})
 
 _BLOCKS = "kernel_size: list[int, 2], dilation: list[int, 2], padding: list[int, 2], stride: list[int, 2]"
 kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", node="Im2ColBackward0", names=(), doc="Blocks of (N, C, H, W) as columns.",

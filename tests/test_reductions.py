@@ -382,3 +382,81 @@ def test_fill(size, dtype):
     x[1:-1].fill_(3)
     assert x.sum().item() == 3 * size or dtype in (rl.int8, rl.float16)
     assert (x[1:-1] == 3).all() and x[0] == 0 and x[-1] == 0
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
+@pytest.mark.parametrize("shape", [(40, 64), (300, 65), (7, 1030), (1, 100), (5, 3, 257), (20, 5)])
+def test_columns_of_half_precision(shape, dtype):
+    values = np.random.default_rng(0).integers(-9, 10, shape).astype(np.float32)
+    for edges in (False, True):
+        if edges:
+            values[0, ..., :3], values[-1, ..., 1:4] = np.inf, np.nan
+        x = rl.from_numpy(values).to(dtype)
+        for t, v in ((x, values), (x[..., 1:], values[..., 1:]), (x[..., ::2], values[..., ::2]),
+                     (x[:, :1].expand_as(x), np.broadcast_to(values[:, :1], shape))):
+            for d in range(len(shape) - 1):
+                assert_same(t.sum(d).float(), v.sum(d))
+                assert_same(t.nansum(d).float(), np.nansum(v, d))
+                assert_same(t.amax(d).float(), v.max(d))
+                assert_same(t.amin(d).float(), v.min(d))
+                assert_same(t.norm(1, d).float(), rl.from_numpy(np.abs(v).sum(d)).to(dtype).float())
+    middle = rl.from_numpy(values).to(dtype).unsqueeze(1).expand(-1, 3, *shape[1:])
+    assert_same(middle.sum((0, 1)).float(),
+                rl.from_numpy(3 * values.sum(0)).to(dtype).float().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 16, 17])
+def test_scans_of_short_rows(n, dtype):
+    x = np.random.default_rng(n).integers(-3, 4, (501, n)).astype(dtype)
+    x[7] = 0
+    for lies, t in ((x, rl.from_numpy(x)), (x[::2], rl.from_numpy(x)[::2]),
+                    (x[:, ::2], rl.from_numpy(x)[:, ::2])):
+        assert_same(t.cumsum(1), lies.cumsum(1))
+        assert_same(t.cumprod(1), lies.cumprod(1))
+    if dtype.startswith("float"):
+        t = rl.from_numpy(x).requires_grad_()
+        g = np.arange(x.size, dtype=dtype).reshape(x.shape)
+        (t.cumsum(1) * rl.from_numpy(g)).sum().backward()  # a scan from the last to the first
+        assert_same(t.grad, g[:, ::-1].cumsum(1)[:, ::-1])
+        x[3, 0], x[4, -1], x[5, 0] = np.nan, np.inf, -0.0
+        assert_same(rl.from_numpy(x).cumsum(1), x.cumsum(1))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_counts_of_any_layout(dtype):
+    x = np.random.default_rng(0).integers(0, 100, 5003).astype(dtype)
+    for step in (1, 2, 3):
+        assert_same(rl.from_numpy(x)[::step].bincount(), np.bincount(x[::step]))
+    if dtype != "uint8":
+        for place in (0, 1501, 5002):
+            bad = x.copy()
+            bad[place] = -4
+            with pytest.raises(RuntimeError, match="non-negative.*-4"):
+                rl.from_numpy(bad).bincount()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64", "bool"])
+def test_long_runs(dtype):
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.integers(0, 2 if dtype == "bool" else 200, 60), rng.integers(1, 70, 60))
+    x = x.astype(dtype)
+    if dtype.startswith("float"):
+        x[40:60] = np.nan  # each is a run of its own
+        x[100], x[101] = 0.0, -0.0
+    starts = np.concatenate([[True], x[1:] != x[:-1]])
+    assert_same(rl.from_numpy(x).unique_consecutive(), x[starts])
+    counts = rl.from_numpy(x).unique_consecutive(return_counts=True)[1]
+    assert_same(counts, np.diff(np.append(np.flatnonzero(starts), len(x))))
+
+
+def test_what_a_result_that_failed_leaves():
+    x, i = rl.zeros(4, 1024), rl.zeros(4, 1024, dtype=rl.int64)
+    i[3, 1023] = 1024
+    for reduce in ("sum", "mean", "amax"):
+        for call in (x.scatter_reduce, x.scatter_reduce_):
+            with pytest.raises(RuntimeError, match="1024 is out of bounds"):
+                call(1, i, rl.ones(4, 1024), reduce, include_self=False)
+            assert not x.any()
+    with pytest.raises(RuntimeError, match="7 is out of bounds"):
+        x.index_reduce(0, rl.tensor([0, 1, 7]), rl.ones(3, 1024), "amax")

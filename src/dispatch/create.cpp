@@ -1,4 +1,5 @@
 // New tensors, copies and conversions.
+#include <algorithm>
 #include <cmath>
 
 #include "dispatch/generated.h"
@@ -328,10 +329,13 @@ Tensor one_hot(const Tensor& input, int64_t num_classes) {
   }
   Dims sizes = input.sizes();
   sizes.push_back(classes);
-  Tensor out = zeros(sizes, DType::Int64), in_order = contiguous(input);
+  Tensor out = rl::empty(sizes, {DType::Int64, Device{}}), in_order = contiguous(input);
   const int64_t* at = in_order.data<int64_t>();
   int64_t* row = out.data<int64_t>();
-  for (int64_t i = 0; i < input.numel(); ++i, row += classes) row[at[i]] = 1;
+  for (int64_t i = 0; i < input.numel(); ++i, row += classes) {
+    std::fill_n(row, classes, 0);
+    row[at[i]] = 1;
+  }
   return out;
 }
 

@@ -1,4 +1,6 @@
 // Elements around an image, and images as columns of blocks.
+#include "kernels/padding.h"
+
 #include <algorithm>
 
 #include "dispatch/generated.h"
@@ -34,7 +36,49 @@ void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, cons
   }
 }
 
+// Which element of a dim of `size` stands at each place after padding.
+std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before,
+                                   int64_t after) {
+  std::vector<int64_t> places(static_cast<size_t>(size + before + after));
+  // What negative padding cuts off is gone before anything wraps around.
+  int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
+  int64_t at = -before;
+  for (int64_t& place : places) {
+    if (mode == "replicate") place = std::clamp<int64_t>(at, 0, size - 1);
+    else if (mode == "circular") place = first + ((at - first) % kept + kept) % kept;
+    else place = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
+    ++at;
+  }
+  return places;
+}
+
+kernels::PaddedPlaces padded_places(const Dims& sizes, const Dims& pad, const std::string& mode) {
+  kernels::PaddedPlaces places;
+  for (int64_t i = pad.size() / 2 - 1; i >= 0; --i)
+    places.push_back(padded_places(mode, sizes[sizes.size() - 1 - i], pad[2 * i], pad[2 * i + 1]));
+  return places;
+}
+
 }  // namespace
+
+Tensor pad_kernel(const Tensor& input, const Dims& pad, const std::string& mode) {
+  Dims sizes = input.sizes();
+  for (int64_t i = 0; i < pad.size() / 2; ++i)
+    sizes[sizes.size() - 1 - i] += pad[2 * i] + pad[2 * i + 1];
+  Tensor out = rl::empty(sizes, options(input));
+  if (!out.is_meta() && out.numel())
+    kernels::pad(input.view(), padded_places(input.sizes(), pad, mode), out.view());
+  return out;
+}
+
+Tensor pad_backward(const Tensor& grad, const Dims& size, const Dims& pad,
+                    const std::string& mode) {
+  if (!grad.numel()) return ops::zeros(size, grad.dtype(), {}, grad.device());
+  Tensor out = rl::empty(size, options(grad));
+  if (!out.is_meta())
+    kernels::pad_backward(grad.view(), padded_places(size, pad, mode), out.view());
+  return out;
+}
 
 Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilation,
                      const Dims& padding, const Dims& stride) {
@@ -69,24 +113,6 @@ namespace ops {
 
 namespace {
 
-// Which element of a dim of `size` stands at each place after padding.
-Tensor padded_places(const std::string& mode, int64_t size, int64_t before, int64_t after,
-                     Device device) {
-  Tensor index = rl::empty(Dims{size + before + after}, {DType::Int64, Device{}});
-  // What negative padding cuts off is gone before anything wraps around.
-  int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
-  check(mode != "circular" || kept > 0 || index.numel() == 0, "pad: padding (", before, ", ", after,
-        ") leaves nothing of size ", size, " to wrap around");
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    int64_t at = i - before;
-    if (mode == "replicate") at = std::min(std::max<int64_t>(at, 0), size - 1);
-    else if (mode == "circular") at = first + ((at - first) % kept + kept) % kept;
-    else at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
-    index.data<int64_t>()[i] = at;
-  }
-  return to(index, device);
-}
-
 void check_padded(const Tensor& input, const std::string& mode, const Dims& pad) {
   int64_t ndim = input.dim(), dims = pad.size() / 2;
   check_implemented(mode == "reflect" || mode == "replicate" || mode == "circular",
@@ -106,6 +132,9 @@ void check_padded(const Tensor& input, const std::string& mode, const Dims& pad)
           before, ", ", after, ") at dimension ", ndim - 1 - i, " of input ", input.sizes());
     check(mode != "circular" || (before <= size && after <= size),
           "pad: Padding value causes wrapping around more than once.");
+    int64_t kept = size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    check(mode != "circular" || kept > 0 || size + before + after == 0, "pad: padding (", before,
+          ", ", after, ") leaves nothing of size ", size, " to wrap around");
     check(size + before + after > 0 || (mode == "circular" && size + before + after == 0),
           "pad: input ", input.sizes(), " is too small for padding ", pad);
   }
@@ -123,14 +152,7 @@ Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode,
   if (mode == "constant") return constant_pad_nd(input, pad, Scalar(value.value_or(0)));
   check(!value || *value == 0, "pad: Padding mode \"", mode, "\" doesn't take in value argument");
   check_padded(input, mode, pad);
-  Tensor out = input;
-  for (int64_t i = 0; i < pad.size() / 2; ++i) {
-    int64_t d = input.dim() - 1 - i;
-    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    out = index_select(
-        out, d, padded_places(mode, input.sizes()[d], pad[2 * i], pad[2 * i + 1], input.device()));
-  }
-  return out.is_same(input) ? clone(input) : out;
+  return pad_kernel(input, pad, mode);
 }
 
 Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dims& dilation,

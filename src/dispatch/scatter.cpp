@@ -49,7 +49,8 @@ Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& 
   if (index.numel() == 0) return out;
   check_fits(index, input, d, op, "self");
   check_fits(index, src, -1, op, "src");
-  if (!out.is_meta()) kernels::scatter(out.view(), d, index.view(), src.view(), how, include_self);
+  if (!out.is_meta())
+    kernels::scatter(out.view(), d, index.view(), src.view(), how, include_self, !given.defined());
   return out;
 }
 

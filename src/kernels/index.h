@@ -18,8 +18,9 @@ void gather(const View& input, int64_t dim, const View& index, const View& out);
 // self[index[i][j][k]][j][k] (op)= src[i][j][k]. src has at least index's sizes (a value expanded
 // with strides 0 will do) and self's dtype. Unless include_self, a place that is written starts
 // from the op's identity. Mean divides by the count, self included if include_self.
+// Nothing is written if an index is outside, unless self is fresh: nobody sees it then.
 void scatter(const View& self, int64_t dim, const View& index, const View& src, Combine op,
-             bool include_self = true);
+             bool include_self = true, bool fresh = false);
 
 // Whole slices along dim; index is 1-D (or 0-d). out and src have index.numel slices along dim.
 void index_select(const View& input, int64_t dim, const View& index, const View& out);

@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import rushlight
 from rushlight._table import nn_functional as _table
 from rushlight.nn import functional as F
 
@@ -55,23 +54,7 @@ def interpolate(
     if mode == "area":
         pool = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[dims - 1]
         return pool(input, size)
-    if input.dtype is rushlight.uint8 and mode in ("bilinear", "bicubic"):
-        return _resize_bytes(input, size, mode, bool(align_corners), antialias, scales)
     return _table._interpolate(input, size, mode, bool(align_corners), antialias, scales)
-
-
-def _resize_bytes(input, size, mode, align_corners, antialias, scales):
-    """Of pixels as bytes: first along rows, then along columns, each rounded, as Pillow does."""
-    height, width = input.shape[2:]
-    factors = [(), ()] if not scales else [(1.0, scales[1]), (scales[0], 1.0)]
-    for target, factor in zip([(height, size[1]), tuple(size)], factors):
-        if target == tuple(input.shape[2:]) and not factor:
-            continue
-        found = _table._interpolate(
-            input.float(), target, mode, align_corners, antialias, list(factor)
-        )
-        input = found.add_(0.5).floor_().clamp_(0, 255).to(rushlight.uint8)
-    return input
 
 
 def _target_size(input, dims, size, scale_factor, recompute_scale_factor):

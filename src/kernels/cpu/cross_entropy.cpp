@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/cpu/loss_total.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/softmax_lines.h"
 
 namespace rl::kernels {
@@ -20,7 +21,10 @@ template <class C> class Problem {
           input.shape());
     int64_t count = input.sizes[1];
     copy(target, InShapeOf<int64_t>(target, classes_.data()).view);
+    bool none_ignored = given.ignore_index < 0 || given.ignore_index >= count;
+    bool all_count = none_ignored && all_inside(classes_.data(), given.target.numel, count, false);
     for (int64_t& c : classes_) {
+      if (all_count) break;
       if (c == given.ignore_index) {
         c = ignored;
         continue;
@@ -40,21 +44,25 @@ template <class C> class Problem {
     InShapeOf<C> loss(given_.target, losses.data());
     SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1,
                                     {&classes.view, &largest, &sums, &loss.view});
-    lines.run([&](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-      C high[softmax_columns], sum[softmax_columns], logs[softmax_columns];
-      C weighted[softmax_columns];
-      softmax_sums(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, sum, logs,
-                   weighted);
-      for (int64_t j = 0; j < tile.width; ++j) {
-        int64_t c = at<int64_t>(p[1], j, lines.step(0));
-        at<C>(p[2], j, lines.step(1)) = high[j];
-        at<C>(p[3], j, lines.step(2)) = sum[j];
-        C score = c == ignored ? C(0) : reinterpret_cast<const C*>(p[0])[c * strides[0] + j];
-        C value = hard(c) * ((high[j] - score) + logs[j]);
-        if (smooth()) value += share(c) * (mass_ * logs[j] - weighted[j]);
-        at<C>(p[4], j, lines.step(3)) = c == ignored ? C(0) : value;
-      }
-    });
+    lines.run(
+        [&, target = split()](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
+          C high[softmax_columns], sum[softmax_columns], logs[softmax_columns];
+          C weighted[softmax_columns];
+          int64_t row = strides[0], steps[4];
+          for (int k = 0; k < 4; ++k) steps[k] = lines.step(k);
+          softmax_sums(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, sum,
+                       logs, weighted);
+          const C* scores = reinterpret_cast<const C*>(p[0]);
+          for (int64_t j = 0; j < tile.width; ++j) {
+            int64_t c = at<int64_t>(p[1], j, steps[0]);
+            at<C>(p[2], j, steps[1]) = high[j];
+            at<C>(p[3], j, steps[2]) = sum[j];
+            C score = c == ignored ? C(0) : scores[c * row + j];
+            C value = target.hard(c) * ((high[j] - score) + logs[j]);
+            if (target.even != 0) value += target.even * (target.mass * logs[j] - weighted[j]);
+            at<C>(p[4], j, steps[3]) = c == ignored ? C(0) : value;
+          }
+        });
     if (given_.reduction != Reduction::None)
       for (int64_t c : classes_) used.push_back(weight(c));
     store_losses(losses, used, given_.reduction, given_.target, out, total_weight);
@@ -68,23 +76,26 @@ template <class C> class Problem {
     InShapeOf<C> slope(given_.target, grads.data());
     SoftmaxLines<2, 4> lines(name_, {&given_.input, &grad_input}, 1,
                              {&classes.view, &largest, &sums, &slope.view});
-    lines.run([&](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-      C high[softmax_columns], scale[softmax_columns], even[softmax_columns];
-      for (int64_t j = 0; j < tile.width; ++j) {
-        int64_t c = at<int64_t>(p[2], j, lines.step(0));
-        C g = c == ignored ? C(0) : at<C>(p[5], j, lines.step(3));
-        high[j] = at<C>(p[3], j, lines.step(1));
-        even[j] = g * share(c);
-        scale[j] = (g * hard(c) + even[j] * mass_) / at<C>(p[4], j, lines.step(2));
-      }
-      softmax_slopes(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, scale,
-                     even, p[1], strides[1]);
-      for (int64_t j = 0; j < tile.width; ++j) {
-        int64_t c = at<int64_t>(p[2], j, lines.step(0));
-        if (c == ignored) continue;
-        reinterpret_cast<C*>(p[1])[c * strides[1] + j] -= at<C>(p[5], j, lines.step(3)) * hard(c);
-      }
-    });
+    lines.run(
+        [&, target = split()](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
+          C high[softmax_columns], scale[softmax_columns], even[softmax_columns];
+          int64_t row = strides[1], steps[4];
+          for (int k = 0; k < 4; ++k) steps[k] = lines.step(k);
+          for (int64_t j = 0; j < tile.width; ++j) {
+            int64_t c = at<int64_t>(p[2], j, steps[0]);
+            C g = c == ignored ? C(0) : at<C>(p[5], j, steps[3]);
+            high[j] = at<C>(p[3], j, steps[1]);
+            even[j] = g * target.even;
+            scale[j] = (g * target.hard(c) + even[j] * target.mass) / at<C>(p[4], j, steps[2]);
+          }
+          softmax_slopes(tile, p[0], strides[0], smooth() ? weights_.data() : nullptr, high, scale,
+                         even, p[1], strides[1]);
+          C* slopes = reinterpret_cast<C*>(p[1]);
+          for (int64_t j = 0; j < tile.width; ++j) {
+            int64_t c = at<int64_t>(p[2], j, steps[0]);
+            if (c != ignored) slopes[c * row + j] -= at<C>(p[5], j, steps[3]) * target.hard(c);
+          }
+        });
   }
 
  private:
@@ -98,10 +109,20 @@ template <class C> class Problem {
     if (c == ignored) return 0;
     return weights_.empty() ? C(1) : weights_[static_cast<size_t>(c)];
   }
-  C hard(int64_t c) const { return C(1 - given_.smoothing) * weight(c); }
-  C share(int64_t c) const {
-    if (c == ignored) return 0;
-    return C(given_.smoothing / static_cast<double>(given_.input.sizes[1]));
+  // What the target has of its own class, by its weight, and evenly of each by theirs. A copy, so
+  // that loops need not look for it again after each store.
+  struct Split {
+    C sharp, even, mass;
+    const C* weights;
+    C hard(int64_t c) const {
+      if (c == ignored) return 0;
+      return weights ? sharp * weights[c] : sharp;
+    }
+  };
+  Split split() const {
+    return {C(1 - given_.smoothing),
+            C(given_.smoothing / static_cast<double>(given_.input.sizes[1])), mass_,
+            weights_.empty() ? nullptr : weights_.data()};
   }
 
   const char* name_;

@@ -11,6 +11,7 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/strip.h"
 #include "kernels/resample_loops.h"
 #include "kernels/workspace.h"
 
@@ -111,6 +112,32 @@ template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeom
   return taps;
 }
 
+// Weights rounded to multiples of the least power of two with which all fit into 16 bits: the sums
+// of bytes, if exact, are then those of Pillow's integers.
+Taps<double> byte_taps(int64_t in, int64_t out, const ResampleGeometry& g, int dim) {
+  Taps<double> taps = make_taps<double>(in, out, g, dim);
+  // An edge that stands for what lies beyond it counts once.
+  for (size_t i = 0; i < taps.place.size(); ++i)
+    if (i % static_cast<size_t>(taps.width) && taps.place[i] == taps.place[i - 1]) {
+      taps.weight[i] += taps.weight[i - 1];
+      taps.weight[i - 1] = 0;
+    }
+  double largest = *std::max_element(taps.weight.begin(), taps.weight.end()), unit = 1;
+  for (int bits = 0; bits < 22 && std::floor(largest * 2 * unit + 0.5) < 1 << 15; ++bits) unit *= 2;
+  for (double& w : taps.weight) w = std::trunc(w * unit + std::copysign(0.5, w)) / unit;
+  return taps;
+}
+
+template <class C> Taps<C> taps_of(int64_t in, int64_t out, const ResampleGeometry& g, int dim,
+                                   bool bytes) {
+  if (!bytes) return make_taps<C>(in, out, g, dim);
+  Taps<double> wide = byte_taps(in, out, g, dim);
+  Taps<C> taps(in, out, wide.width);
+  taps.place = wide.place;
+  taps.weight.assign(wide.weight.begin(), wide.weight.end());
+  return taps;
+}
+
 // The transpose as taps, where each input element goes to equally many outputs and to each whole,
 // as in widening by a whole factor: reading is quicker than adding up.
 template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
@@ -129,7 +156,7 @@ template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
 // One dim: from (outer, before, inner) to (outer, after, inner).
 template <class C> struct Pass {
   Taps<C> taps;
-  bool transposed;
+  bool transposed, bytes;  // bytes: round what is written to such
   int64_t outer, inner, after;
 
   void operator()(const C* from, C* to) const {
@@ -138,6 +165,9 @@ template <class C> struct Pass {
       (transposed ? resample_transposed_f32 : resample_f32)(taps.table(), from, to, outer, inner);
     else
       (transposed ? resample_transposed_f64 : resample_f64)(taps.table(), from, to, outer, inner);
+    for (int64_t i = 0; bytes && i < written(); ++i)
+      to[i] =
+          static_cast<C>(static_cast<int32_t>(std::min(std::max(to[i] + C(0.5), C(0)), C(255))));
   }
   int64_t written() const { return outer * after * inner; }
 };
@@ -146,17 +176,18 @@ template <class C> struct Pass {
 // transposed, last).
 template <class C>
 std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
-                               const ResampleGeometry& g, bool transposed) {
+                               const ResampleGeometry& g, bool transposed, bool bytes) {
   std::vector<Pass<C>> passes;
   int dims = static_cast<int>(before.size());
   for (int i = 0; i < dims; ++i) {
     int d = transposed ? i : dims - 1 - i;
-    Taps<C> taps =
-        make_taps<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d], g, d);
+    if (bytes && before[d] == after[d]) continue;
+    Taps<C> taps = taps_of<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d],
+                              g, d, bytes);
     std::optional<Taps<C>> back = transposed ? turned(taps) : std::nullopt;
     int64_t outer = product({before.data(), d}),
             rest = product({before.data() + d + 1, dims - d - 1}) * inner;
-    passes.push_back({back ? *back : taps, transposed && !back, outer, rest, after[d]});
+    passes.push_back({back ? *back : taps, transposed && !back, bytes, outer, rest, after[d]});
     before[d] = after[d];
   }
   return passes;
@@ -164,49 +195,56 @@ std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
 
 Dims spatial_of(const View& v) { return Dims(IntSpan(v.sizes + 2, v.ndim - 2)); }
 
-// Row-major planes, or images whose channels lie side by side.
-template <class C> void run_planes(const C* from, C* to, int64_t planes,
-                                   const std::vector<Pass<C>>& passes, int64_t before) {
-  int64_t after = passes.back().written(), most = 0;
+// Row-major planes, or images whose channels lie side by side. Those of another dtype are converted
+// one by one.
+template <class C> void run_planes(const View& from, const View& to, int64_t planes,
+                                   const std::vector<Pass<C>>& passes) {
+  int64_t before = from.numel / planes, after = to.numel / planes, most = before;
   for (const Pass<C>& pass : passes) most = std::max(most, pass.written());
+  bool loaded = from.dtype != dtype_of<C>, stored = to.dtype != dtype_of<C>;
   parallel_for(0, planes, default_grain / (2 * most + 1) + 1, [&](int64_t begin, int64_t end) {
-    Buffer<C> buffers[2] = {Buffer<C>(most), Buffer<C>(most)};
+    Buffer<C> buffers[2] = {Buffer<C>(most), Buffer<C>(most)}, first(loaded ? before : 0);
     for (int64_t n = begin; n < end; ++n) {
-      const C* now = from + n * before;
+      const char* in = from.ptr<char>() + n * before * itemsize(from.dtype);
+      char* out = to.ptr<char>() + n * after * itemsize(to.dtype);
+      if (loaded) convert_contiguous(from.dtype, dtype_of<C>, in, first.data(), before);
+      const C* now = loaded ? first.data() : reinterpret_cast<const C*>(in);
       for (size_t i = 0; i < passes.size(); ++i) {
-        C* next = i + 1 == passes.size() ? to + n * after : buffers[i % 2].data();
+        bool last = i + 1 == passes.size() && !stored;
+        C* next = last ? reinterpret_cast<C*>(out) : buffers[i % 2].data();
         passes[i](now, next);
         now = next;
       }
+      if (stored) convert_contiguous(dtype_of<C>, to.dtype, now, out, after);
     }
   });
 }
 
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g,
-                            bool transposed) {
+                            bool transposed, bool bytes = false) {
   if (from.numel == 0 || to.numel == 0) return;
   bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && lies_channels_last(from) &&
               lies_channels_last(to);
   int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
   std::vector<Pass<C>> passes =
-      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed);
+      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed, bytes);
+  if (passes.empty()) return copy(from, to);
   std::optional<RowMajor> copied, result;
-  if (!last && (from.dtype != dtype_of<C> || !from.contiguous())) {
-    copied.emplace(from.shape(), dtype_of<C>);
-    copy(from, copied->view());
-  }
-  if (!last && (to.dtype != dtype_of<C> || !to.contiguous()))
-    result.emplace(to.shape(), dtype_of<C>);
-  run_planes(copied ? copied->ptr<const C>() : from.ptr<const C>(),
-             result ? result->ptr<C>() : to.ptr<C>(), planes, passes, from.numel / planes);
+  if (!last && !from.contiguous()) copied.emplace(RowMajor::copy_of(from, from.dtype));
+  if (!last && !to.contiguous()) result.emplace(to.shape(), to.dtype);
+  run_planes(copied ? copied->view() : from, result ? result->view() : to, planes, passes);
   if (result) copy(result->view(), to);
 }
 
 void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g,
              bool transposed) {
   bool nearest = g.mode == Interpolation::Nearest || g.mode == Interpolation::NearestExact;
-  check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8), op,
+  bool bytes = from.dtype == DType::UInt8 && !transposed && from.ndim == 4;
+  check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8) || bytes, op,
                     ": not implemented for dtype ", from.dtype);
+  // Sums of bytes by 16-bit weights are exact in float32, but for the finer ones of wide filters.
+  if (bytes && !nearest && !g.antialias) return run<float>(from, to, g, transposed, true);
+  if (bytes && !nearest) return run<double>(from, to, g, transposed, true);
   if (from.dtype == DType::Float64) run<double>(from, to, g, transposed);
   else run<float>(from, to, g, transposed);
 }

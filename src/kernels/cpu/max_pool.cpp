@@ -154,6 +154,12 @@ void add_at_indices(const View& from, const View& indices, const View& to, int d
   Planes source(from, dims), places(indices, dims), target(to, dims);
   int64_t limit = target.numel();
   bool in_place = std::is_same_v<T, C> && target.row_major();
+  int64_t lines = source.size[0] * source.size[1], width = source.size[2];
+  int64_t value_step = source.step[2], place_step = places.step[2];
+  if (source.row_major() && places.row_major()) {  // a plane is one line
+    width *= lines;
+    lines = value_step = place_step = 1;
+  }
   target.parallel(limit + source.numel(), [&](int64_t plane) {
     T* out = to.ptr<T>() + target.offset(plane);
     Buffer<C> temporary(in_place ? 0 : limit);
@@ -161,13 +167,14 @@ void add_at_indices(const View& from, const View& indices, const View& to, int d
     std::fill(sums, sums + limit, C(0));
     const T* values = from.ptr<const T>() + source.offset(plane);
     const int64_t* where = indices.ptr<const int64_t>() + places.offset(plane);
-    for (int64_t z = 0; z < source.size[0]; ++z)
-      for (int64_t y = 0; y < source.size[1]; ++y)
-        for (int64_t x = 0; x < source.size[2]; ++x) {
-          uint64_t at = static_cast<uint64_t>(where[places.at(z, y, x)]);
-          if (at < static_cast<uint64_t>(limit))
-            sums[at] += static_cast<C>(values[source.at(z, y, x)]);
-        }
+    for (int64_t line = 0; line < lines; ++line) {
+      int64_t z = line / source.size[1], y = line % source.size[1];
+      const int64_t* at = where + places.at(z, y, 0);
+      const T* value = values + source.at(z, y, 0);
+      for (int64_t x = 0; x < width; ++x, at += place_step, value += value_step)
+        if (static_cast<uint64_t>(*at) < static_cast<uint64_t>(limit))
+          sums[*at] += static_cast<C>(*value);
+    }
     if (!in_place) target.store(sums, out);
   });
 }

@@ -39,9 +39,10 @@ class Targets {
 
   int64_t count() const { return walk_.numel; }
 
-  // f(number, score address, weight) for each target that counts; T is the scores' dtype.
-  template <class T, class F>
-  void for_each(F&& f) const {
+  // f(number, score address, weight) for each target that counts, ignored(number) for the others; T
+  // is the scores' dtype.
+  template <class T, class F, class G>
+  void for_each(F&& f, G&& ignored) const {
     using C = compute_t<T>;
     const T* weights = weight_ ? weight_->ptr<T>() : nullptr;
     parallel_for(0, count(), default_grain / 4, [&](int64_t begin, int64_t end) {
@@ -54,7 +55,10 @@ class Targets {
           bool inside = all_inside(classes, m, classes_, false);
           for (int64_t k = 0; k < m; ++k, ++number) {
             int64_t c = classes[k];
-            if (c == ignore_index_) continue;
+            if (c == ignore_index_) {
+              ignored(number);
+              continue;
+            }
             if (!inside)
               check_index(c >= 0 && c < classes_, name_, ": Target ", c, " is out of bounds for ",
                           classes_, " classes");
@@ -82,12 +86,18 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
   visit_floating("nll_loss", input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    Scratch<C> losses(static_cast<size_t>(targets.count()), C(0)), weights;
-    if (reduction != Reduction::None) weights.resize(losses.size(), C(0));
-    targets.template for_each<T>([&](int64_t i, const T* score, C w) {
-      losses[static_cast<size_t>(i)] = -C(*score) * w;
-      if (!weights.empty()) weights[static_cast<size_t>(i)] = w;
-    });
+    Scratch<C> losses(static_cast<size_t>(targets.count())), weights;
+    if (reduction != Reduction::None) weights.resize(losses.size());
+    C *loss = losses.data(), *used = weights.empty() ? nullptr : weights.data();
+    targets.template for_each<T>(
+        [=](int64_t i, const T* score, C w) {
+          loss[i] = -C(*score) * w;
+          if (used) used[i] = w;
+        },
+        [=](int64_t i) {
+          loss[i] = 0;
+          if (used) used[i] = 0;
+        });
     store_losses(losses, weights, reduction, target, out, total_weight);
   });
 }
@@ -101,8 +111,9 @@ void nll_loss_backward(const View& grad, const View& target, const View* weight,
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     Scratch<C> grads = loss_gradients<C>(grad, reduction, target, total_weight);
-    targets.template for_each<T>(
-        [&](int64_t i, T* to, C w) { *to = T(-w * grads[static_cast<size_t>(i)]); });
+    const C* slopes = grads.data();
+    targets.template for_each<T>([=](int64_t i, T* to, C w) { *to = T(-w * slopes[i]); },
+                                 [](int64_t) {});
   });
 }
 

@@ -80,16 +80,6 @@ View at_least_1d(View v) {
   return v;
 }
 
-bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices) {
-  uint64_t below = negative_indices ? static_cast<uint64_t>(size) : 0,
-           last = static_cast<uint64_t>(size) - 1, signs = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    uint64_t v = static_cast<uint64_t>(indices[i]);
-    signs |= (v + below) | (last - v);  // the sign of either tells
-  }
-  return signs >> 63 == 0;
-}
-
 void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char* from,
                  int64_t from_step, int64_t n) {
   int64_t size = itemsize(dtype);

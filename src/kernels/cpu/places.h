@@ -2,13 +2,20 @@
 #pragma once
 #include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
+#include "kernels/isa.h"
 
 namespace rl::kernels {
 
 using Places = Scratch<int64_t>;
 
+RL_ISA_KERNEL(check_inside, (const int64_t* indices, int64_t n, int64_t size, bool negative_indices,
+                             bool* inside))
 // Whether n indices are all below `size`, and at least 0, or -size if negative ones are allowed.
-bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices);
+inline bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices) {
+  bool inside;
+  check_inside(indices, n, size, negative_indices, &inside);
+  return inside;
+}
 
 // One offset per element of the (broadcast) indices, in row-major order; indices[k] goes along
 // dims[k] of `indexed`. IndexError names `op`, the index, its dim and the size; negative indices

@@ -104,6 +104,12 @@ class Reducer {
     direct_ = fused_ && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
     if (reduced_.numel == 1) direct_ = fused_ && input.dtype == op.load && !columns_;
+    in_place_ = tiles_.columns;
+    if (columns_ && fused_ && is_reduced(input.dtype) && op.element == DType::Float32 &&
+        kept_.strides[0][0] == size_ && kept_.sizes[0] >= tile_width / 4)
+      reduced_columns(op.fold, op.prepare, input.dtype, &in_place_);
+    if (!in_place_) in_place_ = tiles_.columns;
+    else if (in_place_ != tiles_.columns) direct_ = true;
   }
 
   void run() {
@@ -188,7 +194,7 @@ class Reducer {
     if (direct_ && first + n <= reduced_.sizes[0]) {
       reduced_.range(begin, end, &in, [&](char* const* p, int64_t) {
         if (!columns_) tiles_.rows(p[0], n, kept_.strides[0][0] / size_, width, accumulators);
-        else fold_columns(p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
+        else fold_columns(in_place_, p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
       });
       return;
     }
@@ -197,7 +203,7 @@ class Reducer {
     else pack_rows(in, width, begin, end, packed);
     if (!fused_) reduce_prepare(op_.prepare, op_.load, packed, n * width, op_.parameter);
     if (!columns_) tiles_.rows(packed, n, n, width, accumulators);
-    else fold_columns(packed, n, width, width, accumulators);
+    else fold_columns(tiles_.columns, packed, n, width, width, accumulators);
   }
 
   void pack_rows(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
@@ -220,18 +226,18 @@ class Reducer {
   }
 
   // A narrow dense matrix is folded as a wider one with fewer rows, then across its groups.
-  void fold_columns(const char* x, int64_t n, int64_t row_stride, int64_t width,
+  void fold_columns(FoldColumns fold, const char* x, int64_t n, int64_t row_stride, int64_t width,
                     char* accumulators) {
     int64_t groups = std::min(tile_width / width, n / 4);
-    if (width >= 32 || row_stride != width || groups < 2)
-      return tiles_.columns(x, n, row_stride, width, accumulators);
+    if (width >= 32 || row_stride != width || groups < 2 || fold != tiles_.columns)
+      return fold(x, n, row_stride, width, accumulators);
     int64_t bytes = width * tiles_.accumulator_size, rows = n / groups, rest = n % groups;
     alignas(64) char wide[tile_width * widest];
-    tiles_.columns(x, rows, width * groups, width * groups, wide);
+    fold(x, rows, width * groups, width * groups, wide);
     for (int64_t g = 1; g < groups; ++g) tiles_.join(wide, wide + g * bytes, width, g * rows, rows);
     std::memcpy(accumulators, wide, static_cast<size_t>(bytes));
     if (!rest) return;
-    tiles_.columns(x + rows * groups * width * itemsize(op_.element), rest, width, width, wide);
+    fold(x + rows * groups * width * itemsize(op_.element), rest, width, width, wide);
     tiles_.join(accumulators, wide, width, rows * groups, rest);
   }
 
@@ -252,6 +258,7 @@ class Reducer {
   Walk<3> kept_;  // input, out, second
   Walk<1> reduced_;
   Tiles tiles_;
+  FoldColumns in_place_;  // of columns that need not be packed
   bool columns_, direct_, fused_;
 };
 

@@ -16,6 +16,61 @@ void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, voi
     fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period, Map());
 }
 
+// A vector of numbers, of which it may be half as wide.
+RL_INLINE vec<float> load_wide(const bfloat16* p) {
+  typedef uint16_t Bits __attribute__((vector_size(vector_bytes / 2)));
+  Bits bits;
+  __builtin_memcpy(&bits, p, sizeof bits);
+  return (vec<float>)(__builtin_convertvector(bits, vec<uint32_t>) << 16);
+}
+RL_INLINE vec<float> load_wide(const half* p) {
+#if defined(__AVX512F__)
+  constexpr __mmask16 every = 0xffff;  // gcc warns of its own header where there is no mask
+  return (vec<float>)_mm512_maskz_cvtph_ps(every,
+                                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__F16C__)
+  return (vec<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+  vec<float> v;
+  for (int k = 0; k < Vector<float>::lanes; ++k) v[k] = p[k];
+  return v;
+#endif
+}
+
+// As fold_columns, of numbers that become floats on the way.
+template <class Op, class H, class Map>
+void fold_reduced_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
+                          void* accumulators) {
+  constexpr int64_t lanes = Vector<float>::lanes;
+  constexpr Map map;
+  float* acc = static_cast<float*>(accumulators);
+  const H* x = static_cast<const H*>(in);
+  int64_t whole = width / lanes * lanes;
+  for (int64_t j = 0; j < whole; j += lanes) store(acc + j, vec<float>(map(load_wide(x + j))));
+  for (int64_t j = whole; j < width; ++j) acc[j] = map(static_cast<float>(x[j]));
+  int64_t i = 1;
+  for (; i + 4 <= n; i += 4) {
+    const H *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
+    auto four = [&](auto all, auto first, auto second, auto third, auto fourth) {
+      return Op::apply(all, Op::apply(Op::apply(first, second), Op::apply(third, fourth)));
+    };
+    for (int64_t j = 0; j < whole; j += lanes)
+      store(acc + j, four(load(acc + j), vec<float>(map(load_wide(a + j))),
+                          vec<float>(map(load_wide(b + j))), vec<float>(map(load_wide(c + j))),
+                          vec<float>(map(load_wide(d + j)))));
+    for (int64_t j = whole; j < width; ++j)
+      acc[j] = four(acc[j], map(static_cast<float>(a[j])), map(static_cast<float>(b[j])),
+                    map(static_cast<float>(c[j])), map(static_cast<float>(d[j])));
+  }
+  for (; i < n; ++i) {
+    const H* row = x + i * row_stride;
+    for (int64_t j = 0; j < whole; j += lanes)
+      store(acc + j, Op::apply(load(acc + j), vec<float>(map(load_wide(row + j)))));
+    for (int64_t j = whole; j < width; ++j)
+      acc[j] = Op::apply(acc[j], map(static_cast<float>(row[j])));
+  }
+}
+
 // Four rows at a time: a quarter of the traffic on the accumulators.
 template <class Op, class T, int period, class Map = Same>
 void fold_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
@@ -258,7 +313,33 @@ Tiles extreme_tiles(DType t, Prepare step) {
   }
 }
 
+template <class Op, class H>
+FoldColumns reduced_of(Prepare step) {
+  switch (step) {
+    case Prepare::NanToZero: return fold_reduced_columns<Op, H, NanToZero>;
+    case Prepare::Absolute: return fold_reduced_columns<Op, H, Magnitude>;
+    case Prepare::Square: return fold_reduced_columns<Op, H, Square>;
+    case Prepare::None: return fold_reduced_columns<Op, H, Same>;
+    default: return nullptr;
+  }
+}
+template <class H>
+FoldColumns reduced_of(Fold fold, Prepare step) {
+  switch (fold) {
+    case Fold::Sum: return reduced_of<Add, H>(step);
+    case Fold::Max: return reduced_of<Larger, H>(step);
+    case Fold::Min: return reduced_of<Smaller, H>(step);
+    default: return nullptr;
+  }
+}
+
 }  // namespace
+
+void reduced_columns(Fold fold, Prepare step, DType stored, FoldColumns* columns) {
+  *columns = stored == DType::Float16    ? reduced_of<half>(fold, step)
+             : stored == DType::BFloat16 ? reduced_of<bfloat16>(fold, step)
+                                         : nullptr;
+}
 
 void reduce_tiles(Fold fold, Prepare step, DType t, Tiles* tiles) {
   bool wide = t == DType::Float64;

@@ -15,7 +15,8 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip = 512;
-constexpr int64_t block = 64;  // lines scanned side by side
+constexpr int64_t block = 64;      // lines scanned side by side
+constexpr int64_t short_row = 16;  // lines up to here are scanned many in one call
 
 // One dim of a view: how many elements, and the bytes from each to the next.
 struct Axis {
@@ -85,9 +86,9 @@ class Scan {
         op_(op),
         lines_({&out, &input}, true, dim) {
     int64_t size = itemsize(input.dtype);
-    bool plain = input.dtype == DType::Float32 || input.dtype == dtype_of<T>;
-    dense_ = plain && !reverse && input.dtype == out.dtype && in_axis_.step == size &&
-             out_axis_.step == size;
+    plain_ = has_loop<T, Op> && input.dtype == out.dtype &&
+             (input.dtype == DType::Float32 || input.dtype == dtype_of<T>);
+    dense_ = plain_ && !reverse && in_axis_.step == size && out_axis_.step == size;
     if (!reverse) return;
     lines_.base[0] += out_axis_.turn_round();
     lines_.base[1] += in_axis_.turn_round();
@@ -96,9 +97,14 @@ class Scan {
   void run() {
     bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[1][0] != 0 &&
                         std::abs(lines_.strides[1][0]) < std::abs(in_axis_.step);
+    bool short_rows = plain_ && !dense_across && in_axis_.size <= short_row;
     lines_.parallel_runs(lines_per_thread(in_axis_), [&](char* const* p, int64_t m) {
+      int64_t y_line = lines_.strides[0][0], x_line = lines_.strides[1][0];
+      if (short_rows)
+        return scan_rows(
+            {p[1], p[0], in_axis_.step, out_axis_.step, x_line, y_line, in_axis_.size, m});
       for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
-        char *y = p[0] + j * lines_.strides[0][0], *x = p[1] + j * lines_.strides[1][0];
+        char *y = p[0] + j * y_line, *x = p[1] + j * x_line;
         if (dense_across) scan_block(x, y, std::min(block, m - j));
         else scan_line(x, y);
       }
@@ -118,6 +124,10 @@ class Scan {
     }
   }
 
+  void scan_rows(const ShortRows& rows) {
+    if constexpr (has_loop<T, Op>) scan_short_rows(Op::product, input_.dtype, rows);
+  }
+
   void scan_block(const char* x, char* y, int64_t width) {
     T values[block], carry[block];
     for (int64_t i = 0; i < in_axis_.size; ++i) {
@@ -133,7 +143,8 @@ class Scan {
   Axis in_axis_, out_axis_;
   Op op_;
   Walk<2> lines_;
-  bool dense_;  // lines lie as scan_row wants them
+  bool plain_;  // elements are such as scan_row takes,
+  bool dense_;  // and lie as it wants them
 };
 
 // Floats accumulate in double, as the error of a long scan needs.

@@ -11,6 +11,17 @@ namespace rl::kernels {
 RL_ISA_KERNEL(scan_row,
               (bool product, DType element, const void* x, void* y, int64_t n, void* carry))
 
+// The same for `rows` short rows, each from the identity, all steps in bytes: a call for each took
+// longer than its work.
+struct ShortRows {
+  const void* x;
+  void* y;
+  int64_t x_step, y_step;  // from element to element
+  int64_t x_row, y_row;    // from row to row
+  int64_t n, rows;
+};
+RL_ISA_KERNEL(scan_short_rows, (bool product, DType element, const ShortRows& rows))
+
 // Is NaN among n elements of float32 or float64?
 RL_ISA_KERNEL(find_nan, (DType element, const void* x, int64_t n, bool* found))
 

@@ -68,6 +68,25 @@ void scan_typed(DType element, const void* x, void* y, int64_t n, int identity, 
            static_cast<uint64_t>(identity), static_cast<uint64_t*>(carry));
 }
 
+template <class Op, class T, class A>
+void scan_each(const ShortRows& r, A identity) {
+  const char* x = static_cast<const char*>(r.x);
+  char* y = static_cast<char*>(r.y);
+  for (int64_t i = 0; i < r.rows; ++i, x += r.x_row, y += r.y_row) {
+    A total = identity;
+    for (int64_t k = 0; k < r.n; ++k) {
+      total = Op::apply(total, static_cast<A>(*reinterpret_cast<const T*>(x + k * r.x_step)));
+      *reinterpret_cast<T*>(y + k * r.y_step) = static_cast<T>(total);
+    }
+  }
+}
+template <class Op>
+void scan_each_typed(DType element, const ShortRows& r, int identity) {
+  if (element == DType::Float32) return scan_each<Op, float, double>(r, identity);
+  if (element == DType::Float64) return scan_each<Op, double, double>(r, identity);
+  scan_each<Op, uint64_t>(r, static_cast<uint64_t>(identity));
+}
+
 // Of numbers; the later of equals.
 struct LaterHighest {
   template <class T> static constexpr T identity() {
@@ -151,6 +170,11 @@ void extremes_typed(DType element, void* values, int64_t* places, int64_t n, int
 void scan_row(bool product, DType element, const void* x, void* y, int64_t n, void* carry) {
   if (product) scan_typed<Multiply>(element, x, y, n, 1, carry);
   else scan_typed<Add>(element, x, y, n, 0, carry);
+}
+
+void scan_short_rows(bool product, DType element, const ShortRows& rows) {
+  if (product) scan_each_typed<Multiply>(element, rows, 1);
+  else scan_each_typed<Add>(element, rows, 0);
 }
 
 void find_nan(DType element, const void* x, int64_t n, bool* found) {

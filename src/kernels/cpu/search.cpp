@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
@@ -95,6 +96,20 @@ void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) 
   });
 }
 
+// f(number of the first, elements, n) for strips of a 1-D view, as int64.
+template <class F>
+void for_integers(const View& v, F f) {
+  constexpr int64_t strip = 1024;
+  int64_t loaded[strip], step = v.strides[0] * itemsize(v.dtype);
+  bool in_place = v.dtype == DType::Int64 && step == sizeof(int64_t);
+  for (int64_t i = 0; i < v.numel; i += strip) {
+    int64_t n = std::min(strip, v.numel - i);
+    const char* from = v.ptr<char>() + i * step;
+    if (!in_place) load_strip(v.dtype, from, step, DType::Int64, loaded, n);
+    f(i, in_place ? reinterpret_cast<const int64_t*>(from) : loaded, n);
+  }
+}
+
 }  // namespace
 
 void searchsorted(const View& sorted, const View& values, bool right, const View* sorter,
@@ -138,11 +153,22 @@ int64_t bincount_size(const View& input) {
         "bincount: only supports 1-d non-negative integral inputs, got sizes ", input.shape(),
         " and dtype ", input.dtype);
   if (input.numel == 0) return 0;
-  int64_t one = 1, low = 0, high = 0;
-  amin(input, {&low, &one, &one, 1, 1, DType::Int64});
-  amax(input, {&high, &one, &one, 1, 1, DType::Int64});
-  check(low >= 0, "bincount: only supports 1-d non-negative integral inputs, got the element ",
-        low);
+  int64_t high = 0;
+  for_integers(input, [&high](int64_t, const int64_t* x, int64_t n) {
+    int64_t top[4] = {high, high, high, high}, signs = 0, k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int64_t way = 0; way < 4; ++way) {  // so that none waits for the one before
+        signs |= x[k + way];
+        top[way] = std::max(top[way], x[k + way]);
+      }
+    for (; k < n; ++k) {
+      signs |= x[k];
+      high = std::max(high, x[k]);
+    }
+    for (int64_t t : top) high = std::max(high, t);
+    check(signs >= 0, "bincount: only supports 1-d non-negative integral inputs, got the element ",
+          *std::find_if(x, x + n, [](int64_t v) { return v < 0; }));
+  });
   return high + 1;
 }
 
@@ -152,21 +178,19 @@ void bincount(const View& input, const View* weights, const View& out) {
   fill(out, 0);
   visit<int64_t, float, double>("bincount", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    constexpr int64_t strip = 512;
     T* counts = out.ptr<T>();
     const T* weight = weights ? weights->ptr<T>() : nullptr;
-    int64_t places[strip], step = input.strides[0] * itemsize(input.dtype);
-    for (int64_t i = 0; i < input.numel; i += strip) {
-      int64_t m = std::min(strip, input.numel - i);
-      load_strip(input.dtype, input.ptr<char>() + i * step, step, DType::Int64, places, m);
-      for (int64_t k = 0; k < m; ++k)
+    int64_t weight_step = weights ? weights->strides[0] : 0;
+    for_integers(input, [&](int64_t first, const int64_t* places, int64_t n) {
+      bool inside = all_inside(places, n, out.numel, false);
+      for (int64_t k = 0; !inside && k < n; ++k)
         check_index(places[k] >= 0 && places[k] < out.numel, "bincount: element ", places[k],
                     " is out of range for ", out.numel, " bins");
       if (!weight)
-        for (int64_t k = 0; k < m; ++k) counts[places[k]] += T(1);
-      for (int64_t k = 0; weight && k < m; ++k)
-        counts[places[k]] += weight[(i + k) * weights->strides[0]];
-    }
+        for (int64_t k = 0; k < n; ++k) counts[places[k]] += T(1);
+      for (int64_t k = 0; weight && k < n; ++k)
+        counts[places[k]] += weight[(first + k) * weight_step];
+    });
   });
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "kernels/cpu/sort_keys.h"
@@ -60,6 +61,7 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
                            const View* counts) {
   check_implemented(!is_complex(input.dtype), "unique_consecutive: not implemented for dtype ",
                     input.dtype);
+  constexpr int64_t block = 16;  // elements of which none may start a run
   int64_t n = input.numel, count = 0;
   int64_t *group = data_or_null(inverse), *starts = data_or_null(counts);
   visit_all("unique_consecutive", input.dtype, [&](auto tag) {
@@ -73,8 +75,18 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
       count += starts_here;
       if (group) group[i] = count - 1;
     };
+    auto differs = [x](int64_t i) { return !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])); };
+    auto change = [=](int64_t i) {  // 0 where nothing differs
+      if constexpr (std::is_integral_v<T>) return x[i] ^ x[i - 1];
+      else return static_cast<int>(differs(i));
+    };
     if (n > 0) take(0, true);
-    for (int64_t i = 1; i < n; ++i) take(i, !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])));
+    for (int64_t i = 1, stop; i < n; i = stop) {
+      stop = std::min(n, i + block);
+      decltype(change(i)) any = 0;
+      for (int64_t k = i; k < stop; ++k) any |= change(k);
+      for (int64_t k = i; (any || group) && k < stop; ++k) take(k, differs(k));
+    }
   });
   for (int64_t g = 0; starts && g < count; ++g)
     starts[g] = (g + 1 < count ? starts[g + 1] : n) - starts[g];
