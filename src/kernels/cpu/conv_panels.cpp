@@ -244,12 +244,14 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
   int64_t most = std::max<int64_t>(256, (int64_t(1) << 17) / (c + p.filters) / block * block);
   int64_t turn = std::min(small.count, most), row = c + row_gap;
   bool direct = large.channel != 1;
-  Buffer<float> sums(taps * p.filters * c), gradient(turn * p.filters);
+  // Few channels read a gradient but a few times: it may as well stay where it is.
+  bool packs = small.channel != 1 || taps > 1 || c > 64;
+  Buffer<float> sums(taps * p.filters * c), gradient(packs ? turn * p.filters : 0);
   Buffer<float> seen(direct ? 0 : turn * row);
   for (int64_t image = 0; image < small.images; ++image)
     for (int64_t first = 0; first < small.count; first += turn) {
       int64_t count = std::min(turn, small.count - first);
-      pack_pixels(small, image, first, count, panels, gradient.data());
+      if (packs) pack_pixels(small, image, first, count, panels, gradient.data());
       for (int64_t tap = 0; tap < taps; ++tap) {
         Pixels x = large;
         const float* from = large.at(image, first);
@@ -272,8 +274,9 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
                                    x.pixel,
                                    std::min(part, c - channel),
                                    std::min(block, count - k),
-                                   gradient.data() + (panel * count + k) * panel_width,
-                                   panel_width,
+                                   packs ? gradient.data() + (panel * count + k) * panel_width
+                                         : small.at(image, first + k) + panel * panel_width,
+                                   packs ? panel_width : p.filters,
                                    sum,
                                    panel_width};
               product.add = image > 0 || first > 0 || k > 0;
