@@ -86,6 +86,17 @@ std::vector<Lattice> lattices_of(bool scatter, const Axis& a, Range of) {
   return all;
 }
 
+// A row of strip_width channels, whose pixels lie `plane` apart, to pixels of a strip: the last
+// square of pixels lies over the one before where they fill no whole number of them.
+void transpose_row(const float* from, int64_t plane, float* to, int64_t width) {
+  int64_t rest = width % strip_width;
+  transpose_floats(from, plane, to, strip_width, strip_width, width - rest);
+  if (!rest) return;
+  int64_t first = width - strip_width;
+  transpose_floats(from + first, plane, to + first * strip_width, strip_width, strip_width,
+                   strip_width);
+}
+
 // What is read: images in either order of memory, or late.
 struct Source {
   const float* data;
@@ -112,9 +123,14 @@ struct Source {
     Buffer<float> strip(pixels * strip_width);
     for (int64_t c = 0; c < channels; c += strip_width, to += strip_step) {
       int64_t some = std::min(strip_width, channels - c);
+      const float* from = data + (image * channels + c) * plane + rows.begin * width;
+      if (some == strip_width && width >= strip_width) {
+        for (int64_t y = 0; y < rows.size(); ++y)
+          transpose_row(from + y * width, plane, to + y * row, width);
+        continue;
+      }
       if (some < strip_width) std::fill_n(strip.data(), pixels * strip_width, 0.0f);
-      transpose_floats(data + (image * channels + c) * plane + rows.begin * width, plane,
-                       strip.data(), strip_width, some, pixels);
+      transpose_floats(from, plane, strip.data(), strip_width, some, pixels);
       for (int64_t y = 0; y < rows.size(); ++y)
         spread_to_strips(strip.data() + y * width * strip_width, width, strip_width, to + y * row,
                          strip_step);

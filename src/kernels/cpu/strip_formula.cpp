@@ -11,6 +11,11 @@ constexpr int64_t strip_length = 1024;
 // From here on past the caches: 1.1x faster at 12 MB, 1.5 to 2x at 48 MB.
 constexpr int64_t stream_limit = int64_t(1) << 21;
 
+// Brings what follows a strip near while that is worked out: 1.2x where elements come from memory.
+void prefetch(const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + i, 0, 2);
+}
+
 // `scratch` has a strip for each formula nested in this one.
 void work_out_strip(const StripFormula& f, int64_t begin, int64_t n, float* to, float* scratch) {
   void* operands[max_loop_inputs + 1] = {to};
@@ -24,6 +29,7 @@ void work_out_strip(const StripFormula& f, int64_t begin, int64_t n, float* to, 
     } else {
       int64_t first = operand.period ? begin % operand.period : begin;
       at = const_cast<float*>(operand.data + first);
+      if (!operand.period) prefetch(operand.data + first + n, n);
     }
   }
   f.function(n, operands, f.numbers.data());
