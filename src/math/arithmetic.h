@@ -4,11 +4,10 @@
 // set (kernels/isa.h), where the linker would merge an out-of-line copy of an inline function with
 // one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
 // compiler builtins and C library functions, never std:: function templates.
-// Bodies are branch-free where they are common, so that gcc vectorises the loops around them. What
-// gcc 12 needs for that: selections on one comparison each (it gives up on `a & b ? x : y` between
-// floats), no arithmetic shift of and no conversion from 64-bit integers (AVX2 has neither), and
-// tables read through a local pointer. Products are added by multiply_add() where it is the same to
-// the result whether they were rounded first; a * b + c is always rounded twice.
+// Bodies are branch-free where they are common, so that gcc vectorises the loops around them; none
+// relies on fused multiply-add being present or absent. What gcc 12 needs for that: selections on
+// one comparison each (it gives up on `a & b ? x : y` between floats), no arithmetic shift of and
+// no conversion from 64-bit integers (AVX2 has neither), and tables read through a local pointer.
 //
 // Overloads of elementary functions are non-templates for float, double, complex64 and complex128:
 // so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
@@ -42,34 +41,10 @@ template <class T> inline constexpr bool is_float_v = std::is_floating_point_v<T
 template <class T>
 using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
 
-// a b + c, rounded once where the instruction set has that and twice where it has not. It halves
-// the time of a polynomial, and compilers may not make it of a * b + c by themselves in strict
-// C++17.
-template <class T> RL_INLINE T multiply_add(T a, T b, T c) {
-#ifdef __FMA__
-  if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(a, b, c);
-  if constexpr (std::is_same_v<T, double>) return __builtin_fma(a, b, c);
-#endif
-  return a * b + c;
-}
-
-// What rounding took from product = a b: a b - product.
-template <class T> RL_INLINE T product_error(T a, T b, T product) {
-#ifdef __FMA__
-  return multiply_add(a, b, -product);
-#else  // from parts of half the bits, whose products are exact
-  using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  constexpr U upper = ~U(0) << (sizeof(T) == 4 ? 12 : 27);
-  T a_high = bit_cast<T>(bit_cast<U>(a) & upper), a_low = a - a_high;
-  T b_high = bit_cast<T>(bit_cast<U>(b) & upper), b_low = b - b_high;
-  return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
-#endif
-}
-
 // c0 + c1 x + c2 x^2 + ..., by Horner's rule.
 template <class T> RL_INLINE T polynomial(T, T last) { return last; }
 template <class T, class... Rest> RL_INLINE T polynomial(T x, T c0, Rest... rest) {
-  return multiply_add(polynomial(x, static_cast<T>(rest)...), x, c0);
+  return polynomial(x, static_cast<T>(rest)...) * x + c0;
 }
 
 template <class T> RL_INLINE T where(bool condition, T a, T b) { return condition ? a : b; }

@@ -36,7 +36,7 @@ RL_INLINE double scaled_erfc_polynomial(double u) {
 // exp(t^2) erfc(t) for 0 <= t <= 2^30
 template <class T> RL_INLINE T scaled_erfc(T t) {
   constexpr T c = scaled_erfc_centre<T>;
-  T slope = multiply_add(T(2), t, T(1)), inverse = T(1) / (slope * (t + c));
+  T slope = T(1) + T(2) * t, inverse = T(1) / (slope * (t + c));
   T u = (t - c) * slope * inverse;
   return scaled_erfc_polynomial(u) * (t + c) * inverse;
 }
@@ -45,16 +45,15 @@ template <class T> RL_INLINE T scaled_erfc(T t) {
 
 // erf(x) for |x| <= 0.92 (float) or 1 (double)
 RL_INLINE float erf_of_small(float x) {
-  float p = polynomial(x * x, 1.283791661e-01f, -3.761263490e-01f, 1.128369421e-01f,
-                       -2.685927041e-02f, 5.200634245e-03f, -8.137439145e-04f, 8.345230890e-05f);
-  return multiply_add(x, p, x);
+  return x + x * polynomial(x * x, 1.283791661e-01f, -3.761263490e-01f, 1.128369421e-01f,
+                            -2.685927041e-02f, 5.200634245e-03f, -8.137439145e-04f,
+                            8.345230890e-05f);
 }
 RL_INLINE double erf_of_small(double x) {
-  double p = polynomial(x * x, 0.12837916709551256, -0.3761263890318352, 0.11283791670944185,
-                        -0.02686617064311144, 0.005223977606118296, -0.0008548325929306829,
-                        0.00012055293576686918, -1.4924712298094114e-05, 1.6447131524503547e-06,
-                        -1.6206313408057644e-07, 1.37109789045861e-08, -7.779465729549996e-10);
-  return multiply_add(x, p, x);
+  return x + x * polynomial(x * x, 0.12837916709551256, -0.3761263890318352, 0.11283791670944185,
+                            -0.02686617064311144, 0.005223977606118296, -0.0008548325929306829,
+                            0.00012055293576686918, -1.4924712298094114e-05, 1.6447131524503547e-06,
+                            -1.6206313408057644e-07, 1.37109789045861e-08, -7.779465729549996e-10);
 }
 RL_INLINE float erf(float x) {
   float a = magnitude(x), b = a > 4.0f ? 4.0f : a;
@@ -66,8 +65,8 @@ RL_INLINE float erf(float x) {
 RL_INLINE double erf(double x) {
   double a = magnitude(x), b = a > 6.0 ? 6.0 : a;
   // Its error is at most 2^-2.7 of what it is taken from: a rounded square will do.
-  double outer = multiply_add(-exp_normal(-b * b), scaled_erfc(b), 1.0);
-  return a < 1.0 ? erf_of_small(x) : copysign(outer, x);
+  double tail = exp_normal(-b * b) * scaled_erfc(b);
+  return a < 1.0 ? erf_of_small(x) : copysign(1.0 - tail, x);
 }
 
 // From 10.1 (float) or 27.3 (double) on it is 0.
@@ -99,8 +98,7 @@ template <class T> RL_INLINE T normal_cdf(T x) {
   T a = magnitude(x), b = a > end ? end : a;
   T tail = T(0.5) * exp_of_square(b, T(0.5)) * scaled_erfc(b * T(sqrt_half));
   T large = x > T(0) ? T(1) - tail : tail;
-  T small = multiply_add(T(0.5), erf_of_small(x * T(sqrt_half)), T(0.5));
-  return a < T(0.7) ? small : large;
+  return a < T(0.7) ? T(0.5) + T(0.5) * erf_of_small(x * T(sqrt_half)) : large;
 }
 RL_INLINE float ndtr(float x) { return normal_cdf(x); }
 RL_INLINE double ndtr(double x) { return normal_cdf(x); }

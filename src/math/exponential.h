@@ -41,9 +41,9 @@ template <class T> struct Nearest {
   T value;
   typename Format<T>::Int integer;
 };
-template <class T> RL_INLINE Nearest<T> nearest(T x, T factor = T(1)) {  // to x factor
+template <class T> RL_INLINE Nearest<T> nearest(T x) {
   using Int = typename Format<T>::Int;
-  T shifted = multiply_add(x, factor, Format<T>::round_shift);
+  T shifted = x + Format<T>::round_shift;
   return {shifted - Format<T>::round_shift,
           bit_cast<Int>(shifted) - bit_cast<Int>(Format<T>::round_shift)};
 }
@@ -54,12 +54,12 @@ template <class T> struct ExpParts {
   typename Format<T>::Int n;
 };
 template <class T> RL_INLINE ExpParts<T> exp_parts(T x) {
-  Nearest<T> n = nearest(x, log2_e<T>);
-  T high = multiply_add(-n.value, Format<T>::ln2_high, x);
-  T r = multiply_add(-n.value, Format<T>::ln2_low, high);
-  return {r, multiply_add(-n.value, Format<T>::ln2_low, high - r), n.integer};
+  Nearest<T> n = nearest(x * log2_e<T>);
+  T high = x - n.value * Format<T>::ln2_high, low = n.value * Format<T>::ln2_low;
+  T r = high - low;
+  return {r, (high - r) - low, n.integer};
 }
-// exp(r) - 1 = r + r^2 exp_tail(r)
+// exp(r) = 1 + r + r^2 exp_tail(r)
 RL_INLINE float exp_tail(float r) {
   return polynomial(r, 4.999999404e-01f, 1.666651964e-01f, 4.166840017e-02f, 8.368850686e-03f,
                     1.381432055e-03f);
@@ -71,9 +71,6 @@ RL_INLINE double exp_tail(double r) {
                     2.499985233855735e-08);
 }
 
-// x + x^2 tail
-template <class T> RL_INLINE T with_tail(T x, T tail) { return multiply_add(x * x, tail, x); }
-
 // Between these bounds lies every x for which exp(x) is neither 0 nor infinite. A NaN stays one.
 template <class T> RL_INLINE T clamp_exponent(T x) {
   constexpr T low = sizeof(T) == 4 ? T(-105) : T(-746), high = sizeof(T) == 4 ? T(89) : T(710);
@@ -83,12 +80,12 @@ template <class T> RL_INLINE T clamp_exponent(T x) {
 // exp(x) 2^n, without overflow in between; x is clamped.
 template <class T> RL_INLINE T exp_scaled(T x, int n) {
   ExpParts<T> e = exp_parts(x);
-  return scale(T(1) + with_tail(e.r, exp_tail(e.r)), e.n + n);
+  return scale(T(1) + (e.r + e.r * e.r * exp_tail(e.r)), e.n + n);
 }
 // exp(x) where it is a normal number: |x| <= 87 for float, 708 for double.
 template <class T> RL_INLINE T exp_normal(T x) {
   ExpParts<T> e = exp_parts(x);
-  return (T(1) + with_tail(e.r, exp_tail(e.r))) * power_of_two<T>(e.n);
+  return (T(1) + (e.r + e.r * e.r * exp_tail(e.r))) * power_of_two<T>(e.n);
 }
 // exp(x) for x <= 0, and 0 where that is no normal number: a third faster, for softmax.
 template <class T> RL_INLINE T exp_below(T x) {
@@ -99,7 +96,7 @@ RL_INLINE double exp_short(double x) {
   ExpParts<double> e = exp_parts(x);
   double tail = polynomial(e.r, 4.999999404e-01, 1.666651964e-01, 4.166840017e-02, 8.368850686e-03,
                            1.381432055e-03);
-  return (1.0 + with_tail(e.r, tail)) * power_of_two<double>(e.n);
+  return (1.0 + (e.r + e.r * e.r * tail)) * power_of_two<double>(e.n);
 }
 RL_INLINE float exp(float x) { return exp_scaled(clamp_exponent(x), 0); }
 RL_INLINE double exp(double x) { return exp_scaled(clamp_exponent(x), 0); }
@@ -115,14 +112,14 @@ RL_INLINE float exp2(float x) {
   float r = x - n.value;
   float p = polynomial(r, 6.931471825e-01f, 2.402264774e-01f, 5.550331995e-02f, 9.618439712e-03f,
                        1.339913229e-03f, 1.535315532e-04f);
-  return scale(multiply_add(r, p, 1.0f), n.integer);
+  return scale(1.0f + r * p, n.integer);
 }
 RL_INLINE double exp2(double x) {
   x = x < -1076.0 ? -1076.0 : x;
   x = x > 1025.0 ? 1025.0 : x;
   Nearest<double> n = nearest(x);
   double r = (x - n.value) * ln2<double>;
-  return scale(1.0 + with_tail(r, exp_tail(r)), n.integer);
+  return scale(1.0 + (r + r * r * exp_tail(r)), n.integer);
 }
 
 // exp(r) = 1 + r + r^2 tail, the tail accurate relative to expm1(r).
@@ -138,7 +135,7 @@ template <class T> RL_INLINE T expm1_of(T x) {
   constexpr int negligible = 64;
   T bounded = clamp_exponent(x < low ? low : x);
   ExpParts<T> e = exp_parts(bounded);
-  T q = e.r + multiply_add(e.r * e.r, expm1_tail(e.r), e.lost);
+  T q = e.r + (e.r * e.r * expm1_tail(e.r) + e.lost);
   T one_less = T(1) - power_of_two<T>(-(e.n > negligible ? negligible : e.n));
   return magnitude(x) < tiny ? x : scale(q + one_less, e.n);
 }
@@ -174,8 +171,8 @@ RL_INLINE float log_of_parts(float k, float f, float correction) {
   float z = f * f;
   float y = polynomial(f, 3.333333135e-01f, -2.500081956e-01f, 2.000122815e-01f, -1.662335843e-01f,
                        1.420173794e-01f, -1.316015273e-01f, 1.276169568e-01f, -7.634708285e-02f);
-  y = multiply_add(y * f, z, multiply_add(k, Format<float>::ln2_low, correction));
-  return multiply_add(k, Format<float>::ln2_high, f + multiply_add(-0.5f, z, y));
+  y = y * f * z + (k * Format<float>::ln2_low + correction);
+  return f + (y - 0.5f * z) + k * Format<float>::ln2_high;
 }
 // With s = f / (2 + f): log(1 + f) = log((1 + s) / (1 - s)) = f - s (f - R(s^2)).
 RL_INLINE double log_of_parts(double k, double f, double correction) {
@@ -183,8 +180,8 @@ RL_INLINE double log_of_parts(double k, double f, double correction) {
   double r = z * polynomial(z, 0.6666666666666735, 0.3999999999940749, 0.28571428744141064,
                             0.22222198378499675, 0.18183575164803387, 0.15313755767147041,
                             0.14799066112663198);
-  double low = multiply_add(k, Format<double>::ln2_low, correction);
-  return multiply_add(k, Format<double>::ln2_high, f - multiply_add(s, f - r, -low));
+  double low = k * Format<double>::ln2_low + correction;
+  return k * Format<double>::ln2_high - ((s * (f - r) - low) - f);
 }
 // A logarithm where it is not the computed number: NaN below 0, -inf at 0, x for inf and NaN.
 template <class T> RL_INLINE T log_result(T x, T computed) {
@@ -195,13 +192,12 @@ template <class T> RL_INLINE T log_result(T x, T computed) {
 
 template <class T> RL_INLINE T log_of(LogParts<T> p) { return log_of_parts(p.k, p.f, T(0)); }
 template <class T> RL_INLINE T log2_of(LogParts<T> p) {
-  return multiply_add(log_of_parts(T(0), p.f, T(0)), log2_e<T>, p.k);
+  return p.k + log_of_parts(T(0), p.f, T(0)) * log2_e<T>;
 }
 template <class T> RL_INLINE T log10_of(LogParts<T> p) {  // log10(2) in two parts: k high is exact
   constexpr T high = sizeof(T) == 4 ? T(0x1.344p-2) : T(0x1.34413509fp-2);
   constexpr T low = T(0.30102999566398119521L - static_cast<long double>(high));
-  T log = log_of_parts(T(0), p.f, T(0));
-  return multiply_add(p.k, high, multiply_add(log, T(0.43429448190325182765), p.k * low));
+  return p.k * high + (log_of_parts(T(0), p.f, T(0)) * T(0.43429448190325182765) + p.k * low);
 }
 // The normal numbers above 0 are near.
 template <class T> RL_INLINE typename Format<T>::Int log_is_far(T x) {
@@ -234,14 +230,16 @@ RL_INLINE double log1p(double x) { return log1p_of(x); }
 // exp(-share x^2) for x >= 0, `share` 1 or 1/2: the square in two parts, as its rounding would cost
 // x^2 units. `x` is at most what makes the result 0.
 template <class T> RL_INLINE ExpParts<T> exp_parts_of_square(T x, T share) {
-  T square = x * x, high = square * share, low = product_error(x, x, square) * share;
-  Nearest<T> n = nearest(high, -log2_e<T>);
-  T r = multiply_add(-n.value, Format<T>::ln2_high, -high);
-  return {r - multiply_add(n.value, Format<T>::ln2_low, low), T(0), n.integer};
+  constexpr UInt<T> upper = ~UInt<T>(0) << (Format<T>::mantissa / 2 + 1);
+  T head = bit_cast<T>(bit_cast<UInt<T>>(x) & upper);
+  T high = head * head * share, low = (x - head) * (x + head) * share;
+  Nearest<T> n = nearest((high + low) * -log2_e<T>);
+  return {(-high - n.value * Format<T>::ln2_high) - (n.value * Format<T>::ln2_low + low), T(0),
+          n.integer};
 }
 template <class T> RL_INLINE T exp_of_square(T x, T share) {
   ExpParts<T> e = exp_parts_of_square(x, share);
-  return scale(T(1) + with_tail(e.r, exp_tail(e.r)), e.n);
+  return scale(T(1) + (e.r + e.r * e.r * exp_tail(e.r)), e.n);
 }
 
 // ---- powers ----
@@ -308,7 +306,7 @@ RL_INLINE double pow(double x, double y) {
   high = far ? copysign(1100.0, z) : high;
   Nearest<double> n = nearest(high + low);
   double r = ((high - n.value) + low) * ln2<double>;
-  double power = scale(1.0 + with_tail(r, exp_tail(r)), n.integer);
+  double power = scale(1.0 + (r + r * r * exp_tail(r)), n.integer);
   double of_zero = y < 0.0 ? infinity<double> : 0.0;
   double of_infinity = y < 0.0 ? 0.0 : infinity<double>;
   power = a == 0.0 ? of_zero : power;
@@ -328,7 +326,7 @@ template <class T> RL_INLINE T sigmoid_from(T x, T e) {
   T d = T(1) + e, lost = e - (d - T(1));  // d + lost is 1 + e exactly
   T s = (x < T(0) ? e : T(1)) / d;
   T one_over_d = x < T(0) ? T(1) - s : s;
-  return multiply_add(-s, lost * one_over_d, s);
+  return s - s * (lost * one_over_d);
 }
 template <class T> RL_INLINE T sigmoid(T x) { return sigmoid_from(x, exp(-magnitude(x))); }
 template <class T> RL_INLINE T near_sigmoid(T x) {

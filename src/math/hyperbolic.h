@@ -7,9 +7,9 @@ namespace rl::math {
 
 RL_INLINE float tanh(float x) {
   float a = magnitude(x), z = x * x;
-  float p = polynomial(z, -3.333333135e-01f, 1.333324760e-01f, -5.395247415e-02f, 2.173444070e-02f,
-                       -8.267091587e-03f, 2.231064951e-03f);
-  float small = multiply_add(x * z, p, x);
+  float small = x + x * z *
+                        polynomial(z, -3.333333135e-01f, 1.333324760e-01f, -5.395247415e-02f,
+                                   2.173444070e-02f, -8.267091587e-03f, 2.231064951e-03f);
   float large = 1.0f - 2.0f / (exp_normal(a > 10.0f ? 20.0f : 2.0f * a) + 1.0f);
   return copysign(a < 0.6f ? small : large, x);
 }
@@ -17,17 +17,18 @@ RL_INLINE double tanh(double x) {
   double a = magnitude(x), bounded = a > 20.0 ? 20.0 : a;
   double e = expm1(2.0 * bounded), d = e + 2.0, t = e / d;
   double lost = e > 2.0 ? 2.0 - (d - e) : e - (d - 2.0);  // d + lost is e + 2 exactly
-  return copysign(multiply_add(t * lost * -0.5, 1.0 - t, t), x);
+  return copysign(t - t * lost * 0.5 * (1.0 - t), x);
 }
 
 // exp(a) / 2 for a >= 0, infinite only where that is.
 RL_INLINE double half_of_exp(double a) { return exp_scaled(a > 711.0 ? 711.0 : a, -1); }
 RL_INLINE double sinh(double x) {
   double a = magnitude(x), z = a * a, half_exp = half_of_exp(a);
-  double p = polynomial(z, 0.16666666666666666, 0.008333333333333333, 0.0001984126984126959,
-                        2.755731922412024e-06, 2.5052108345641634e-08, 1.6059050705855312e-10,
-                        7.646476361674716e-13, 2.8483982836129548e-15);
-  double small = multiply_add(a * z, p, a);
+  double small =
+      a + a * z *
+              polynomial(z, 0.16666666666666666, 0.008333333333333333, 0.0001984126984126959,
+                         2.755731922412024e-06, 2.5052108345641634e-08, 1.6059050705855312e-10,
+                         7.646476361674716e-13, 2.8483982836129548e-15);
   return copysign(a < 1.0 ? small : half_exp - 0.25 / half_exp, x);
 }
 RL_INLINE double cosh(double x) {

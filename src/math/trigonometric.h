@@ -22,10 +22,9 @@ template <class T> inline constexpr T farthest_near_angle = sizeof(T) == 4 ? T(0
 inline constexpr double half_pi_parts[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34,
                                            0x1.3198a2e037073p-69};
 template <class T> RL_INLINE Angle<T> near_angle(T x) {
-  Nearest<T> n = nearest(x, T(2 / pi));
-  double turns = n.value, r = multiply_add(-turns, half_pi_parts[0], static_cast<double>(x));
-  r = multiply_add(-turns, half_pi_parts[1], r);
-  if constexpr (sizeof(T) == 8) r = multiply_add(-turns, half_pi_parts[2], r);
+  Nearest<T> n = nearest(x * T(2 / pi));
+  double turns = n.value, r = (x - turns * half_pi_parts[0]) - turns * half_pi_parts[1];
+  if constexpr (sizeof(T) == 8) r -= turns * half_pi_parts[2];
   return {r, static_cast<UInt<T>>(n.integer)};
 }
 
@@ -59,7 +58,7 @@ RL_INLINE Angle<float> far_angle(float x) {
   double m = static_cast<double>(x * bit_cast<float>((127 - k) << 23));
   const double *high = two_over_pi.high, *low = two_over_pi.low;
   double turns = m * high[k], shifted = turns + round_shift;
-  double f = multiply_add(m, low[k], turns - (shifted - round_shift));  // |f| < 3/4
+  double f = (turns - (shifted - round_shift)) + m * low[k];  // |f| < 3/4
   double carry = f + round_shift;
   f -= carry - round_shift;
   uint64_t quadrant = bit_cast<uint64_t>(shifted) + bit_cast<uint64_t>(carry);
@@ -77,25 +76,26 @@ RL_INLINE double cosine_of_quarter(double f) {
 // sin of the whole angle; the polynomials have errors of 2^-28 and 2^-57.
 RL_INLINE float sine_of(Angle<float> a) {
   float r = static_cast<float>(a.r), z = r * r;
-  float s =
-      multiply_add(r * z, polynomial(z, -1.666665524e-01f, 8.332173340e-03f, -1.951665472e-04f), r);
-  float c =
-      polynomial(z, 1.0f, -5.000000000e-01f, 4.166662320e-02f, -1.388675533e-03f, 2.438963566e-05f);
+  float s = r + r * z * polynomial(z, -1.666665524e-01f, 8.332173340e-03f, -1.951665472e-04f);
+  float c = 1.0f + z * polynomial(z, -5.000000000e-01f, 4.166662320e-02f, -1.388675533e-03f,
+                                  2.438963566e-05f);
   float value = a.quadrant & 1 ? c : s;
   return bit_cast<float>(bit_cast<uint32_t>(value) ^ (a.quadrant & 2) << 30);
 }
 // sin and cos of |r| <= pi/4.
 RL_INLINE double sine_of_acute(double r) {
   double z = r * r;
-  double p = polynomial(z, -0.16666666666666630, 0.0083333333333218675, -0.00019841269829351616,
-                        2.7557313527680095e-6, -2.5050731543254828e-8, 1.5895209584900861e-10);
-  return multiply_add(r * z, p, r);
+  return r + r * z *
+                 polynomial(z, -0.16666666666666630, 0.0083333333333218675, -0.00019841269829351616,
+                            2.7557313527680095e-6, -2.5050731543254828e-8, 1.5895209584900861e-10);
 }
 RL_INLINE double cosine_of_acute(double r) {
   double z = r * r;
-  double p = polynomial(z, 0.041666666666666595, -0.0013888888888873386, 2.4801587289001049e-5,
-                        -2.7557314207717998e-7, 2.0875702931571449e-9, -1.1358561700868020e-11);
-  return 1.0 + multiply_add(z * z, p, -0.5 * z);
+  return 1.0 +
+         (z * z *
+              polynomial(z, 0.041666666666666595, -0.0013888888888873386, 2.4801587289001049e-5,
+                         -2.7557314207717998e-7, 2.0875702931571449e-9, -1.1358561700868020e-11) -
+          0.5 * z);
 }
 RL_INLINE double sine_of(Angle<double> a) {
   double s = sine_of_acute(a.r), c = cosine_of_acute(a.r);
@@ -120,14 +120,14 @@ template <class T> RL_INLINE T near_cos(T x) { return cosine(near_angle(x)); }
 RL_INLINE float near_tan(float x) { return tangent(near_angle(x)); }
 // The quotient at r, and what the rounding of r lost of it.
 RL_INLINE double near_tan(double x) {
-  Nearest<double> n = nearest(x, 2 / pi);
+  Nearest<double> n = nearest(x * (2 / pi));
   double middle = n.value * half_pi_parts[1], low = n.value * half_pi_parts[2];
-  double first = multiply_add(-n.value, half_pi_parts[0], x), second = first - middle;
-  double r = second - low, lost = ((first - second) - middle) + ((second - r) - low);
+  double first = x - n.value * half_pi_parts[0], second = first - middle, r = second - low;
+  double lost = ((first - second) - middle) + ((second - r) - low);
   double s = sine_of_acute(r), c = cosine_of_acute(r);
   bool odd = n.integer & 1;
   double t = (odd ? -c : s) / (odd ? s : c);
-  double y = multiply_add(lost, multiply_add(t, t, 1.0), t);
+  double y = t + lost * (1.0 + t * t);
   return x == 0.0 ? x : y;
 }
 template <class T> RL_INLINE typename Format<T>::Int sin_is_far(T x) {
@@ -159,10 +159,10 @@ RL_INLINE double atan_of_unit(double t) {
 }
 RL_INLINE float atan(float x) {
   float a = magnitude(x), t = (a > 1.0f ? 1.0f : a) / (a > 1.0f ? a : 1.0f), z = t * t;
-  float p = polynomial(z, -3.333330187e-01f, 1.999863868e-01f, -1.426524567e-01f, 1.095757648e-01f,
-                       -8.419457577e-02f, 5.823449616e-02f, -3.145562830e-02f, 1.106439401e-02f,
-                       -1.827201196e-03f);
-  p = multiply_add(t * z, p, t);
+  float p = t + t * z *
+                    polynomial(z, -3.333330187e-01f, 1.999863868e-01f, -1.426524567e-01f,
+                               1.095757648e-01f, -8.419457577e-02f, 5.823449616e-02f,
+                               -3.145562830e-02f, 1.106439401e-02f, -1.827201196e-03f);
   constexpr float high = static_cast<float>(half_pi), low = static_cast<float>(half_pi - high);
   return copysign(a > 1.0f ? high - (p - low) : p, x);
 }
@@ -225,16 +225,16 @@ RL_INLINE double acos(double x) { return acos_of(x); }
 // atan(t) for |t| <= tan(pi/8)
 RL_INLINE double atan_of_small(double t) {
   double z = t * t;
-  double p = polynomial(z, -0.33333333333333326, 0.19999999999997692, -0.14285714285390708,
-                        0.11111111088346272, -0.09090908150616417, 0.07692282896536773,
-                        -0.06666228796866802, 0.05877041805509296, -0.05218533423206277,
-                        0.04504075128447826, -0.033486720236117075, 0.015207633560270079);
-  return multiply_add(t * z, p, t);
+  return t + t * z *
+                 polynomial(z, -0.33333333333333326, 0.19999999999997692, -0.14285714285390708,
+                            0.11111111088346272, -0.09090908150616417, 0.07692282896536773,
+                            -0.06666228796866802, 0.05877041805509296, -0.05218533423206277,
+                            0.04504075128447826, -0.033486720236117075, 0.015207633560270079);
 }
 inline constexpr double tan_of_eighth = 0.41421356237309504880;  // tan(pi/8)
 // n pi/4 + r
 RL_INLINE double with_quarters(double n, double r) {
-  return multiply_add(n, QuarterPi<double>::high, multiply_add(n, QuarterPi<double>::low, r));
+  return n * QuarterPi<double>::high + (r + n * QuarterPi<double>::low);
 }
 RL_INLINE double atan(double x) {
   double a = magnitude(x);
