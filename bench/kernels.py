@@ -58,6 +58,17 @@ ELEMENTWISE = [
       for op in ("a ** x", "x % a", "T.atan2(x, a)", "F.gelu(x)")),
     *(forward(f"{dtype} {op}, 1 M", op, f"x = T.randn(1 << 20).to(T.{dtype})")
       for dtype in ("bfloat16", "float16") for op in ("F.gelu(x)", "F.silu(x)", "T.exp(x)")),
+    *(forward(f"{dtype} {op}, 1 M", op, f"x = T.randn(1 << 20).to(T.{dtype})")
+      for dtype in ("bfloat16", "float16") for op in ("-x", "F.relu(x)", "x.fill_(1.5)")),
+    *(forward(f"{dtype} {op}, 1 M", op,
+              f"a = T.randint(0, 100, (1 << 20,), dtype=T.{dtype}); b = a % 7 + 1")
+      for dtype in ("int64", "int32", "uint8")
+      for op in ("a // b", "a % b", "a // 7", "a << b", "a >> b", "a & b", "a == b", "T.abs(a)",
+                 "T.clamp(a, 3, 50)")),
+    forward("logical_not of bool, 1 M", "T.logical_not(m)", FLOATS),
+    *(forward(f"{dtype} bessel_{kind}, 256 K", f"T.special.bessel_{kind}(x)",
+              f"x = T.rand(1 << 18, dtype=T.{dtype}) * 50")
+      for dtype in ("float32", "float64") for kind in ("j0", "j1", "y0", "y1")),
     *(forward(f"rows of {n} + {what}", "x + y", f"x = T.randn(1 << 17, {n}); y = T.randn({sizes})")
       for n, what, sizes in ((3, "row", "3"), (8, "column", "1 << 17, 1"))),
     forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),

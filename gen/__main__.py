@@ -41,7 +41,6 @@ def outputs():
         names += [
             f"ops_{t}.cpp",
             f"kernels/loops_{t}.isa.cpp",
-            f"kernels/loops_{t}.cpp",
             f"bind_{t}.cpp",
         ]
     return names
@@ -69,8 +68,7 @@ def write(folder):
     }
     for name, ops in tables.items():
         texts[f"ops_{name}.cpp"] = cxx.write_ops(name, ops, signatures)
-        texts[f"kernels/loops_{name}.isa.cpp"] = loops.write_isa(name, ops)
-        texts[f"kernels/loops_{name}.cpp"] = loops.write_others(name, ops)
+        texts[f"kernels/loops_{name}.isa.cpp"] = loops.write(name, ops)
         texts[f"bind_{name}.cpp"] = bindings.write_bindings(name, tables)
     write_each(folder, texts)
 

@@ -24,6 +24,10 @@ _BITWISE = {
 SO_FAR = "so_far"
 # Functions of src/math that are cheaper where f_is_far(...) is 0: near_f(...) (math/arithmetic.h).
 NEAR = {
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "cos",
     "digamma",
     "erfinv",
@@ -33,11 +37,13 @@ NEAR = {
     "fmod",
     "lgamma",
     "log",
+    "log10",
     "log2",
     "remainder",
     "sigmoid",
     "sin",
     "tan",
+    "trunc_divide",
 }
 # Facts about an input that a formula may ask for without keeping its elements.
 META = {

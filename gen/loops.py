@@ -16,7 +16,6 @@ CXX = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
-_FLOATS = ("float32", "float64")
 _STRIP = 1024  # elements that are near together, or not
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
@@ -30,8 +29,8 @@ class Loop:
         self.name, self.shown, self.formula = name, shown, formula
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
-    def template(self, split=False):
-        """The loop; `split`: by strips without and with elements that are far for some function."""
+    def template(self):
+        """The loop; for real types by strips without and with elements far for some function."""
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
         lines = [
             f"template <class T> void {self.name}(int64_t count, void* const* operands, "
@@ -56,9 +55,10 @@ class Loop:
 
         used = [o for o in self.operands if o in self.formula.used]
 
-        near = self.formula.near_calls(self.operands) if split else []
+        near = self.formula.near_calls(self.operands)
+        plain = store((), "0", "count")
         if not near:
-            return "\n".join([*lines, *(f"  {line}" for line in store((), "0", "count")), "}"])
+            return "\n".join([*lines, *(f"  {line}" for line in plain), "}"])
         flags = [
             f"far |= {name}_is_far({', '.join(map(cxx_variable, arguments))});"
             for name, arguments in near
@@ -74,24 +74,22 @@ class Loop:
             *(f"  {line}" for line in store((), "begin", "end")),
             "}",
         ]
-        lines.append(f"  for (int64_t begin = 0; begin < count; begin += {_STRIP}) {{")
-        return "\n".join([*lines, *(f"    {line}" for line in inner), "  }", "}"])
-
-    def floats(self):
-        items = [f"{self.name}<{CXX[d]}>" if d in self.dtypes else "nullptr" for d in _FLOATS]
-        return (
-            f"extern const StripFunction {self.name}_floats[2];\n"
-            f"const StripFunction {self.name}_floats[2] = {{{', '.join(items)}}};"
-        )
-
-    def others(self):
-        items = [
-            f"{self.name}<{CXX[d]}>" if d in self.dtypes and d not in _FLOATS else "nullptr"
-            for d in CXX
+        lines += [
+            "  if constexpr (is_complex_v<T>) {",
+            *(f"    {line}" for line in plain),
+            "  } else {",
+            f"    for (int64_t begin = 0; begin < count; begin += {_STRIP}) {{",
+            *(f"      {line}" for line in inner),
+            "    }",
+            "  }",
         ]
+        return "\n".join([*lines, "}"])
+
+    def strips(self):
+        items = [f"{self.name}<{CXX[d]}>" if d in self.dtypes else "nullptr" for d in CXX]
         return (
-            f"extern const StripFunction {self.name}_others[dtype_count];\n"
-            f"const StripFunction {self.name}_others[dtype_count] = {{{', '.join(items)}}};"
+            f"extern const StripFunction {self.name}_strips[dtype_count];\n"
+            f"const StripFunction {self.name}_strips[dtype_count] = {{{', '.join(items)}}};"
         )
 
     def declaration(self):
@@ -131,10 +129,10 @@ def loops_of(ops):
     return found
 
 
-def write_isa(table, ops):
+def write(table, ops):
     loops = loops_of(ops)
-    body = "\n\n".join(loop.template(split=True) for loop in loops)
-    tables = "\n".join(loop.floats() for loop in loops)
+    body = "\n\n".join(loop.template() for loop in loops)
+    tables = "\n".join(loop.strips() for loop in loops)
     return (
         _HEADER.format(table=table)
         + "\nnamespace rl::kernels::RL_ISA {\nusing namespace rl::math;\nnamespace {\n\n"
@@ -142,18 +140,4 @@ def write_isa(table, ops):
         + "\n\n}  // namespace\n\n"
         + tables
         + "\n\n}  // namespace rl::kernels::RL_ISA\n"
-    )
-
-
-def write_others(table, ops):
-    loops = loops_of(ops)
-    body = "\n\n".join(loop.template() for loop in loops if loop.dtypes - set(_FLOATS))
-    tables = "\n".join(loop.others() for loop in loops)
-    return (
-        _HEADER.format(table=table)
-        + "\nnamespace rl::kernels {\nusing namespace rl::math;\nnamespace {\n\n"
-        + body
-        + "\n\n}  // namespace\n\n"
-        + tables
-        + "\n\n}  // namespace rl::kernels\n"
     )

@@ -94,7 +94,7 @@ for _name, _dtypes, _doc in (("isnan", REAL | COMPLEX | BOOL, "Is the element Na
                              ("signbit", REAL | BOOL, "Is the sign bit set?")):
     elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", result="bool", dtypes=_dtypes, doc=_doc,
                 out=_name in ("isposinf", "isneginf", "signbit"))
-elementwise("logical_not(input: Tensor)", "input == 0", result="bool", inplace=True, doc="Is the element zero?")
+elementwise("logical_not(input: Tensor)", "logical_not(input)", result="bool", inplace=True, doc="Is the element zero?")
 elementwise("bitwise_not(input: Tensor)", "bitwise_not(input)", dtypes=INTEGRAL | BOOL, inplace=True,
             doc="Each bit flipped; of a bool, its negation.", grad="integers have no gradient")
 

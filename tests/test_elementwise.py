@@ -145,6 +145,54 @@ def test_special_functions(dtype):
         np.testing.assert_allclose(got, expected, rtol=1e-6 if single else 1e-10, atol=1e-12)
 
 
+def bessel_j(order, x):
+    """Bessel's integral by the trapezoidal rule, which is exact to all digits for periods."""
+    points = 1024
+    half_turn = np.longdouble("3.14159265358979323846264338")
+    angle = half_turn * np.arange(points) / points
+    wave = np.cos(order * angle - x.astype(np.longdouble)[:, None] * np.sin(angle))
+    return wave.mean(1) - np.longdouble(order % 2) / points  # the first point counts half
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+@pytest.mark.parametrize("kind", ["j0", "j1", "y0", "y1"])
+def test_bessel_functions(kind, dtype):
+    """By the amplitude of the wave: no digit is exact beside its zeros."""
+    function, reference = getattr(rl.special, f"bessel_{kind}"), getattr(scipy.special, kind)
+    unit = np.finfo(np.float32 if dtype == rl.float32 else np.float64).eps
+    near = [np.nextafter(5.0, 0), 5.0, np.nextafter(5.0, 9)]
+    x = np.concatenate([np.linspace(1e-3, 60, 40_001), np.logspace(-30, 0, 3001), near])
+    x = rl.tensor(x, dtype=dtype)
+    wide = x.double().numpy()
+
+    def error(expected):
+        amplitude = np.maximum(np.sqrt(2 / np.pi / np.maximum(wide, 1)), np.abs(expected))
+        if kind == "j1":
+            amplitude = np.minimum(amplitude, wide)
+        return np.abs(function(x).double().numpy() - expected) / amplitude / unit
+
+    # SciPy rounds x - pi / 4, and its y0 and y1 lose 17 units just below 5; ours do not.
+    assert (error(reference(wide)) <= (6 if kind[0] == "j" else 20) + wide / 4).all()
+    if kind[0] == "j":
+        wide = np.linspace(1, 500, 3001)
+        x = rl.tensor(wide, dtype=dtype)
+        assert error(bessel_j(int(kind[1]), x.double().numpy())).max() <= 4
+        sign = -1 if kind == "j1" else 1
+        np.testing.assert_array_equal(function(-x).numpy(), sign * function(x).numpy())
+        assert function(rl.tensor([math.inf, -math.inf], dtype=dtype)).abs().tolist() == [0, 0]
+    corner = rl.tensor([0.0, -0.0, math.nan, -1.5, 3e6, 1e7], dtype=dtype)
+    expected = reference(corner.double().numpy())
+    np.testing.assert_allclose(function(corner).numpy(), expected, rtol=1e-5, atol=1e-9)
+    assert np.signbit(function(corner).numpy()[1]) == (kind != "j0")
+
+
+def test_the_wronskian_of_bessel_functions():
+    x = rl.linspace(1, 1000, 50_001, dtype=rl.float64)
+    j0, j1, y0, y1 = (getattr(rl.special, f"bessel_{kind}")(x) for kind in ("j0", "j1", "y0", "y1"))
+    got, expected = (j1 * y0 - j0 * y1).numpy(), 2 / np.pi / x.numpy()
+    np.testing.assert_allclose(got, expected, rtol=3e-15, atol=0)
+
+
 def test_lgamma_beside_its_roots():
     """By the series around 1 and 2, where SciPy and Python lose thousands of units."""
     e = np.linspace(-1e-3, 1e-3, 2001)
@@ -170,12 +218,13 @@ def test_the_slope_of_gelu():
 
 @pytest.mark.parametrize(
     "name",
-    ["sin", "cos", "tan", "exp", "log", "log2", "sigmoid", "lgamma", "digamma", "erfinv"],
-)
+    ["sin", "cos", "tan", "exp", "log", "log2", "log10", "sigmoid", "lgamma", "digamma", "erfinv",
+     "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"],
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
 def test_a_far_element_changes_no_other(name, dtype):
     """Strips without far elements take a shorter way, which must end at the same bits."""
-    function = getattr(rl, name)
+    function = getattr(rl.special if name.startswith("bessel") else rl, name)
     x = rl.linspace(0.01, 60.0, 3000, dtype=dtype)
     alone = function(x)
     for far in (1e30, float("nan"), float("inf"), -1e30):
@@ -205,6 +254,103 @@ def test_float_remainders_are_exact(name, dtype):
         np.testing.assert_array_equal(together[: len(apart) * 7], np.concatenate(apart))
         ordinary = np.isfinite(a) & np.isfinite(b)
         np.testing.assert_array_equal(together[ordinary], expected[ordinary])
+
+
+# ---- integers
+
+INTEGERS = [np.uint8, np.int8, np.int16, np.int32, np.int64]
+
+
+def pairs_of_integers(dtype):
+    """Small ones, which are divided as floating-point numbers, and large ones, which are not."""
+    random = np.random.default_rng(6)
+    info = np.iinfo(dtype)
+    edge = [info.min, info.min + 1, -7, -2, -1, 0, 1, 2, 3, 7, 100, info.max - 1, info.max]
+    edge += [(1 << bits) + by for bits in (7, 15, 23, 31, 49, 50, 52, 62) for by in (-1, 0, 1)]
+    edge = np.array([v for v in edge if info.min <= v <= info.max], dtype)
+    small = random.integers(max(info.min, -1000), min(info.max, 1000), size=(2, 5000))
+    wild = random.integers(info.min, info.max, size=(2, 5000), dtype=dtype, endpoint=True)
+    shifted = wild >> random.integers(0, info.bits, size=(2, 5000)).astype(dtype)
+    whole = shifted[0] // 3 // np.where(small[1] == 0, 1, small[1]) * small[1]
+    beside = np.stack([np.concatenate([whole, whole + 1, whole - 1]), np.tile(small[1], 3)])
+    corners = np.stack([g.ravel() for g in np.meshgrid(edge, edge)])
+    return [p.astype(dtype) for p in (small, wild, shifted, beside, corners)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division(dtype):
+    bits = np.iinfo(dtype).bits
+    for a, b in pairs_of_integers(dtype):
+        a, b = a[b != 0], b[b != 0]
+        x, y = rl.tensor(a), rl.tensor(b)
+        floors = [divmod(p, q) for p, q in zip(a.tolist(), b.tolist(), strict=True)]
+        truncs = [(q + (r != 0), r - d) if r and (q < 0) else (q, r)
+                  for (q, r), d in zip(floors, b.tolist(), strict=True)]  # fmt: skip
+        for pairs, quotient, rest in (
+            (floors, rl.floor_divide(x, y), rl.remainder(x, y)),
+            (truncs, rl.div(x, y, rounding_mode="trunc"), rl.fmod(x, y)),
+        ):
+            expected, left = (np.array(v, dtype=object) for v in zip(*pairs, strict=True))
+            wrapped = (expected & ((1 << bits) - 1)).astype(np.uint64).astype(dtype)
+            np.testing.assert_array_equal(quotient.numpy(), wrapped)
+            np.testing.assert_array_equal(rest.numpy(), left.astype(dtype))
+        np.testing.assert_array_equal((x // 7).numpy(), a // dtype(7))
+        np.testing.assert_array_equal((x % 7).numpy(), a % dtype(7))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_shifts(dtype):
+    info = np.iinfo(dtype)
+    random = np.random.default_rng(7)
+    a = random.integers(info.min, info.max, size=3000, dtype=dtype, endpoint=True)
+    counts = random.integers(-3 if info.min else 0, info.bits + 3, size=3000).astype(dtype)
+    within = [0 <= c < info.bits for c in counts.tolist()]
+    left = [(v << c) & ((1 << info.bits) - 1) if w else 0
+            for v, c, w in zip(a.tolist(), counts.tolist(), within, strict=True)]  # fmt: skip
+    right = [v >> c if w else v >> info.bits
+             for v, c, w in zip(a.tolist(), counts.tolist(), within, strict=True)]  # fmt: skip
+    x, by = rl.tensor(a), rl.tensor(counts)
+    np.testing.assert_array_equal((x << by).numpy(), np.array(left, np.uint64).astype(dtype))
+    np.testing.assert_array_equal((x >> by).numpy(), np.array(right, dtype))
+    np.testing.assert_array_equal((x << 3).numpy(), a << dtype(3))
+    np.testing.assert_array_equal((x >> 3).numpy(), a >> dtype(3))
+
+
+# ---- 16-bit floats
+
+
+def test_rounding_to_bfloat16():
+    x = every_kind_of_float()
+    x = np.concatenate([x, [0.0, -0.0, np.inf, -np.inf, 1.00390625, 1.01171875, 3.3961e38]])
+    x = x.astype(np.float32)
+    bits = x.view(np.uint32)
+    below = (bits & 0xFFFF0000).view(np.float32)
+    above = ((bits & 0xFFFF0000) + 0x10000).astype(np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        # Above the largest number the step leads to 2^128.
+        beyond = np.copysign(np.float64(2.0**128), x)
+        end = np.where(np.isinf(above), beyond, above.astype(np.float64))
+        middle = (below.astype(np.float64) + end) / 2
+        up = np.abs(x) > np.abs(middle)
+        up |= (x == middle) & ((bits >> 16 & 1) == 1)
+    expected = np.where(up & ~np.isinf(x), above, below)
+    got = rl.tensor(x).bfloat16().float().numpy()
+    number = ~np.isnan(x)
+    np.testing.assert_array_equal(got[number].view(np.uint32), expected[number].view(np.uint32))
+    assert np.isnan(got[~number]).all()
+
+
+@pytest.mark.parametrize("dtype", [rl.bfloat16, rl.float16, rl.uint8, rl.complex128], ids=str)
+def test_filling(dtype):
+    value = 1.5 if dtype.is_floating_point else 3
+    x = rl.zeros(700, 33, dtype=dtype)
+    x[:, 3:9].fill_(value)
+    x[5].fill_(value)
+    expected = np.zeros((700, 33))
+    expected[:, 3:9] = expected[5] = value
+    np.testing.assert_array_equal(values(x).real, expected)
+    rl.empty(0, dtype=dtype).fill_(value)
+    assert rl.empty((), dtype=dtype).fill_(value).item() == value
 
 
 # ---- ways through memory
@@ -326,6 +472,9 @@ def test_results_larger_than_the_caches():
             kept = x.clone()
             kept += x
             assert (kept == x * 2).all()
+            kept[3:-3].fill_(7)
+            assert (kept[3:-3] == 7).all() and (kept[:3] == x[:3] * 2).all()
+            assert (kept[-3:] == x[-3:] * 2).all()
     finally:
         rl.set_num_threads(threads)
 

@@ -13,13 +13,11 @@ namespace rl::kernels {
 // operands[0] is the result, then the inputs; numbers are the op's non-tensor arguments.
 using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* numbers);
 
-// The compiled loops of one formula: [0] float32 and [1] float64 per instruction set, the rest
-// once.
+// The compiled loops of one formula.
 struct Loop {
   const char* name;
-  int numbers;  // how many the strips read
-  const StripFunction* floats[3];
-  const StripFunction* others;  // by DType; nullptr where the formula makes no sense
+  int numbers;                     // how many the strips read
+  const StripFunction* strips[3];  // per instruction set, by DType; nullptr where it makes no sense
 };
 
 // What dtype a loop's result has, from the one it computes in.
@@ -42,30 +40,26 @@ void run_loop(const Loop& loop, DType compute, LoopResult result, const View& ou
 
 // Declares the loop `id_loop` from its compiled parts.
 #ifdef RL_ISA_ONLY
-#define RL_LOOP(id, shown, numbers)                                                   \
-  namespace RL_ISA_ONLY {                                                             \
-  extern const StripFunction id##_floats[2];                                          \
-  }                                                                                   \
-  extern const StripFunction id##_others[dtype_count];                                \
-  constexpr Loop id{                                                                  \
-      shown,                                                                          \
-      numbers,                                                                        \
-      {RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats, RL_ISA_ONLY::id##_floats}, \
-      id##_others};
+#define RL_LOOP(id, shown, numbers)                    \
+  namespace RL_ISA_ONLY {                              \
+  extern const StripFunction id##_strips[dtype_count]; \
+  }                                                    \
+  constexpr Loop id{                                   \
+      shown,                                           \
+      numbers,                                         \
+      {RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips}};
 #else
 #define RL_LOOP(id, shown, numbers)                    \
   namespace sse42 {                                    \
-  extern const StripFunction id##_floats[2];           \
+  extern const StripFunction id##_strips[dtype_count]; \
   }                                                    \
   namespace avx2 {                                     \
-  extern const StripFunction id##_floats[2];           \
+  extern const StripFunction id##_strips[dtype_count]; \
   }                                                    \
   namespace avx512 {                                   \
-  extern const StripFunction id##_floats[2];           \
+  extern const StripFunction id##_strips[dtype_count]; \
   }                                                    \
-  extern const StripFunction id##_others[dtype_count]; \
-  constexpr Loop id{                                   \
-      shown, numbers, {sse42::id##_floats, avx2::id##_floats, avx512::id##_floats}, id##_others};
+  constexpr Loop id{shown, numbers, {sse42::id##_strips, avx2::id##_strips, avx512::id##_strips}};
 #endif
 
 }  // namespace rl::kernels

@@ -179,6 +179,34 @@ template <class T> RL_INLINE T fmod(T a, T b) {
   else if constexpr (std::is_unsigned_v<T>) return b == 0 ? T(0) : static_cast<T>(a % b);
   else return b == -1 || b == 0 ? T(0) : static_cast<T>(a % b);
 }
+
+// Near integers are divided as floating-point numbers. Their quotient is exact enough: it is never
+// rounded up to a whole number, having fewer digits than what it is computed in.
+template <class T> using quotient_t = std::conditional_t<(sizeof(T) < 4), float, double>;
+inline constexpr double whole_shift = 0x1.8p52;  // adding it leaves an integer in the low bits
+template <class T> RL_INLINE quotient_t<T> to_quotient(T x) {
+  if constexpr (sizeof(T) < 8) return static_cast<quotient_t<T>>(x);
+  else
+    return bit_cast<double>(static_cast<int64_t>(x) + bit_cast<int64_t>(whole_shift)) - whole_shift;
+}
+template <class T> RL_INLINE T from_quotient(quotient_t<T> x) {
+  if constexpr (sizeof(T) < 4) return static_cast<T>(static_cast<int32_t>(x));
+  else return static_cast<T>(bit_cast<int64_t>(x + whole_shift) - bit_cast<int64_t>(whole_shift));
+}
+template <class T> RL_INLINE T near_fmod(T a, T b) {
+  quotient_t<T> x = to_quotient(a), y = to_quotient(b);
+  return from_quotient<T>(x - trunc(x / y) * y);
+}
+// Division by 0, and integers of 51 bits and more, are far.
+template <class T> RL_INLINE std::make_signed_t<T> fmod_is_far(T a, T b) {
+  std::make_signed_t<T> far = b == T(0) ? 1 : 0;
+  if constexpr (sizeof(T) == 8) {
+    constexpr uint64_t half = uint64_t(1) << 50;
+    uint64_t outside = (static_cast<uint64_t>(a) + half) | (static_cast<uint64_t>(b) + half);
+    far |= static_cast<int64_t>(outside >> 51);
+  }
+  return far;
+}
 // In double, exact: the quotient of these floats has 29 bits, and is never rounded up to a whole
 // one.
 RL_INLINE float near_fmod(float a, float b) {
@@ -203,6 +231,14 @@ RL_INLINE int64_t fmod_is_far(double a, double b) {
   far |= magnitude(b) < 0x1p900 ? 0 : 1;
   return far | (magnitude(b) > 0x1p-900 ? 0 : 1);
 }
+
+template <class T> RL_INLINE T near_trunc_divide(T a, T b) {
+  if constexpr (is_float_v<T>) return trunc(a / b);
+  else return from_quotient<T>(trunc(to_quotient(a) / to_quotient(b)));
+}
+RL_INLINE int32_t trunc_divide_is_far(float, float) { return 0; }
+RL_INLINE int64_t trunc_divide_is_far(double, double) { return 0; }
+template <class T> RL_INLINE auto trunc_divide_is_far(T a, T b) { return fmod_is_far(a, b); }
 
 template <class T> RL_INLINE bool opposite_signs(T a, T b) { return signbit(a) != signbit(b); }
 
@@ -243,7 +279,8 @@ template <class T> RL_INLINE T floor_divide(T a, T b) {
   }
 }
 template <class T> RL_INLINE T near_floor_divide(T a, T b) {
-  return floor_divide_from(near_fmod(a, b), a, b);
+  if constexpr (is_float_v<T>) return floor_divide_from(near_fmod(a, b), a, b);
+  else return from_quotient<T>(floor(to_quotient(a) / to_quotient(b)));
 }
 template <class T> RL_INLINE auto floor_divide_is_far(T a, T b) { return fmod_is_far(a, b); }
 
@@ -288,14 +325,17 @@ template <class T> RL_INLINE T integer_pow(T base, T exponent) {
 }
 // Shifts by a negative count or by the width and more leave what infinitely many steps would.
 template <class T> RL_INLINE T shift_left(T a, T count) {
-  constexpr int width = 8 * sizeof(T);
-  if (count < T(0) || count >= T(width)) return T(0);
-  return static_cast<T>(static_cast<wrapping_t<T>>(a) << count);
+  using U = wrapping_t<T>;
+  constexpr U width = 8 * sizeof(T);
+  U steps = static_cast<U>(count);
+  return static_cast<T>(steps < width ? static_cast<U>(a) << (steps & (8 * sizeof(U) - 1)) : U(0));
 }
 template <class T> RL_INLINE T shift_right(T a, T count) {
-  constexpr int width = 8 * sizeof(T);
-  if (count >= T(0) && count < T(width)) return static_cast<T>(a >> count);
-  return static_cast<T>(std::is_signed_v<T> ? a >> (width - 1) : 0);
+  using U = wrapping_t<T>;
+  constexpr U last = 8 * sizeof(T) - 1;
+  U steps = static_cast<U>(count), most = steps < last ? steps : last;
+  if constexpr (std::is_signed_v<T>) return static_cast<T>(a >> most);
+  else return static_cast<T>(steps > last ? 0 : a >> most);
 }
 
 }  // namespace rl::math

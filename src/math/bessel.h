@@ -207,13 +207,4 @@ RL_THROUGH_DOUBLE(spherical_bessel_j0)
 RL_THROUGH_DOUBLE(airy_ai)
 #undef RL_THROUGH_DOUBLE
 
-#define RL_BESSEL(name, builtin)                                      \
-  RL_INLINE float name(float x) { return __builtin_##builtin##f(x); } \
-  RL_INLINE double name(double x) { return __builtin_##builtin(x); }
-RL_BESSEL(bessel_j0, j0)
-RL_BESSEL(bessel_j1, j1)
-RL_BESSEL(bessel_y0, y0)
-RL_BESSEL(bessel_y1, y1)
-#undef RL_BESSEL
-
 }  // namespace rl::math

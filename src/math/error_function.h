@@ -55,19 +55,27 @@ RL_INLINE double erf_of_small(double x) {
                             0.00012055293576686918, -1.4924712298094114e-05, 1.6447131524503547e-06,
                             -1.6206313408057644e-07, 1.37109789045861e-08, -7.779465729549996e-10);
 }
-RL_INLINE float erf(float x) {
-  float a = magnitude(x), b = a > 4.0f ? 4.0f : a;
-  float log_erfc =
-      polynomial(b, 1.746834896e-04f, -1.129514933e+00f, -6.333469152e-01f, -1.082800776e-01f,
-                 2.511941828e-02f, -4.171059467e-03f, 4.344618355e-04f, -2.109497836e-05f);
-  return a < 0.92f ? erf_of_small(x) : copysign(1.0f - exp_normal(log_erfc), x);
+// log2(erfc(t)) from there to 4 (float) or 6 (double)
+RL_INLINE float log2_erfc(float t) {
+  return polynomial(t, 2.520150156e-04f, -1.629545569e+00f, -9.137264490e-01f, -1.562151313e-01f,
+                    3.623966128e-02f, -6.017566659e-03f, 6.267959252e-04f, -3.043362085e-05f);
 }
-RL_INLINE double erf(double x) {
-  double a = magnitude(x), b = a > 6.0 ? 6.0 : a;
-  // Its error is at most 2^-2.7 of what it is taken from: a rounded square will do.
-  double tail = exp_normal(-b * b) * scaled_erfc(b);
-  return a < 1.0 ? erf_of_small(x) : copysign(1.0 - tail, x);
+RL_INLINE double log2_erfc(double t) {
+  return polynomial(t, -7.255511979920349e-07, -1.6278997022470594, -0.9184826091991007,
+                    -0.1481697312203677, 0.02739701421611654, 0.0005924431066514811,
+                    -0.002764156916795339, 0.001111832556545285, -0.00019485593510547191,
+                    -2.9228490485990763e-05, 3.292176593430689e-05, -1.2502747094618896e-05,
+                    3.0808025968029537e-06, -5.385005842873312e-07, 6.696561688702909e-08,
+                    -5.675139765728456e-09, 2.94979638603551e-10, -7.109267467872938e-12);
 }
+template <class T> RL_INLINE T erf_of(T x) {
+  constexpr T end = sizeof(T) == 4 ? T(4) : T(6);
+  T a = magnitude(x), b = a > end ? end : a;
+  T large = copysign(T(1) - exp2_normal(log2_erfc(b)), x);
+  return a < (sizeof(T) == 4 ? T(0.92) : T(1)) ? erf_of_small(x) : large;
+}
+RL_INLINE float erf(float x) { return erf_of(x); }
+RL_INLINE double erf(double x) { return erf_of(x); }
 
 // From 10.1 (float) or 27.3 (double) on it is 0.
 template <class T> RL_INLINE T erfc_of(T x) {

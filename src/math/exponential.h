@@ -105,21 +105,31 @@ template <class T> RL_INLINE typename Format<T>::Int exp_is_far(T x) {
   return magnitude(x) <= (sizeof(T) == 4 ? T(87) : T(708)) ? 0 : 1;
 }
 
+// 2^r for |r| <= 1/2
+RL_INLINE float exp2_of_half(float r) {
+  return 1.0f + r * polynomial(r, 6.931471825e-01f, 2.402264774e-01f, 5.550331995e-02f,
+                               9.618439712e-03f, 1.339913229e-03f, 1.535315532e-04f);
+}
+RL_INLINE double exp2_of_half(double r) {
+  r *= ln2<double>;
+  return 1.0 + (r + r * r * exp_tail(r));
+}
 RL_INLINE float exp2(float x) {
   x = x < -151.0f ? -151.0f : x;
   x = x > 129.0f ? 129.0f : x;
   Nearest<float> n = nearest(x);
-  float r = x - n.value;
-  float p = polynomial(r, 6.931471825e-01f, 2.402264774e-01f, 5.550331995e-02f, 9.618439712e-03f,
-                       1.339913229e-03f, 1.535315532e-04f);
-  return scale(1.0f + r * p, n.integer);
+  return scale(exp2_of_half(x - n.value), n.integer);
 }
 RL_INLINE double exp2(double x) {
   x = x < -1076.0 ? -1076.0 : x;
   x = x > 1025.0 ? 1025.0 : x;
   Nearest<double> n = nearest(x);
-  double r = (x - n.value) * ln2<double>;
-  return scale(1.0 + (r + r * r * exp_tail(r)), n.integer);
+  return scale(exp2_of_half(x - n.value), n.integer);
+}
+// 2^x where it is a normal number
+template <class T> RL_INLINE T exp2_normal(T x) {
+  Nearest<T> n = nearest(x);
+  return exp2_of_half(x - n.value) * power_of_two<T>(n.integer);
 }
 
 // exp(r) = 1 + r + r^2 tail, the tail accurate relative to expm1(r).
@@ -213,7 +223,9 @@ RL_LOG(log10)
 #undef RL_LOG
 template <class T> RL_INLINE T near_log(T x) { return log_of(log_parts(x, T(0))); }
 template <class T> RL_INLINE T near_log2(T x) { return log2_of(log_parts(x, T(0))); }
+template <class T> RL_INLINE T near_log10(T x) { return log10_of(log_parts(x, T(0))); }
 template <class T> RL_INLINE auto log2_is_far(T x) { return log_is_far(x); }
+template <class T> RL_INLINE auto log10_is_far(T x) { return log_is_far(x); }
 
 // Takes log(1 + x) and adds what rounding lost of 1 + x.
 template <class T> RL_INLINE T log1p_of(T x) {

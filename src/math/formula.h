@@ -34,9 +34,13 @@ template <class T> RL_INLINE T round_decimals(T x, T decimals) {
     return x;
   }
 }
-template <class T> RL_INLINE T bitwise_not(T x) {
+template <class T> RL_INLINE bool logical_not(T x) {
   if constexpr (std::is_same_v<T, bool>)
     return bit_cast<uint8_t>(x) == 0;  // !x, but vectorised by gcc
+  else return x == T(0);
+}
+template <class T> RL_INLINE T bitwise_not(T x) {
+  if constexpr (std::is_same_v<T, bool>) return logical_not(x);
   else return static_cast<T>(~x);
 }
 

@@ -3,6 +3,7 @@
 #include "math/bessel.h"
 #include "math/error_function.h"
 #include "math/gamma_function.h"
+#include "math/ordinary_bessel.h"
 
 namespace rl::math {
 

@@ -64,15 +64,6 @@ RL_INLINE Angle<float> far_angle(float x) {
   uint64_t quadrant = bit_cast<uint64_t>(shifted) + bit_cast<uint64_t>(carry);
   return {f * half_pi, static_cast<uint32_t>(quadrant)};
 }
-// sin and cos of f pi/2
-RL_INLINE double sine_of_quarter(double f) {
-  return f * polynomial(f * f, 1.5707963267880456, -0.6459640961376644, 0.07969258249967524,
-                        -0.004681264533948448, 0.00015820230590320026);
-}
-RL_INLINE double cosine_of_quarter(double f) {
-  return polynomial(f * f, 0.9999999999521266, -1.2337005405715693, 0.2536692021205274,
-                    -0.02086005774623167, 0.0009036007013787527);
-}
 // sin of the whole angle; the polynomials have errors of 2^-28 and 2^-57.
 RL_INLINE float sine_of(Angle<float> a) {
   float r = static_cast<float>(a.r), z = r * r;
@@ -108,11 +99,14 @@ template <class T> RL_INLINE T sine(T x, Angle<T> a) {
 }
 template <class T> RL_INLINE T cosine(Angle<T> a) { return sine_of(Angle<T>{a.r, a.quadrant + 1}); }
 RL_INLINE float tangent(Angle<float> a) {
-  double f = a.r * (2 / pi), s = sine_of_quarter(f), c = cosine_of_quarter(f);
-  double up = a.quadrant & 1 ? -c : s, down = a.quadrant & 1 ? s : c;
-  // From the reciprocal in float by one step: half the time of a division of doubles.
-  double guess = static_cast<double>(1.0f / static_cast<float>(down));
-  return static_cast<float>(up * (guess * (2.0 - down * guess)));
+  double t = a.r * polynomial(a.r * a.r, 0.9999999988228045, 0.3333335757524806,
+                              0.13332519971719298, 0.05407132202901089, 0.021235961035754168,
+                              0.010935713692093884, -2.0107264045223107e-05, 0.004424317722198718);
+  // 1 / t from that in float by one step: half the time of a division of doubles.
+  float near = static_cast<float>(t);
+  double inverse = static_cast<double>(-1.0f / near);
+  inverse *= 2.0 + t * inverse;
+  return a.quadrant & 1 ? static_cast<float>(inverse) : near;
 }
 
 template <class T> RL_INLINE T near_sin(T x) { return sine(x, near_angle(x)); }

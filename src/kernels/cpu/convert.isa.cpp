@@ -1,7 +1,6 @@
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
+#include <utility>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/strip.h"
 
 namespace rl::kernels::RL_ISA {
@@ -69,6 +68,29 @@ void float_to_half(const void* in, void* out, int64_t n) {
   for (; i < n; ++i) y[i].bits = half::encode(x[i]);
 }
 
+// Each second lane of two vectors, from the upper ones on.
+template <int... k>
+vec<uint16_t> upper_lanes(vec<uint16_t> a, vec<uint16_t> b, std::integer_sequence<int, k...>) {
+  return shuffle<2 * k + 1 ...>(a, b);
+}
+vec<uint32_t> rounded_to_upper_half(const float* p) {  // as bfloat16::encode, a vector at a time
+  vec<float> value = load(p);
+  vec<uint32_t> bits = (vec<uint32_t>)value, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return value != value ? vec<uint32_t>{} + 0x7fc00000u : rounded;
+}
+void float_to_bfloat16(const void* in, void* out, int64_t n) {
+  constexpr int64_t lanes = Vector<uint16_t>::lanes;
+  const float* x = static_cast<const float*>(in);
+  bfloat16* y = static_cast<bfloat16*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    vec<uint16_t> first = (vec<uint16_t>)rounded_to_upper_half(x + i);
+    vec<uint16_t> second = (vec<uint16_t>)rounded_to_upper_half(x + i + lanes / 2);
+    store(y + i, upper_lanes(first, second, std::make_integer_sequence<int, lanes>()));
+  }
+  for (; i < n; ++i) y[i].bits = bfloat16::encode(x[i]);
+}
+
 // Complex elements as pairs of reals.
 template <class Real>
 void real_parts(const void* in, void* out, int64_t n) {
@@ -94,7 +116,7 @@ void nonzero_pairs(const void* in, void* out, int64_t n) {
 
 void from_float(DType to, const void* in, void* out, int64_t n) {
   if (to == DType::Float16) return float_to_half(in, out, n);
-  if (to == DType::BFloat16) return loop<float, bfloat16>(in, out, n);
+  if (to == DType::BFloat16) return float_to_bfloat16(in, out, n);
   if (to == DType::Complex64) return with_zero_imaginary<float>(in, out, n);
   from_real<float>(to, in, out, n);
 }

@@ -11,6 +11,9 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip_length = 2048;
+// Passes over a strip that convert read ahead less than they would over all: the next strip's lines
+// come while this one is worked on.
+constexpr int64_t converted_strip = 512;
 constexpr int64_t widest = 8;      // bytes of the widest element of which a whole strip fits
 constexpr int64_t slack = 64;      // bytes that repeat_elements may write beyond a strip
 constexpr int64_t short_row = 64;  // innermost runs below this are collected into one strip
@@ -27,6 +30,7 @@ class LoopRun {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
       filled_[k] = nullptr;
       if (itemsize(computed[k]) > widest) strip_ = strip_length / 2;
+      converts_ = converts_ || stored[k] != computed[k];
     }
     streamed_ = streamed && direct_[0];
     direct_[0] = direct_[0] && !streamed;
@@ -82,7 +86,7 @@ class LoopRun {
 
   void long_run(char* const* p, int64_t n) {
     bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
-    int64_t step = all_direct ? n : strip_;
+    int64_t step = all_direct ? n : converts_ ? std::min(strip_, converted_strip) : strip_;
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -199,6 +203,7 @@ class LoopRun {
   const Scalar* numbers_;
   int64_t strip_ = strip_length;
   bool streamed_;
+  bool converts_ = false;
   bool direct_[N];
   const char* filled_[N];
   int64_t filled_count_[N] = {};
@@ -240,9 +245,7 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
 }  // namespace
 
 StripFunction find_strip(const Loop& loop, DType compute) {
-  StripFunction found = compute == DType::Float32   ? loop.floats[isa_index][0]
-                        : compute == DType::Float64 ? loop.floats[isa_index][1]
-                                                    : loop.others[static_cast<int>(compute)];
+  StripFunction found = loop.strips[isa_index][static_cast<int>(compute)];
   if (__builtin_expect(!found, 0))
     fail(ErrorKind::NotImplemented, '"', loop.name, "\" not implemented for dtype ", compute);
   return found;
