@@ -175,6 +175,12 @@ Object import_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(m.get(), name));
 }
 
+PyObject* Imported::load() {
+  Object fresh = import_attribute(module_, name_);
+  PyObject* found = nullptr;
+  return found_.compare_exchange_strong(found, fresh.get()) ? fresh.release() : found;
+}
+
 PyObject* wrap(bool v) { return PyBool_FromLong(v); }
 PyObject* wrap(int64_t v) { return PyLong_FromLongLong(v); }
 PyObject* wrap(double v) { return PyFloat_FromDouble(v); }

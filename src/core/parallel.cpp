@@ -14,9 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernel_lock.h"
+
 namespace rl {
 
-LongWork::Interpreter LongWork::interpreter;
+LongWork::Interpreter LongWork::interpreter, WithoutInterpreter::interpreter;
 int64_t detail::largest_grain = INT64_MAX;
 
 namespace {
