@@ -113,7 +113,7 @@ void set_history(const Tensor& out, Ref<Node> node, uint32_t nr) {
   meta.device = impl->device;
   impl->grad_fn = std::move(node);
   impl->output_nr = nr;
-  impl->view_version = out.version();
+  __atomic_store_n(&impl->view_version, out.version(), __ATOMIC_RELEASE);  // the others before it
 }
 
 }  // namespace rl

@@ -82,6 +82,9 @@ WithoutGil::~WithoutGil() {
 }
 
 void use_the_gil() {
+#ifdef Py_GIL_DISABLED
+  interpreter_has_lock = false;
+#endif
   count_without_sharing();
   LongWork::interpreter = {leave_for_kernel, come_from_kernel};
   WithoutInterpreter::interpreter = {leave_if_useful, come_back};

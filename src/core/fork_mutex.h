@@ -9,6 +9,7 @@ namespace rl {
 enum class ForkRank {
   PlanMaking,
   Plans,
+  Views,
   Autograd,
   LateElements,
   HiddenOrder,

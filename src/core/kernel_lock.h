@@ -11,6 +11,9 @@ namespace rl {
 // A bit of the mode word: LongWork keeps the interpreter.
 inline constexpr uint32_t KeepsInterpreter = 1u << 31;
 
+// Whether the interpreter lets one thread at a time run; set by bind/.
+extern bool interpreter_has_lock;
+
 // Like LongWork, but what goes on meanwhile may count references, and wait for other threads.
 class WithoutInterpreter {
  public:

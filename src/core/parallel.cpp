@@ -19,6 +19,7 @@
 namespace rl {
 
 LongWork::Interpreter LongWork::interpreter, WithoutInterpreter::interpreter;
+bool interpreter_has_lock = true;
 int64_t detail::largest_grain = INT64_MAX;
 
 namespace {
