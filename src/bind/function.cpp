@@ -37,9 +37,8 @@ Context* cast(PyObject* o) { return reinterpret_cast<Context*>(o); }
 
 // What the graph calls an op of the user's: "Exp" from class Exp. Nodes keep a pointer for good.
 const char* interned(const std::string& name) {
-  static ForkMutex mutex(ForkRank::Sources);
   static std::unordered_set<std::string> names;
-  ForkLock lock(mutex);
+  LinkLock lock(&names);
   return names.insert(name).first->c_str();
 }
 

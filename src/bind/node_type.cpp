@@ -39,11 +39,10 @@ PyTypeObject* type_named(const std::string& full_name) {
     std::string full_name;  // Python keeps a pointer to it
     PyTypeObject* type;
   };
-  static ForkMutex mutex(ForkRank::Sources);
   static std::unordered_map<std::string, std::unique_ptr<Entry>> known;
   std::string name = full_name.substr(full_name.rfind(':') + 1);
   {
-    ForkLock lock(mutex);
+    LinkLock lock(&known);
     auto at = known.find(name);
     if (at != known.end()) return at->second->type;
   }
@@ -52,7 +51,7 @@ PyTypeObject* type_named(const std::string& full_name) {
   PyType_Slot slots[] = {{0, nullptr}};
   fresh->type = make_type(nullptr, fresh->full_name.c_str(), sizeof(PyNode),
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
-  ForkLock lock(mutex);
+  LinkLock lock(&known);
   auto [at, is_first] = known.try_emplace(name, nullptr);
   if (is_first) at->second = std::move(fresh);
   else fresh.release();  // of two made at once one is never used

@@ -6,7 +6,7 @@
 
 #include "bind/convert.h"
 #include "bind/graph.h"
-#include "core/fork_mutex.h"
+#include "bind/python_link.h"
 #include "core/trace.h"
 
 #if PY_VERSION_HEX < 0x030b0000
@@ -24,10 +24,9 @@ namespace {
 std::string package_folder;  // ends in a slash; files below it are not the user's
 
 bool lies_in_package(PyObject* file) {
-  static ForkMutex mutex(ForkRank::Sources);
   static std::unordered_map<PyObject*, bool> known;
   {
-    ForkLock lock(mutex);
+    LinkLock lock(&known);
     auto at = known.find(file);
     if (at != known.end()) return at->second;
   }
@@ -35,7 +34,7 @@ bool lies_in_package(PyObject* file) {
   if (!name) PyErr_Clear();
   bool ours = name && !package_folder.empty() &&
               std::string(name).compare(0, package_folder.size(), package_folder) == 0;
-  ForkLock lock(mutex);
+  LinkLock lock(&known);
   if (known.try_emplace(file, ours).second) Py_INCREF(file);  // keeps its address from being reused
   return ours;
 }
@@ -44,8 +43,8 @@ bool lies_in_package(PyObject* file) {
 // and most calls come from where the last one came from.
 bool is_ours(PyCodeObject* code) {
 #ifdef Py_GIL_DISABLED
-  static thread_local PyObject* last = nullptr;
-  static thread_local bool last_is_ours = false;
+  static __thread PyObject* last = nullptr;
+  static __thread bool last_is_ours = false;
 #else
   static PyObject* last = nullptr;
   static bool last_is_ours = false;
