@@ -5,6 +5,7 @@
 A child that hangs is killed after a minute and counts as a failure.
 """
 
+import copy
 import faulthandler
 import os
 import random
@@ -38,6 +39,25 @@ def make_step(seed):
     return step
 
 
+def train_for_ever(model, stop):
+    """Backward is in the middle of the parameters' accumulators at most forks."""
+    x = rushlight.ones(4, 64)
+    while not stop.is_set():
+        model.zero_grad()
+        for _ in range(8):
+            model(x).sum().backward()
+
+
+def continues(model):
+    """In the forked process: what the parent's thread was training trains on."""
+    twin = copy.deepcopy(model)
+    for one in (model, twin):
+        one.zero_grad()
+        one(rushlight.ones(4, 64)).sum().backward()
+    pairs = zip(model.parameters(), twin.parameters(), strict=True)
+    return all(rushlight.equal(a.grad, b.grad) for a, b in pairs)
+
+
 def keep_busy(seed, stop, problems):
     step, expected = make_step(seed), None
     while not stop.is_set():
@@ -47,9 +67,11 @@ def keep_busy(seed, stop, problems):
             problems.append((expected, result))
 
 
-def child(expected):
+def child(expected, shared):
     """In the forked process: train in this thread and in another."""
     faulthandler.dump_traceback_later(DEADLINE_SECONDS / 2)
+    if not continues(shared):
+        return 5
     result = make_step(1)()
     if result != expected:
         return 1
@@ -82,10 +104,12 @@ def run(forks, seed=0):
     chosen = random.Random(seed)
     expected = make_step(1)()
     stop, problems = threading.Event(), []
+    shared = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
     threads = [
         threading.Thread(target=keep_busy, args=(10 + i, stop, problems), daemon=True)
         for i in range(2)
     ]
+    threads.append(threading.Thread(target=train_for_ever, args=(shared, stop), daemon=True))
     for thread in threads:
         thread.start()
     right = wrong = hung = 0
@@ -96,7 +120,7 @@ def run(forks, seed=0):
             if pid == 0:
                 status = 2
                 try:
-                    status = child(expected)
+                    status = child(expected, shared)
                 finally:
                     os._exit(status)
             status = wait_for(pid)

@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
+#include "core/kernel_lock.h"
 
 namespace rl {
 
@@ -164,6 +165,39 @@ void check_origin(const TensorImpl* t, const char* op) {
   }
 }
 
+// Held while the producer of a view is rebuilt: threads that do no more than read the view may all
+// find it stale. Where the interpreter has a lock of its own that serves, and must, as Python code
+// may run meanwhile.
+class ViewLock {
+ public:
+  ViewLock() {
+    if (interpreter_has_lock || rebuilding) return;
+    mutex().lock();
+    rebuilding = locked_ = true;
+  }
+  ~ViewLock() {
+    if (!locked_) return;
+    rebuilding = false;
+    mutex().unlock();
+  }
+  ViewLock(const ViewLock&) = delete;
+  ViewLock& operator=(const ViewLock&) = delete;
+
+ private:
+  static ForkMutex& mutex() {
+    static auto* instance = new ForkMutex(ForkRank::Views);
+    return *instance;
+  }
+  static __thread bool rebuilding;  // by this thread
+  bool locked_ = false;
+};
+__thread bool ViewLock::rebuilding = false;
+
+bool is_stale(const TensorImpl* view) {
+  return __atomic_load_n(&view->view_version, __ATOMIC_ACQUIRE) !=
+         view->storage->version.load(std::memory_order_relaxed);
+}
+
 // Rebuilds the producer of a view from that of its base.
 void regenerate(TensorImpl* view) {
   Tensor base(view->base);
@@ -174,7 +208,7 @@ void regenerate(TensorImpl* view) {
     Tensor replayed = view->view_rule->replay(base);
     view->grad_fn = replayed.impl()->grad_fn;
     view->output_nr = replayed.impl()->output_nr;
-    view->view_version = base.version();
+    __atomic_store_n(&view->view_version, base.version(), __ATOMIC_RELEASE);
   } else {
     Ref<Node> node = make_ref<AsStrided>(view, base.impl());
     node->add_input(base);
@@ -192,8 +226,9 @@ Edge saved_output_edge(const Node& owner, uint32_t nr) {
 
 Node* view_grad_fn(TensorImpl* view) {
   const TensorImpl* base = view->base.get();
-  bool stale = view->view_version != view->storage->version.load(std::memory_order_relaxed);
-  if (stale && is_differentiable(view->dtype) && requires_grad(Tensor(view->base))) {
+  if (is_stale(view) && is_differentiable(view->dtype) && requires_grad(Tensor(view->base))) {
+    ViewLock lock;
+    if (!is_stale(view)) return static_cast<Node*>(view->grad_fn.get());
     if (view->view_origin == ViewOrigin::Recorded) {
       regenerate(view);
     } else {

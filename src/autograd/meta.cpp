@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
+#include "core/after_fork.h"
 #include "core/fork_mutex.h"
 
 namespace rl {
@@ -32,6 +33,37 @@ class RetainGrad : public TensorHook {
   AutogradMeta* owner_;
 };
 
+namespace {
+
+// Takes the accumulator pointer out for a moment, which locks out everyone else, and puts back
+// `node`. Only so can a reader count up a node, or the gradient, that another thread is about to
+// let go. A fork may find it out: what is left then is an odd number of that time, and the node is
+// lost to the child.
+class AccumulatorLock {
+ public:
+  explicit AccumulatorLock(std::atomic<Node*>& slot) : slot_(slot) {
+    if (!threads_share) {
+      node = slot_.load(std::memory_order_relaxed);
+      if (is_number(node)) node = nullptr;
+      return;
+    }
+    Node* const taken = reinterpret_cast<Node*>(2 * fork_count() + 1);
+    while ((node = slot_.exchange(taken, std::memory_order_acquire)) == taken) {}
+    if (is_number(node)) node = nullptr;
+  }
+  ~AccumulatorLock() { slot_.store(node, std::memory_order_release); }
+  AccumulatorLock(const AccumulatorLock&) = delete;
+  AccumulatorLock& operator=(const AccumulatorLock&) = delete;
+
+  Node* node;
+
+ private:
+  static bool is_number(Node* node) { return reinterpret_cast<uintptr_t>(node) & 1; }
+  std::atomic<Node*>& slot_;
+};
+
+}  // namespace
+
 static void discard_parked(Node* node) {
   if (!node) return;
   count(CountedNodes, 1);  // parked nodes are not counted
@@ -56,7 +88,8 @@ static void let_go(Tensor grad) {
 AutogradMeta::~AutogradMeta() {
   if (grad.defined()) let_go(std::move(grad));
   if (retained) retained->forget_owner();
-  discard_parked(accumulator.load());  // one in use would keep its leaf, and so this, alive
+  discard_parked(
+      AccumulatorLock(accumulator).node);  // one in use would keep its leaf, and so this, alive
 }
 
 AutogradMeta& meta(const Tensor& t) {
@@ -72,11 +105,16 @@ AutogradMeta& meta(const Tensor& t) {
 
 Tensor grad_of(const Tensor& t) {
   AutogradMeta* m = meta_or_null(t);
-  return m ? m->grad : Tensor();
+  if (!m) return {};
+  AccumulatorLock lock(m->accumulator);
+  return m->grad;
 }
 
 void set_grad(const Tensor& t, Tensor grad) {
-  if (grad.defined() || t.impl()->meta) meta(t).grad = std::move(grad);
+  if (!grad.defined() && !t.impl()->meta) return;
+  AutogradMeta& m = meta(t);
+  AccumulatorLock lock(m.accumulator);
+  std::swap(m.grad.ref(), grad.ref());
 }
 
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
@@ -109,34 +147,6 @@ void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr) {
 }
 
 namespace {
-
-// Takes the accumulator pointer out for a moment, which locks out everyone else, and puts back
-// `node`. Only so can a reader count up a node that another thread is about to delete.
-class AccumulatorLock {
- public:
-  explicit AccumulatorLock(std::atomic<Node*>& slot) : slot_(slot) {
-    Node* const taken = reinterpret_cast<Node*>(1);
-    if (!threads_share) node = slot_.load(std::memory_order_relaxed);
-    else
-      while ((node = slot_.exchange(taken, std::memory_order_acquire)) == taken) {}
-  }
-  ~AccumulatorLock() { slot_.store(node, std::memory_order_release); }
-  AccumulatorLock(const AccumulatorLock&) = delete;
-  AccumulatorLock& operator=(const AccumulatorLock&) = delete;
-
-  Node* node;
-
- private:
-  std::atomic<Node*>& slot_;
-};
-
-Ref<Node> share_if_alive(Node* node) {
-  int32_t count = node->refs.load(std::memory_order_relaxed);
-  while (count > 0)
-    if (node->refs.compare_exchange_weak(count, count + 1, std::memory_order_relaxed))
-      return Ref<Node>::adopt(node);
-  return nullptr;
-}
 
 // A gradient lies in memory as its dense variable does, so that optimizers meet equal strides.
 bool same_layout(const Tensor& grad, const Tensor& variable) {
@@ -198,28 +208,30 @@ void AccumulateGrad::destroy() {
 }
 
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {
-  AutogradMeta& m = meta(variable);
   Tensor& incoming = grads[0];
+  Tensor known = grad_of(variable);
   if (grad_enabled()) {
-    m.grad = m.grad.defined() ? engine_ops.add(m.grad, incoming) : engine_ops.clone(incoming);
-  } else if (m.grad.defined()) {
-    if (m.grad.is_meta() == incoming.is_meta()) engine_ops.add_in_place(m.grad, incoming);
-    else m.grad = engine_ops.add(m.grad, incoming);  // a sparse one and a dense one
+    set_grad(variable,
+             known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));
+  } else if (known.defined()) {
+    if (known.is_meta() == incoming.is_meta()) engine_ops.add_in_place(known, incoming);
+    else set_grad(variable, engine_ops.add(known, incoming));  // a sparse one and a dense one
   } else if (incoming.is_meta()) {
-    m.grad = engine_ops.clone(incoming);
+    set_grad(variable, engine_ops.clone(incoming));
   } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
     TensorImpl* impl = incoming.impl();
     impl->base = nullptr;
     impl->view_rule = nullptr;
     impl->grad_fn = nullptr;
     impl->requires_grad = false;
-    m.grad = incoming;
+    set_grad(variable, incoming);
   } else {
     Tensor copy = empty_like(variable);
     view_ops.copy(copy, incoming);
-    m.grad = std::move(copy);
+    set_grad(variable, std::move(copy));
   }
-  std::vector<std::shared_ptr<TensorHook>> hooks = m.after_accumulate;  // a hook may remove itself
+  // A hook may remove itself.
+  std::vector<std::shared_ptr<TensorHook>> hooks = meta(variable).after_accumulate;
   for (const auto& hook : hooks) hook->call(variable);
 }
 

@@ -8,9 +8,10 @@ class RetainGrad;
 
 struct AutogradMeta : MetaBase {
   Tensor grad;
-  std::atomic<Node*> accumulator{nullptr};  // not counted; see AccumulateGrad. Also its own lock
-  std::shared_ptr<RetainGrad> retained;     // retain_grad of a non-leaf
-  std::vector<std::shared_ptr<TensorHook>> hooks;             // of a leaf
+  std::atomic<Node*> accumulator{nullptr};         // not counted; see AccumulateGrad. Also
+                                                   // the lock of itself and of `grad`
+  std::shared_ptr<RetainGrad> retained;            // retain_grad of a non-leaf
+  std::vector<std::shared_ptr<TensorHook>> hooks;  // of a leaf
   std::vector<std::shared_ptr<TensorHook>> after_accumulate;  // register_post_accumulate_grad_hook
   ~AutogradMeta() override;
 };

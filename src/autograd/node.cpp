@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "autograd/meta.h"
+#include "core/after_fork.h"
+#include "core/kernel_lock.h"
 
 namespace rl {
 
@@ -39,10 +41,23 @@ void Node::destroy() {
   thread.deleting_node = false;
 }
 
+Ref<Node> share_if_alive(Node* node) {
+  int32_t count = node->refs.load(std::memory_order_relaxed);
+  while (count > 0)
+    if (node->refs.compare_exchange_weak(count, count + 1, std::memory_order_relaxed))
+      return Ref<Node>::adopt(node);
+  return nullptr;
+}
+
+// Without the interpreter, which the holder may be waiting for: the node may call Python.
 void RunLock::wait(const void* self) {
+  WithoutInterpreter waiting(true);
   for (int tries = 0;; ++tries) {
-    const void* nobody = nullptr;
-    if (node_->runner.compare_exchange_weak(nobody, self, std::memory_order_acquire)) return;
+    const void* holder = nullptr;
+    if (node_->runner.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
+    if (tries == 100 && fork_count() && stayed_behind(holder) &&
+        node_->runner.compare_exchange_strong(holder, self, std::memory_order_acquire))
+      return;
     if (tries < 100) std::this_thread::yield();
     else std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -98,7 +113,7 @@ void set_history(const Tensor& out, Ref<Node> node, uint32_t nr) {
   meta.device = impl->device;
   impl->grad_fn = std::move(node);
   impl->output_nr = nr;
-  impl->view_version = out.version();
+  __atomic_store_n(&impl->view_version, out.version(), __ATOMIC_RELEASE);  // the others before it
 }
 
 }  // namespace rl

@@ -101,10 +101,10 @@ class Node : public NodeBase {
   SmallVector<Edge, 2> edges;
   SmallVector<OutputMeta, 1> outputs;
   std::unique_ptr<NodeHooks> hook_lists;
-  SourceLocation where;      // the user's line
-  void* python = nullptr;    // borrowed Python wrapper, belongs to bind/
-  void* metadata = nullptr;  // owned Python dict, belongs to bind/
-  Node* inside = nullptr;    // the node that runs this one, which changed a view in place
+  SourceLocation where;                // the user's line
+  std::atomic<void*> python{nullptr};  // borrowed Python wrapper, belongs to bind/
+  void* metadata = nullptr;            // owned Python dict, belongs to bind/
+  Node* inside = nullptr;              // the node that runs this one, which changed a view in place
   bool released = false;
 
   uint32_t skipped = 0;                      // bit i: the running apply need not compute result i
@@ -139,6 +139,8 @@ class RunLock {
   void wait(const void* self);
   Node* node_;
 };
+
+Ref<Node> share_if_alive(Node* node);  // null if its last count is gone
 
 extern void (*release_node_metadata)(void* dict);  // installed by bind/
 int64_t live_nodes();

@@ -162,13 +162,14 @@ bool Arguments::fit(const Call& call, std::string* why) {
 }
 
 // Reading an item may run its owner's code (__index__, __torch_function__), which may change the
-// list: lists of more than plain numbers and tensors are read as a tuple.
+// list: lists of more than plain numbers and tensors are read as a tuple. Without a GIL another
+// thread may change any list at any time.
 PyObject* Arguments::unchanging(PyObject* list) {
   auto plain = [](PyObject* o) {
     return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || is_exact_tensor(o) || o == Py_None ||
            PyBool_Check(o);
   };
-  if (all_of(list, plain)) return list;
+  if (!lists_change && all_of(list, plain)) return list;
   if (!snapshots_) snapshots_ = checked(PyList_New(0)).release();
   Object copy = checked(PyList_AsTuple(list));
   checked(PyList_Append(snapshots_, copy.get()));

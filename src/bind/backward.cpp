@@ -18,12 +18,12 @@ bool is_gradient_edge(PyObject* o) {
 
 Edge to_edge(PyObject* o, const char* what) {
   if (is_gradient_edge(o)) {
-    Node* node = to_node(PyTuple_GET_ITEM(o, 0));
+    Ref<Node> node = to_node(PyTuple_GET_ITEM(o, 0));
     int64_t nr = to_int64(PyTuple_GET_ITEM(o, 1));
     check_index(nr >= 0 && nr < static_cast<int64_t>(node->outputs.size()), what,
                 ": GradientEdge names output ", nr, " of ", node->name(), ", which has ",
                 node->outputs.size());
-    return {Ref<Node>::share(node), static_cast<uint32_t>(nr)};
+    return {std::move(node), static_cast<uint32_t>(nr)};
   }
   check_type(is_tensor(o), what, ": expected a Tensor or GradientEdge, got ", type_name(o));
   return gradient_edge(tensor_of(o));
@@ -39,10 +39,6 @@ Tensor root_of(PyObject* o) {
   return t;
 }
 
-Object as_sequence(PyObject* o) {
-  return checked(PySequence_Fast(o, "run_backward: a sequence was expected"));
-}
-
 // run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unused, accumulate)
 PyObject* run(PyObject*, PyObject* args) {
   PyObject *tensors, *weights, *targets;
@@ -51,20 +47,19 @@ PyObject* run(PyObject*, PyObject* args) {
                         &allow_unused, &accumulate))
     return nullptr;
   return guarded([&] {
-    Object roots = as_sequence(tensors), grads = as_sequence(weights),
-           inputs = as_sequence(targets);
+    Object roots = items_of(tensors), grads = items_of(weights), inputs = items_of(targets);
     TensorList root_list, grad_list;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(roots.get()); ++i)
-      root_list.push_back(root_of(PySequence_Fast_GET_ITEM(roots.get(), i)));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(grads.get()); ++i) {
-      PyObject* o = PySequence_Fast_GET_ITEM(grads.get(), i);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots.get()); ++i)
+      root_list.push_back(root_of(PyTuple_GET_ITEM(roots.get(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(grads.get()); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(grads.get(), i);
       check_type(o == Py_None || is_tensor(o), "gradients can be either Tensors or None, but got ",
                  type_name(o));
       grad_list.push_back(o == Py_None ? Tensor() : tensor_of(o));
     }
     std::vector<Edge> edges;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
-      PyObject* o = PySequence_Fast_GET_ITEM(inputs.get(), i);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs.get()); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs.get(), i);
       edges.push_back(to_edge(o, accumulate ? "backward" : "grad"));
       check(static_cast<bool>(edges.back()),
             "One of the differentiated Tensors does not require grad");
@@ -133,7 +128,7 @@ PyObject* find_leaves(PyObject*, PyObject* tensors) {
 PyObject* task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
 
 PyObject* will_execute(PyObject*, PyObject* node) {
-  return guarded([&] { return wrap(current_backward_runs(to_node(node))); });
+  return guarded([&] { return wrap(current_backward_runs(to_node(node).get())); });
 }
 
 PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},

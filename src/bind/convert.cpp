@@ -1,5 +1,6 @@
 #include "bind/convert.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -95,6 +96,17 @@ Dims to_dims(PyObject* sequence) {
   return dims;
 }
 
+// Free-threaded Python's allocator reserves more than there is memory, and a tuple of 10^12 items
+// would fill it all: malloc refuses.
+static void check_memory(Py_ssize_t items) {
+  if (items < (1 << 27)) return;
+  void* probe = std::malloc(static_cast<size_t>(items) * sizeof(PyObject*));
+  std::free(probe);
+  if (probe) return;
+  PyErr_NoMemory();
+  throw PythonError{};
+}
+
 Object items_of(PyObject* sequence) {
   if (PyTuple_Check(sequence)) return Object::share(sequence);
   if (PyList_Check(sequence)) return checked(PyList_AsTuple(sequence));
@@ -102,6 +114,7 @@ Object items_of(PyObject* sequence) {
     return checked(PySequence_Tuple(sequence));
   Py_ssize_t n = PySequence_Size(sequence);
   if (n < 0) throw PythonError{};
+  check_memory(n);
   Object items = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i)
     PyTuple_SET_ITEM(items.get(), i, checked(PySequence_GetItem(sequence, i)).release());
@@ -173,6 +186,12 @@ const char* type_name(PyObject* o) {
 Object import_attribute(const char* module, const char* name) {
   Object m = checked(PyImport_ImportModule(module));
   return checked(PyObject_GetAttrString(m.get(), name));
+}
+
+PyObject* Imported::load() {
+  Object fresh = import_attribute(module_, name_);
+  PyObject* found = nullptr;
+  return found_.compare_exchange_strong(found, fresh.get()) ? fresh.release() : found;
 }
 
 PyObject* wrap(bool v) { return PyBool_FromLong(v); }

@@ -130,13 +130,15 @@ Device to_device(PyObject* o) {
 }
 
 PyObject* wrap(Device d) {
-  static PyObject* cpu = nullptr;
+  static std::atomic<PyObject*> cpu{nullptr};
   const bool plain = d == Device{};
-  if (plain && cpu) return Object::share(cpu).release();
+  if (plain && cpu.load(std::memory_order_acquire))
+    return Object::share(cpu.load(std::memory_order_relaxed)).release();
   auto* o = PyObject_New(PyDevice, device_type);
   if (!o) throw PythonError{};
   o->value = d;
-  if (plain) cpu = Object::share(reinterpret_cast<PyObject*>(o)).release();
+  PyObject* none = nullptr;
+  if (plain && cpu.compare_exchange_strong(none, reinterpret_cast<PyObject*>(o))) Py_INCREF(o);
   return reinterpret_cast<PyObject*>(o);
 }
 

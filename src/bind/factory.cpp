@@ -25,7 +25,7 @@ bool is_sequence(PyObject* o) {
 // A list or tuple of the items. A list is not copied, as that costs as much as reading it; what the
 // items' own code does to it meanwhile is seen by check_unchanged.
 Object readable(PyObject* sequence) {
-  return PyList_Check(sequence) ? Object::share(sequence) : items_of(sequence);
+  return PyList_Check(sequence) && !lists_change ? Object::share(sequence) : items_of(sequence);
 }
 void check_unchanged(bool unchanged) {
   check(unchanged, "tensor(): a list became shorter while it was read");

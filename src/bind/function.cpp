@@ -10,6 +10,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
+#include "bind/python_link.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
 
@@ -37,13 +38,14 @@ Context* cast(PyObject* o) { return reinterpret_cast<Context*>(o); }
 // What the graph calls an op of the user's: "Exp" from class Exp. Nodes keep a pointer for good.
 const char* interned(const std::string& name) {
   static std::unordered_set<std::string> names;
+  LinkLock lock(&names);
   return names.insert(name).first->c_str();
 }
 
 // rushlight.autograd.Function, whose methods stand for "not defined by the user".
 PyObject* function_base() {
-  static PyObject* base = import_attribute("rushlight.autograd.function", "Function").release();
-  return base;
+  static Imported base("rushlight.autograd.function", "Function");
+  return base.get();
 }
 
 struct FunctionNode final : Node {
@@ -54,13 +56,17 @@ struct FunctionNode final : Node {
   bool materialize = true;
 
   FunctionNode(const char* op, PyObject* ctx) : Node(op, 0), context(Object::share(ctx).release()) {
-    python = ctx;
+    allow_revival(ctx);
     cast(ctx)->node = this;
+    python.store(ctx, std::memory_order_relaxed);
   }
   ~FunctionNode() override {
     if (!Py_IsInitialized()) return;
     WithGil gil;
-    cast(context)->node = nullptr;
+    {
+      LinkLock lock(context);
+      cast(context)->node = nullptr;
+    }
     Py_DECREF(context);
   }
 
@@ -335,8 +341,9 @@ void destroy(PyObject* self) {
 
 PyObject* saved_tensors(PyObject* self, void*) {
   return guarded([&] {
-    FunctionNode* node = cast(self)->node;
-    if (!node) return PyTuple_New(0);
+    Ref<Node> owner = node_of_context(self);
+    if (!owner) return PyTuple_New(0);
+    auto* node = static_cast<FunctionNode*>(owner.get());
     RunLock lock(*node);
     node->check_unreleased();
     TensorList tensors;
@@ -367,7 +374,12 @@ PyMethodDef methods[] = {
 }  // namespace
 
 bool is_context(PyObject* o) { return PyObject_TypeCheck(o, context_type); }
-Node* node_of_context(PyObject* o) { return cast(o)->node; }
+
+Ref<Node> node_of_context(PyObject* o) {
+  LinkLock lock(o);
+  FunctionNode* node = cast(o)->node;
+  return node ? share_if_alive(node) : Ref<Node>();
+}
 
 int visit_context(Node* node, visitproc visit, void* arg) {
   auto* function = dynamic_cast<FunctionNode*>(node);

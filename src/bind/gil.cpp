@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include "bind/object.h"
-#include "core/parallel.h"
+#include "core/kernel_lock.h"
 #include "core/refcount.h"
 #include "core/thread_state.h"
 #include "kernels/libraries.h"
@@ -10,12 +10,32 @@ namespace rl::bind {
 
 namespace {
 
+#ifdef Py_GIL_DISABLED
+
+// Threads always share, and to detach from the interpreter is cheap: who stops all threads, as the
+// garbage collector does, need not wait then for a kernel.
+bool is_only_thread() { return false; }
+void begin_sharing() {}
+void end_sharing() {}
+void count_without_sharing() {}
+
+#else
+
 // Changes while the GIL is held, so that no thread is in the middle of counting.
 int threads_without_gil = 0;
 
 bool is_only_thread() {
   return !PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get()));
 }
+void count_without_sharing() { threads_share = false; }
+void begin_sharing() {
+  if (threads_without_gil++ == 0) threads_share = true;
+}
+void end_sharing() {
+  if (--threads_without_gil == 0) count_without_sharing();
+}
+
+#endif
 
 // When the interpreter ends, some of its versions end a thread that comes for the GIL by unwinding
 // its stack, through frames that would go on with Python's objects. Later versions let it wait for
@@ -29,16 +49,24 @@ void take_gil(PyThreadState* state) {
 }
 
 // Kernels count no references: `threads_share` stays as it is.
-void* leave_to_others() {
-  if (!PyGILState_Check() || is_only_thread()) return nullptr;
+void* leave_for_kernel() {
+  if ((mode() & KeepsInterpreter) || !PyGILState_Check() || is_only_thread()) return nullptr;
   return PyEval_SaveThread();
 }
-void come_back(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
+void come_from_kernel(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
 
-void count_without_sharing() {
-#ifndef Py_GIL_DISABLED
-  threads_share = false;
-#endif
+void* leave_to_others() {
+  begin_sharing();
+  return PyEval_SaveThread();
+}
+void come_back(void* state) {
+  take_gil(static_cast<PyThreadState*>(state));
+  end_sharing();
+}
+
+void* leave_if_useful() {
+  if ((mode() & KeepsInterpreter) || !PyGILState_Check() || is_only_thread()) return nullptr;
+  return leave_to_others();
 }
 
 }  // namespace
@@ -46,19 +74,20 @@ void count_without_sharing() {
 // A nested backward may go on in a thread of its own, for the sake of its stack.
 WithoutGil::WithoutGil() {
   if (is_only_thread() && thread_state().backward_depth == 0) return;
-  if (threads_without_gil++ == 0) threads_share = true;
-  state_ = PyEval_SaveThread();
+  state_ = leave_to_others();
 }
 
 WithoutGil::~WithoutGil() {
-  if (!state_) return;
-  take_gil(state_);
-  if (--threads_without_gil == 0) count_without_sharing();
+  if (state_) come_back(state_);
 }
 
 void use_the_gil() {
+#ifdef Py_GIL_DISABLED
+  interpreter_has_lock = false;
+#endif
   count_without_sharing();
-  LongWork::interpreter = {leave_to_others, come_back};
+  LongWork::interpreter = {leave_for_kernel, come_from_kernel};
+  WithoutInterpreter::interpreter = {leave_if_useful, come_back};
   Py_AtExit(kernels::end_libraries);  // after which daemon threads go on without the GIL
 }
 

@@ -11,7 +11,7 @@ class Registry;
 // ---- nodes: node_type.cpp
 // ----------------------------------------------------------------------------
 PyObject* wrap_node(Node* node);  // None for nullptr; the same object while that lives
-Node* to_node(PyObject* o);       // of a node object or the context of a Function; PythonError else
+Ref<Node> to_node(PyObject* o);   // of a node object or the context of a Function; PythonError else
 void init_node_type(PyObject* module);
 
 // ---- hooks: hooks.cpp
@@ -36,7 +36,7 @@ void init_saved_hooks(PyObject* module);
 // ---- custom Functions: function.cpp
 // --------------------------------------------------------------------
 bool is_context(PyObject* o);
-Node* node_of_context(PyObject* o);  // nullptr if its node is gone
+Ref<Node> node_of_context(PyObject* o);  // nullptr if its node is gone
 int visit_context(Node* node, visitproc visit, void* arg);
 void init_function_type(PyObject* module,
                         PyTypeObject* node_type);  // contexts are nodes to isinstance

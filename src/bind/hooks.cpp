@@ -2,6 +2,7 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
+#include "bind/python_link.h"
 
 namespace rl::bind {
 
@@ -131,14 +132,14 @@ struct PythonNodeHook : NodeHook {
 };
 
 Object new_dict() {
-  static PyObject* type = import_attribute("collections", "OrderedDict").release();
-  return checked(PyObject_CallNoArgs(type));
+  static Imported type("collections", "OrderedDict");
+  return checked(PyObject_CallNoArgs(type.get()));
 }
 
 PyObject* add_to(PyObject* dict, PyObject* callable) {
-  static PyObject* type = import_attribute("rushlight.utils.hooks", "RemovableHandle").release();
+  static Imported type("rushlight.utils.hooks", "RemovableHandle");
   check_type(PyCallable_Check(callable), "a hook must be callable, not ", type_name(callable));
-  Object handle = checked(PyObject_CallOneArg(type, dict));
+  Object handle = checked(PyObject_CallOneArg(type.get(), dict));
   Object id = checked(PyObject_GetAttrString(handle.get(), "id"));
   checked(PyObject_SetItem(dict, id.get(), callable));
   return handle.release();
@@ -167,6 +168,25 @@ PythonTensorHook* tensor_hook(const Tensor& t) {
 PythonAccumulateHook* accumulate_hook(const Tensor& t) {
   AutogradMeta* m = meta_or_null(t);
   return m ? last_of<PythonAccumulateHook>(m->after_accumulate) : nullptr;
+}
+
+// The dict of the hook that `find` finds, or else of a new one, which `add` is given. Hooks are
+// made without the lock, as Python code runs then.
+template <class Hook, class Find, class Add, class... Rest>
+Object dict_of_hook(const void* owner, Find find, Add add, Rest... rest) {
+  auto known = [&] {
+    Hook* hook = find();
+    return hook ? Object::share(hook->hooks.get()) : Object();
+  };
+  {
+    LinkLock lock(owner);
+    if (Object dict = known()) return dict;
+  }
+  auto fresh = std::make_shared<Hook>(new_dict(), rest...);
+  LinkLock lock(owner);
+  if (Object dict = known()) return dict;
+  add(fresh);
+  return Object::share(fresh->hooks.get());
 }
 
 PyObject* dict_or_none(const HookDict* hooks) {
@@ -203,36 +223,28 @@ void set_accumulate_hooks(const Tensor& t, PyObject* dict) {
 
 PyObject* add_python_hook(const Tensor& t, PyObject* callable) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
-  auto* hook = tensor_hook(t);
-  if (!hook) {
-    auto fresh = std::make_shared<PythonTensorHook>(new_dict());
-    hook = fresh.get();
-    add_tensor_hook(t, std::move(fresh));
-  }
-  return add_to(hook->hooks.get(), callable);
+  if (!grad_fn(t)) meta(t);  // made without the lock
+  const void* owner = grad_fn(t) ? static_cast<const void*>(grad_fn(t)) : t.impl();
+  Object dict = dict_of_hook<PythonTensorHook>(
+      owner, [&] { return tensor_hook(t); }, [&](auto hook) { add_tensor_hook(t, hook); });
+  return add_to(dict.get(), callable);
 }
 
 PyObject* add_accumulate_hook(const Tensor& t, PyObject* callable) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   check(!grad_fn(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
-  auto* hook = accumulate_hook(t);
-  if (!hook) {
-    auto fresh = std::make_shared<PythonAccumulateHook>(new_dict());
-    hook = fresh.get();
-    meta(t).after_accumulate.push_back(std::move(fresh));
-  }
-  return add_to(hook->hooks.get(), callable);
+  auto& list = meta(t).after_accumulate;
+  Object dict = dict_of_hook<PythonAccumulateHook>(
+      t.impl(), [&] { return accumulate_hook(t); }, [&](auto hook) { list.push_back(hook); });
+  return add_to(dict.get(), callable);
 }
 
 PyObject* add_node_hook(Node* node, PyObject* callable, bool before) {
-  auto& list = before ? node->hooks().before : node->hooks().after;
-  auto* hook = last_of<PythonNodeHook>(list);
-  if (!hook) {
-    auto fresh = std::make_shared<PythonNodeHook>(new_dict(), before);
-    hook = fresh.get();
-    list.push_back(std::move(fresh));
-  }
-  return add_to(hook->hooks.get(), callable);
+  auto list = [&]() -> auto& { return before ? node->hooks().before : node->hooks().after; };
+  Object dict = dict_of_hook<PythonNodeHook>(
+      node, [&] { return last_of<PythonNodeHook>(list()); },
+      [&](auto hook) { list().push_back(hook); }, before);
+  return add_to(dict.get(), callable);
 }
 
 int visit_hooks(const Tensor& t, visitproc visit, void* arg) {

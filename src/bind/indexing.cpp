@@ -194,8 +194,9 @@ class IndexReader {
 // tuple.
 bool is_tuple_in_disguise(PyObject* o) {
   if (!PyList_Check(o) || PyList_GET_SIZE(o) >= 32) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
-    PyObject* item = PyList_GET_ITEM(o, i);
+  Object copy = lists_change ? items_of(o) : Object::share(o);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(copy.get(), i);
     if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item) ||
         is_index_sequence(item))
       return true;

@@ -85,6 +85,9 @@ PyMODINIT_FUNC PyInit__C() {
   using namespace rl::bind;
   return guarded([]() -> PyObject* {
     Object module = checked(PyModule_Create(&definition));
+#ifdef Py_GIL_DISABLED
+    checked(PyUnstable_Module_SetGIL(module.get(), Py_MOD_GIL_NOT_USED));
+#endif
     init_module(module.get());
     return module.release();
   });

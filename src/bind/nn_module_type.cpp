@@ -20,32 +20,23 @@ getattrofunc slot_getattr = nullptr;
 PyObject *n_forward, *n_getattr, *n_getattribute, *n_call_with_hooks, *n_init_subclass;
 PyObject* member_kinds[3];
 PyObject* hook_kinds[4];
-PyObject* global_hooks[4];  // dicts
+Imported global_hooks[] = {{"rushlight.nn.modules._hooks", "_global_forward_hooks"},
+                           {"rushlight.nn.modules._hooks", "_global_forward_pre_hooks"},
+                           {"rushlight.nn.modules._hooks", "_global_backward_hooks"},
+                           {"rushlight.nn.modules._hooks", "_global_backward_pre_hooks"}};  // dicts
 
 PyObject* intern(const char* text) { return checked(PyUnicode_InternFromString(text)).release(); }
 
-PyObject* dict_of(PyObject* self) {
-  PyObject** dict = _PyObject_GetDictPtr(self);
-  return dict ? *dict : nullptr;
-}
-
 bool is_plain_dict(PyObject* o) { return o && (PyDict_CheckExact(o) || PyODict_CheckExact(o)); }
 
-// Borrowed; no error is set where nothing is found.
-PyObject* find(PyObject* dict, PyObject* name) {
-  PyObject* value = PyDict_GetItemWithError(dict, name);
-  if (!value && PyErr_Occurred()) PyErr_Clear();  // the slow way meets the error again
-  return value;
-}
-
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  if (_PyType_Lookup(Py_TYPE(self), name)) return slot_getattr(self, name);
-  if (PyObject* dict = dict_of(self)) {
-    if (PyObject* value = find(dict, name)) return Py_NewRef(value);
+  if (find_in_type(Py_TYPE(self), name)) return slot_getattr(self, name);
+  if (Found dict = dict_of(self)) {
+    if (Found value = find(dict.get(), name)) return value.release();
     for (PyObject* kind : member_kinds) {
-      PyObject* members = find(dict, kind);
-      if (!is_plain_dict(members)) break;
-      if (PyObject* value = find(members, name)) return Py_NewRef(value);
+      Found members = find(dict.get(), kind);
+      if (!is_plain_dict(members.get())) break;
+      if (Found value = find(members.get(), name)) return value.release();
     }
   }
   return slot_getattr(self, name);
@@ -55,34 +46,33 @@ enum class Hooks { None, Some, NotMade };
 
 Hooks hooks_of(PyObject* dict) {
   Py_ssize_t count = 0;
-  for (PyObject* hooks : global_hooks) count += PyDict_GET_SIZE(hooks);
+  for (Imported& hooks : global_hooks) count += PyDict_GET_SIZE(hooks.get());
   for (PyObject* kind : hook_kinds) {
-    PyObject* hooks = find(dict, kind);
+    Found hooks = find(dict, kind);
     if (!hooks) return Hooks::NotMade;
-    count += is_plain_dict(hooks) ? PyDict_GET_SIZE(hooks) : 1;
+    count += is_plain_dict(hooks.get()) ? PyDict_GET_SIZE(hooks.get()) : 1;
   }
   return count ? Hooks::Some : Hooks::None;
 }
 
-// forward of a class, with nothing in between that could replace it on the way; or null. Borrowed.
-PyObject* plain_forward(PyObject* self, PyObject* dict) {
-  if (Py_TYPE(self)->tp_getattro != get_attribute || find(dict, n_forward)) return nullptr;
-  PyObject* forward = _PyType_Lookup(Py_TYPE(self), n_forward);
-  return forward && PyFunction_Check(forward) ? forward : nullptr;
+// forward of a class, with nothing in between that could replace it on the way; or null.
+Object plain_forward(PyObject* self, PyObject* dict) {
+  if (Py_TYPE(self)->tp_getattro != get_attribute || find(dict, n_forward)) return {};
+  Found forward = find_in_type(Py_TYPE(self), n_forward);
+  return Object(forward && PyFunction_Check(forward.get()) ? forward.release() : nullptr);
 }
 
 PyObject* call_forward(PyObject* self, PyObject* dict, PyObject* args, PyObject* kwargs) {
   constexpr Py_ssize_t most = 8;
   Py_ssize_t count = PyTuple_GET_SIZE(args);
-  PyObject* function = count < most ? plain_forward(self, dict) : nullptr;
+  Object function = count < most ? plain_forward(self, dict) : Object();
   if (!function) {
     Object forward(PyObject_GetAttr(self, n_forward));
     return forward ? PyObject_Call(forward.get(), args, kwargs) : nullptr;
   }
-  Object keep = Object::share(function);
   PyObject* stack[most] = {self};
   for (Py_ssize_t i = 0; i < count; ++i) stack[i + 1] = PyTuple_GET_ITEM(args, i);
-  return PyObject_VectorcallDict(function, stack, static_cast<size_t>(count + 1), kwargs);
+  return PyObject_VectorcallDict(function.get(), stack, static_cast<size_t>(count + 1), kwargs);
 }
 
 // An error on its way out learns which module it passed: see _note_module.
@@ -90,24 +80,16 @@ void note_module(PyObject* self) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  static PyObject* note = import_attribute("rushlight.nn.modules.module", "_note_module").release();
-  Object done(PyObject_CallFunctionObjArgs(note, value, self, nullptr));
+  static Imported note("rushlight.nn.modules.module", "_note_module");
+  Object done(PyObject_CallFunctionObjArgs(note.get(), value, self, nullptr));
   if (!done) PyErr_Clear();  // the error under way is the one to report
   PyErr_Restore(type, value, traceback);
 }
 
-void find_global_hooks() {
-  const char* names[] = {"_global_forward_hooks", "_global_forward_pre_hooks",
-                         "_global_backward_hooks", "_global_backward_pre_hooks"};
-  for (int i = 0; i < 4; ++i)
-    global_hooks[i] = import_attribute("rushlight.nn.modules._hooks", names[i]).release();
-}
-
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    if (!global_hooks[3]) find_global_hooks();
-    PyObject* dict = dict_of(self);
-    Hooks hooks = dict ? hooks_of(dict) : Hooks::NotMade;
+    Found dict = dict_of(self);
+    Hooks hooks = dict ? hooks_of(dict.get()) : Hooks::NotMade;
     if (hooks == Hooks::NotMade) {
       PyErr_Format(PyExc_AttributeError, "%s: called before Module.__init__() was",
                    Py_TYPE(self)->tp_name);
@@ -119,7 +101,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
       result = PyObject_VectorcallMethod(n_call_with_hooks, stack, 3, nullptr);
       if (!kwargs) Py_DECREF(stack[2]);
     } else {
-      result = call_forward(self, dict, args, kwargs);
+      result = call_forward(self, dict.get(), args, kwargs);
     }
     if (!result && PyErr_ExceptionMatches(PyExc_Exception)) note_module(self);
     return result;
@@ -134,14 +116,14 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   Object method(next ? PyObject_GetAttr(next.get(), n_init_subclass) : nullptr);
   Object done(method ? PyObject_Call(method.get(), args, kwargs) : nullptr);
   if (!done) return nullptr;
-  PyObject* getattr = _PyType_Lookup(type, n_getattr);
-  if (!standard_getattr) {
-    standard_getattr = Py_XNewRef(getattr);
+  Found getattr = find_in_type(type, n_getattr);
+  if (!standard_getattr) {  // nn.Module itself
     slot_getattr = type->tp_getattro;
+    standard_getattr = Py_XNewRef(getattr.get());
   }
-  if (getattr && getattr == standard_getattr && type->tp_getattro == slot_getattr) {
-    PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, n_getattribute);
-    if (_PyType_Lookup(type, n_getattribute) == plain) type->tp_getattro = get_attribute;
+  if (getattr && getattr.get() == standard_getattr && type->tp_getattro == slot_getattr) {
+    Found plain = find_in_type(&PyBaseObject_Type, n_getattribute);
+    if (find_in_type(type, n_getattribute).get() == plain.get()) type->tp_getattro = get_attribute;
   }
   Py_RETURN_NONE;
 }

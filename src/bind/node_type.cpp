@@ -1,4 +1,5 @@
 // Graph nodes as Python objects: tensor.grad_fn.
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -7,6 +8,7 @@
 #include "autograd/saved_tensor.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
+#include "bind/python_link.h"
 #include "bind/types.h"
 
 namespace rl::bind {
@@ -24,10 +26,8 @@ void destroy(PyObject* self) {
   auto* o = reinterpret_cast<PyNode*>(self);
   PyTypeObject* type = Py_TYPE(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
-  if (o->node) {
-    o->node->python = nullptr;
-    Ref<Node>::adopt(o->node);
-  }
+  unlink_object(o->node->python, o->node, o);
+  Ref<Node>::adopt(o->node);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -35,24 +35,32 @@ void destroy(PyObject* self) {
 // One class per kind of node, so that type(y.grad_fn).__name__ is "MulBackward0"; of
 // "torch::autograd::AccumulateGrad" it is the last part.
 PyTypeObject* type_named(const std::string& full_name) {
+  struct Entry {
+    std::string full_name;  // Python keeps a pointer to it
+    PyTypeObject* type;
+  };
+  static std::unordered_map<std::string, std::unique_ptr<Entry>> known;
   std::string name = full_name.substr(full_name.rfind(':') + 1);
-  static std::unordered_map<std::string, PyTypeObject*> types;
-  PyTypeObject*& type = types[name];
-  if (!type) {
-    PyType_Slot slots[] = {{0, nullptr}};
-    static std::unordered_map<std::string, std::string>
-        qualified;  // Python keeps a pointer to the name
-    std::string& full = qualified[name];
-    full = "rushlight.autograd." + name;
-    type = make_type(nullptr, full.c_str(), sizeof(PyNode),
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
+  {
+    LinkLock lock(&known);
+    auto at = known.find(name);
+    if (at != known.end()) return at->second->type;
   }
-  return type;
+  auto fresh = std::make_unique<Entry>();  // made without the lock: Python may wait for others
+  fresh->full_name = "rushlight.autograd." + name;
+  PyType_Slot slots[] = {{0, nullptr}};
+  fresh->type = make_type(nullptr, fresh->full_name.c_str(), sizeof(PyNode),
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
+  LinkLock lock(&known);
+  auto [at, is_first] = known.try_emplace(name, nullptr);
+  if (is_first) at->second = std::move(fresh);
+  else fresh.release();  // of two made at once one is never used
+  return at->second->type;
 }
 
 PyObject* repr(PyObject* self) {
   return guarded([&] {
-    Node* node = is_context(self) ? node_of_context(self) : to_node(self);
+    Ref<Node> node = is_context(self) ? node_of_context(self) : to_node(self);
     std::string name = node ? node->name() : Py_TYPE(self)->tp_name;
     return PyUnicode_FromFormat("<%s object at %p>", name.c_str() + name.rfind(':') + 1, self);
   });
@@ -112,8 +120,8 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   if (attribute.substr(0, prefix.size()) != prefix || is_context(self))
     return PyObject_GenericGetAttr(self, name);
   return guarded([&]() -> PyObject* {
-    Node* node = to_node(self);
-    Finder finder(node, attribute.substr(prefix.size()));
+    Ref<Node> node = to_node(self);
+    Finder finder(node.get(), attribute.substr(prefix.size()));
     {
       RunLock lock(*node);
       node->read_saved(finder);
@@ -125,7 +133,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
-    Node* node = to_node(self);
+    Ref<Node> node = to_node(self);
     Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(node->edges.size())));
     for (size_t i = 0; i < node->edges.size(); ++i) {
       const Edge& edge = node->edges[i];
@@ -138,16 +146,18 @@ PyObject* next_functions(PyObject* self, void*) {
 
 PyObject* metadata(PyObject* self, void*) {
   return guarded([&] {
-    Node* node = to_node(self);
-    if (!node->metadata) node->metadata = checked(PyDict_New()).release();
+    Ref<Node> node = to_node(self);
+    Object fresh = checked(PyDict_New());
+    LinkLock lock(node.get());
+    if (!node->metadata) node->metadata = fresh.release();
     return Object::share(static_cast<PyObject*>(node->metadata)).release();
   });
 }
 
 PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    Node* node = to_node(self);
-    if (node->is_accumulator()) return wrap(static_cast<AccumulateGrad*>(node)->variable);
+    Ref<Node> node = to_node(self);
+    if (node->is_accumulator()) return wrap(static_cast<AccumulateGrad*>(node.get())->variable);
     PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'",
                  node->name().c_str());
     return nullptr;
@@ -161,10 +171,10 @@ PyObject* sequence_nr(PyObject* self, PyObject*) {
 PyObject* requires_grad_of(PyObject*, void*) { Py_RETURN_TRUE; }
 
 PyObject* register_hook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return add_node_hook(to_node(self), hook, false); });
+  return guarded([&] { return add_node_hook(to_node(self).get(), hook, false); });
 }
 PyObject* register_prehook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return add_node_hook(to_node(self), hook, true); });
+  return guarded([&] { return add_node_hook(to_node(self).get(), hook, true); });
 }
 
 PyObject* where(PyObject* self, void*) {
@@ -204,21 +214,23 @@ void release_metadata(void* dict) {
 
 PyObject* wrap_node(Node* node) {
   if (!node) Py_RETURN_NONE;
-  if (node->python) return Object::share(static_cast<PyObject*>(node->python)).release();
-  PyTypeObject* type = type_named(node->name());
-  auto* o = PyObject_New(PyNode, type);
-  if (!o) throw PythonError{};
-  o->node = Ref<Node>::share(node).release();
-  o->weakrefs = nullptr;
-  node->python = o;
-  return reinterpret_cast<PyObject*>(o);
+  for (;;) {
+    if (PyObject* known = linked_object(node->python, node)) return known;
+    auto* o = PyObject_New(PyNode, type_named(node->name()));
+    if (!o) throw PythonError{};
+    Object fresh(reinterpret_cast<PyObject*>(o));
+    allow_revival(fresh.get());
+    o->node = Ref<Node>::share(node).release();
+    o->weakrefs = nullptr;
+    if (link_object(node->python, node, o)) return fresh.release();
+  }
 }
 
-Node* to_node(PyObject* o) {
+Ref<Node> to_node(PyObject* o) {
   check_type(PyObject_TypeCheck(o, node_type), "expected a graph node, got ", type_name(o));
-  if (!is_context(o)) return reinterpret_cast<PyNode*>(o)->node;
-  Node* node = node_of_context(o);
-  check(node != nullptr, "the graph node of this ", type_name(o),
+  if (!is_context(o)) return Ref<Node>::share(reinterpret_cast<PyNode*>(o)->node);
+  Ref<Node> node = node_of_context(o);
+  check(static_cast<bool>(node), "the graph node of this ", type_name(o),
         " is gone: it has not run yet, or its outputs have died");
   return node;
 }

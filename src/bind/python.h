@@ -13,7 +13,7 @@ class Generator;
 namespace rl::bind {
 
 struct PyTensor {
-  PyObject_HEAD TensorImpl* impl;  // owned, unless impl->owns_python
+  PyObject_HEAD TensorImpl* impl;  // owns a count
   PyObject* dict;
   PyObject* weakrefs;
 };

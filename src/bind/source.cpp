@@ -1,12 +1,12 @@
 // Where in the user's program an op was called: the innermost frame outside this package.
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "bind/convert.h"
 #include "bind/graph.h"
+#include "bind/python_link.h"
 #include "core/trace.h"
 
 #if PY_VERSION_HEX < 0x030b0000
@@ -23,29 +23,42 @@ namespace {
 
 std::string package_folder;  // ends in a slash; files below it are not the user's
 
-// Code objects of one module share the object of their file name, so this is asked once per module.
-bool is_ours(PyCodeObject* code) {
+bool lies_in_package(PyObject* file) {
   static std::unordered_map<PyObject*, bool> known;
-  static PyObject* last = nullptr;  // most calls come from where the last one came from
-  static bool last_is_ours = false;
-  if (code->co_filename == last) return last_is_ours;
-  auto [at, fresh] = known.try_emplace(code->co_filename, false);
-  if (fresh) {
-    Py_INCREF(code->co_filename);  // keeps the address from being reused
-    const char* name = PyUnicode_AsUTF8(code->co_filename);
-    if (!name) PyErr_Clear();
-    at->second = name && !package_folder.empty() &&
-                 std::string(name).compare(0, package_folder.size(), package_folder) == 0;
+  {
+    LinkLock lock(&known);
+    auto at = known.find(file);
+    if (at != known.end()) return at->second;
   }
+  const char* name = PyUnicode_AsUTF8(file);
+  if (!name) PyErr_Clear();
+  bool ours = name && !package_folder.empty() &&
+              std::string(name).compare(0, package_folder.size(), package_folder) == 0;
+  LinkLock lock(&known);
+  if (known.try_emplace(file, ours).second) Py_INCREF(file);  // keeps its address from being reused
+  return ours;
+}
+
+// Code objects of one module share the object of their file name, so this is asked once per module;
+// and most calls come from where the last one came from.
+bool is_ours(PyCodeObject* code) {
+#ifdef Py_GIL_DISABLED
+  static __thread PyObject* last = nullptr;
+  static __thread bool last_is_ours = false;
+#else
+  static PyObject* last = nullptr;
+  static bool last_is_ours = false;
+#endif
+  if (code->co_filename == last) return last_is_ours;
   last = code->co_filename;
-  return last_is_ours = at->second;
+  return last_is_ours = lies_in_package(code->co_filename);
 }
 
 // References given up by a thread that had no GIL: dropped by the next one that has it.
 class Forgotten {
  public:
   void add(PyObject* code) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    ForkLock lock(mutex_);
     waiting_.push_back(code);
     any_.store(true, std::memory_order_relaxed);
   }
@@ -53,7 +66,7 @@ class Forgotten {
     if (__builtin_expect(!any_.load(std::memory_order_relaxed), 1)) return;
     std::vector<PyObject*> taken;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      ForkLock lock(mutex_);
       taken.swap(waiting_);
       any_.store(false, std::memory_order_relaxed);
     }
@@ -61,7 +74,7 @@ class Forgotten {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkRank::Sources};
   std::vector<PyObject*> waiting_;
   std::atomic<bool> any_{false};
 };

@@ -3,7 +3,7 @@
 #include "autograd/engine.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
-#include "bind/object.h"
+#include "bind/python_link.h"
 
 namespace rl::bind {
 
@@ -14,8 +14,10 @@ PyTypeObject* sparse_type = nullptr;
 EngineOps dense_ops;
 
 bool is_sparse(const Tensor& t) {
-  auto* o = static_cast<PyObject*>(t.impl()->python);
-  return t.is_meta() && o && sparse_type && PyObject_TypeCheck(o, sparse_type);
+  if (!t.is_meta() || !sparse_type) return false;
+  LinkLock lock(t.impl());
+  auto* o = static_cast<PyObject*>(t.impl()->python.load(std::memory_order_relaxed));
+  return o && PyObject_TypeCheck(o, sparse_type);
 }
 
 // rushlight.sparse._engine.<name>(*args), from a thread that may not hold the GIL.

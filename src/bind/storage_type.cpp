@@ -6,6 +6,7 @@
 
 #include "bind/convert.h"
 #include "bind/errors.h"
+#include "bind/python_link.h"
 #include "bind/types.h"
 #include "core/alignment.h"
 #include "core/shared_memory.h"
@@ -29,7 +30,7 @@ unsigned char* bytes_of(PyObject* o) { return static_cast<unsigned char*>(storag
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Storage* storage = storage_of(self);
-  if (storage->python == self) storage->python = nullptr;
+  unlink_object(storage->python, storage, self);
   Py_XDECREF(reinterpret_cast<PyStorage*>(self)->tensor);
   Ref<Storage>::adopt(storage);
   type->tp_free(self);
@@ -39,10 +40,12 @@ void destroy(PyObject* self) {
 PyObject* wrap_fresh(Ref<Storage> storage) {
   auto* o = PyObject_New(PyStorage, storage_type);
   if (!o) throw PythonError{};
+  Object fresh(reinterpret_cast<PyObject*>(o));
+  allow_revival(fresh.get());
   o->tensor = nullptr;
   o->storage = storage.release();
-  o->storage->python = o;
-  return reinterpret_cast<PyObject*>(o);
+  if (link_object(o->storage->python, o->storage, o)) return fresh.release();
+  return linked_object(o->storage->python, o->storage);  // of another thread, for the same storage
 }
 
 // UntypedStorage(size) with bytes not set, or UntypedStorage(buffer) with a copy of them.
@@ -160,8 +163,12 @@ PyObject* try_share(PyObject* self, PyObject* in_use) {
     Storage* s = storage_of(self);
     check(!s->device.is_meta(), "share_memory_: a storage of the meta device has no bytes");
     if (is_shared(*s)) return wrap(true);
-    PyObject* reference = reinterpret_cast<PyStorage*>(self)->tensor;
-    Object tensor = reference ? referent(reference) : Object();
+    Object reference;
+    {
+      LinkLock lock(self);
+      reference = Object::share(reinterpret_cast<PyStorage*>(self)->tensor);
+    }
+    Object tensor = reference ? referent(reference.get()) : Object();
     bool known = tensor && is_tensor(tensor.get());
     TensorImpl* user = known ? tensor_of(tensor.get()).impl() : nullptr;
     return wrap(move_with(user, s, in_use == Py_True));
@@ -205,8 +212,7 @@ PyObject* clone(PyObject* self, PyObject*) {
 PyObject* deep_copy(PyObject* self, PyObject* memo) {
   return guarded([&]() -> PyObject* {
     Object key = checked(PyLong_FromVoidPtr(self));
-    if (PyObject* known = PyDict_GetItemWithError(memo, key.get()))
-      return Object::share(known).release();
+    if (Found known = find(memo, key.get())) return known.release();
     Object copy = checked(clone(self, nullptr));
     checked(PyDict_SetItem(memo, key.get(), copy.get()));
     return copy.release();
@@ -299,11 +305,15 @@ PyObject* is_in_hidden_order(PyObject*, PyObject* o) {
 PyObject* storage_object(PyObject* tensor) {
   const Ref<Storage>& s = tensor_of(tensor).storage();
   settle(*s);  // from now on programs may read the bytes without asking a tensor
-  auto* known = static_cast<PyObject*>(s->python);
-  Object storage = known ? Object::share(known) : Object(wrap_fresh(s));
+  Object storage(linked_object(s->python, s.get()));
+  while (!storage) storage = Object(wrap_fresh(s));
   Object reference = checked(PyWeakref_NewRef(tensor, nullptr));
-  PyObject*& slot = reinterpret_cast<PyStorage*>(storage.get())->tensor;
-  Object old(std::exchange(slot, reference.release()));
+  Object old;
+  {
+    LinkLock lock(storage.get());
+    PyObject*& slot = reinterpret_cast<PyStorage*>(storage.get())->tensor;
+    old = Object(std::exchange(slot, reference.release()));
+  }
   return storage.release();
 }
 

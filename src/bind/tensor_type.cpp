@@ -6,6 +6,7 @@
 #include "bind/convert.h"
 #include "bind/factory.h"
 #include "bind/graph.h"
+#include "bind/python_link.h"
 #include "bind/registry.h"
 #include "bind/torch_function.h"
 
@@ -28,10 +29,15 @@ PyTensor* cast(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 constexpr int pool_capacity = 256;
 PyTensor* pool[pool_capacity];
 int pool_size = 0;
+#ifdef Py_GIL_DISABLED
+constexpr bool pools_objects = false;  // Python's allocator has a pool for each thread
+#else
+constexpr bool pools_objects = true;
+#endif
 
 PyTensor* allocate(PyTypeObject* type) {
   PyTensor* self;
-  if (type == tensor_type && pool_size) {
+  if (pools_objects && type == tensor_type && pool_size) {
     self = pool[--pool_size];
     PyObject_Init(reinterpret_cast<PyObject*>(self), type);
   } else {
@@ -41,7 +47,9 @@ PyTensor* allocate(PyTypeObject* type) {
             : type->tp_alloc(type, 0));
     if (!self) throw PythonError{};
   }
+  self->impl = nullptr;
   self->dict = self->weakrefs = nullptr;
+  allow_revival(reinterpret_cast<PyObject*>(self));
   return self;
 }
 
@@ -50,32 +58,28 @@ bool has_python_state(PyTensor* self) {
          (self->dict && PyDict_GET_SIZE(self->dict));
 }
 
-// When Python lets go of an object whose tensor lives on in the graph, the tensor takes the object
-// over, so that its attributes, its class and its identity survive.
+// When Python lets go of an object whose tensor lives on in the graph, the tensor holds the object
+// instead, so that its attributes, its class and its identity survive.
 bool hand_over_to_impl(PyTensor* self) {
   TensorImpl* impl = self->impl;
-  if (impl->refs.load(std::memory_order_relaxed) == 1 || !has_python_state(self)) return false;
-  Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
-  impl->owns_python = true;
-  Ref<TensorImpl>::adopt(impl);  // lets our count go
+  int32_t refs = impl->refs.load(std::memory_order_acquire);
+  if (refs == 1 || !has_python_state(self)) return false;
+  auto* o = reinterpret_cast<PyObject*>(self);
+  Py_SET_REFCNT(o, 1);
+  do {
+    if (refs == 1) {  // the others have gone meanwhile
+      Py_DECREF(o);
+      return true;
+    }
+  } while (!impl->refs.compare_exchange_weak(refs, refs + holds_python, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed));
   return true;
 }
 
-// The last count of `impl` is gone. True if the object is still in use and keeps the impl alive.
-bool release_object(TensorImpl* impl) {
-  if (!Py_IsInitialized()) return false;
+void release_object(TensorImpl* impl) {
+  if (!Py_IsInitialized()) return;
   WithGil gil;
-  if (!impl->owns_python) return true;
-  PyObject* o = static_cast<PyObject*>(impl->python);
-  impl->owns_python = false;
-  if (Py_REFCNT(o) > 1) {
-    count_up(impl->refs, 1);
-    Py_DECREF(o);
-    return true;
-  }
-  cast(o)->impl = nullptr;
-  Py_DECREF(o);
-  return false;
+  Py_DECREF(static_cast<PyObject*>(impl->python.load(std::memory_order_relaxed)));
 }
 
 // Slots that a subclass declared with __slots__.
@@ -104,10 +108,10 @@ void dealloc(PyObject* o) {
   if (type != tensor_type && type != parameter_type) clear_subclass_slots(o);
   Py_CLEAR(self->dict);
   if (TensorImpl* impl = std::exchange(self->impl, nullptr)) {
-    impl->python = nullptr;
+    unlink_object(impl->python, impl, self);
     Ref<TensorImpl>::adopt(impl);
   }
-  if (type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
+  if (pools_objects && type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
   else type->tp_free(o);
   Py_DECREF(type);
 }
@@ -120,7 +124,7 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   TensorImpl* impl = self->impl;
   // What only this object keeps alive through its impl: hooks, and the context of a custom
   // Function.
-  if (!impl || impl->owns_python || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
+  if (!impl || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
   if (int stop = visit_hooks(tensor_of(o), visit, arg)) return stop;
   if (impl->grad_fn && impl->grad_fn->refs.load(std::memory_order_relaxed) == 1)
     return visit_context(static_cast<Node*>(impl->grad_fn.get()), visit, arg);
@@ -131,7 +135,7 @@ int clear(PyObject* o) {
   PyTensor* self = cast(o);
   Py_CLEAR(self->dict);
   TensorImpl* impl = self->impl;
-  if (!impl || impl->owns_python || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
+  if (!impl || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
   clear_hooks(tensor_of(o));
   Ref<NodeBase> node = std::move(impl->grad_fn);
   return 0;
@@ -242,31 +246,32 @@ PyTypeObject* make_class(const char* name, PyTypeObject* base) {
 }  // namespace
 
 void track(PyObject* o) {
+  LinkLock lock(o);
   if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
 }
-
-PyObject* existing_object(const Tensor& t) { return static_cast<PyObject*>(t.impl()->python); }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
   PyTensor* self = allocate(type);
   TensorImpl* impl = t.ref().release();
   self->impl = impl;
-  impl->python = self;
+  impl->python.store(self, std::memory_order_relaxed);
   return reinterpret_cast<PyObject*>(self);
 }
 
 PyObject* wrap(Tensor t) {
   TensorImpl* impl = t.impl();
   if (!impl) Py_RETURN_NONE;
-  auto* o = static_cast<PyObject*>(impl->python);
-  if (!o) return wrap_as(tensor_type, std::move(t));
-  if (impl->owns_python) {  // back to the usual order: the object owns the tensor
-    impl->owns_python = false;
-    t.ref().release();
-    return o;
+  for (;;) {
+    if (PyObject* known = linked_object(impl->python, impl)) return known;
+    PyTensor* self = allocate(tensor_type);
+    self->impl = impl;
+    if (link_object(impl->python, impl, self)) {
+      t.ref().release();
+      return reinterpret_cast<PyObject*>(self);
+    }
+    self->impl = nullptr;
+    Py_DECREF(reinterpret_cast<PyObject*>(self));
   }
-  Py_INCREF(o);
-  return o;
 }
 
 void init_tensor_type(PyObject* module) {

@@ -12,8 +12,6 @@ extern PyTypeObject* tensor_meta_type;  // the class of Tensor and of all its su
 
 // A new object of `type`, a Tensor or a subclass, for an impl that has none.
 PyObject* wrap_as(PyTypeObject* type, Tensor t);
-// The Python object of `t` if one lives; borrowed.
-PyObject* existing_object(const Tensor& t);
 // Lets the cyclic collector see the object: it has come to hold Python state.
 void track(PyObject* tensor);
 

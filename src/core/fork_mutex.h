@@ -6,7 +6,18 @@
 namespace rl {
 
 // The order in which a fork takes them: who holds one may take those after it.
-enum class ForkRank { PlanMaking, Plans, Autograd, LateElements, HiddenOrder, Allocator, Threads };
+enum class ForkRank {
+  PlanMaking,
+  Plans,
+  Views,
+  Autograd,
+  LateElements,
+  HiddenOrder,
+  Sources,
+  Allocator,
+  Threads,
+  PythonLinks
+};
 
 // Lives as long as the process.
 class ForkMutex {

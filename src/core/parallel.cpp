@@ -14,9 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernel_lock.h"
+
 namespace rl {
 
-LongWork::Interpreter LongWork::interpreter;
+LongWork::Interpreter LongWork::interpreter, WithoutInterpreter::interpreter;
+bool interpreter_has_lock = true;
 int64_t detail::largest_grain = INT64_MAX;
 
 namespace {

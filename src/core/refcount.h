@@ -30,6 +30,12 @@ inline bool replace_if_equal(std::atomic<P>& slot, P& expected, P desired) {
   return equal;
 }
 
+// Gives a count up. A type may have a drop_count of its own.
+template <class T>
+inline void drop_count(T* p) {
+  if (count_up(p->refs, -1, std::memory_order_acq_rel) == 1) p->destroy();
+}
+
 template <class T>
 class Ref {
  public:
@@ -76,7 +82,7 @@ class Ref {
     if (p) count_up(p->refs, 1);
   }
   static void drop(T* p) {
-    if (p && count_up(p->refs, -1, std::memory_order_acq_rel) == 1) p->destroy();
+    if (p) drop_count(p);
   }
   T* p_ = nullptr;
 };

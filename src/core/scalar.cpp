@@ -1,12 +1,14 @@
 #include "core/scalar.h"
 
+#include <atomic>
+
 namespace rl {
 
 namespace {
-DType default_float = DType::Float32;
+std::atomic<DType> default_float{DType::Float32};
 }
 
-DType default_dtype() { return default_float; }
+DType default_dtype() { return default_float.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) { default_float = t; }
 
 std::ostream& operator<<(std::ostream& out, const Scalar& s) {

@@ -58,8 +58,8 @@ struct Storage {
   void* context = nullptr;
   Ref<Storage>
       alias_of;  // `.data` and detach-like handles: the same bytes, another version counter
-  ChangeNote* last_change = nullptr;  // the in-place op that last changed saved bytes
-  void* python = nullptr;             // belongs to bind/
+  ChangeNote* last_change = nullptr;   // the in-place op that last changed saved bytes
+  std::atomic<void*> python{nullptr};  // belongs to bind/
 
   static Ref<Storage> create(int64_t nbytes, Device device = {});
   static Ref<Storage> create_hidden(Ref<HiddenOrder> order);

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "core/after_fork.h"
 #include "core/fork_mutex.h"
 
 namespace rl {
@@ -15,14 +16,36 @@ __thread ThreadState* thread_state_pointer = nullptr;
 
 namespace {
 
+void part_from_threads();
+
 struct Threads {
   ForkMutex mutex{ForkRank::Threads};
   std::vector<ThreadState*> running;
+  std::vector<ThreadState*> behind;  // never freed: nobody else gets their address
+  std::atomic<uint64_t> forks{0};
   int64_t alive_of_ended[counted_kinds] = {};
 };
 Threads& threads() {
-  static Threads* instance = new Threads;  // threads may outlive static destruction
+  static Threads* instance = [] {
+    auto* made = new Threads;  // threads may outlive static destruction
+    pthread_atfork(nullptr, nullptr, part_from_threads);
+    return made;
+  }();
   return *instance;
+}
+
+// In the child of a fork, which has this thread alone.
+void part_from_threads() {
+  Threads& all = threads();
+  ForkLock lock(all.mutex);
+  ++all.forks;
+  for (ThreadState* state : all.running) {
+    if (state == thread_state_pointer) continue;
+    for (int kind = 0; kind < counted_kinds; ++kind) all.alive_of_ended[kind] += state->alive[kind];
+    all.behind.push_back(state);
+  }
+  all.running.clear();
+  if (thread_state_pointer) all.running.push_back(thread_state_pointer);
 }
 
 void release_list(FreeList& list) {
@@ -64,6 +87,14 @@ ThreadState& make_thread_state() {
   ForkLock lock(threads().mutex);
   threads().running.push_back(thread_state_pointer);
   return *thread_state_pointer;
+}
+
+uint64_t fork_count() { return threads().forks.load(std::memory_order_relaxed); }
+
+bool stayed_behind(const void* thread) {
+  Threads& all = threads();
+  ForkLock lock(all.mutex);
+  return std::find(all.behind.begin(), all.behind.end(), thread) != all.behind.end();
 }
 
 int64_t count_alive(Counted kind) {

@@ -1,6 +1,6 @@
 #include "tensor/hidden_order.h"
 
-#include "core/fork_mutex.h"
+#include "core/kernel_lock.h"
 #include "tensor/copy_elements.h"
 
 namespace rl {
@@ -47,7 +47,7 @@ void replace_order(Storage& storage, Ref<HiddenOrder> order) {
 void* elements(HiddenOrder& order) {
   if (void* data = order.data.load(std::memory_order_acquire)) return data;
   Ref<LateElements> done;  // outlives the lock
-  ForkLock lock(writing());
+  KernelLock lock(writing(), order.nbytes / 4);
   if (void* data = order.data.load(std::memory_order_acquire)) return data;
   LateElements& late = *order.late;
   bool alone = late.refs.load(std::memory_order_acquire) == 1;
@@ -102,7 +102,7 @@ void settle(Storage& storage) {
     Ref<HiddenOrder> order = order_of(storage), let_go;
     if (!order) return;
     void* from = elements(*order);
-    ForkLock lock(ordering());
+    KernelLock lock(ordering(), order->nbytes / 4);
     if (storage.hidden.load(std::memory_order_acquire) != order.get()) continue;
     int64_t numel = product(order->sizes);
     DType dtype = dtype_of_size(order->nbytes / numel);

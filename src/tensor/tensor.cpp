@@ -7,7 +7,7 @@
 
 namespace rl {
 
-bool (*release_python)(TensorImpl* impl) = nullptr;
+void (*release_python)(TensorImpl* impl) = nullptr;
 
 namespace {
 
@@ -91,8 +91,17 @@ void TensorImpl::refresh() {
     data = static_cast<char*>(storage->data) + (numel ? offset * itemsize(dtype) : 0);
 }
 
+// In one step, because the impl may be gone as soon as this thread has no count of it.
+void drop_slowly(TensorImpl* impl) {
+  int32_t refs = impl->refs.load(std::memory_order_relaxed), left;
+  do left = refs == holds_python + 2 ? 1 : refs - 1;
+  while (!impl->refs.compare_exchange_weak(refs, left, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed));
+  if (refs == holds_python + 2) release_python(impl);
+  else if (left == 0) impl->destroy();
+}
+
 void TensorImpl::destroy() {
-  if (owns_python && release_python(this)) return;
   this->~TensorImpl();
   count(CountedTensors, -1);
   pool_free(thread_state().tensors, this);

@@ -38,14 +38,18 @@ struct ViewRule {
 // Whether an in-place op on a view can be recorded.
 enum class ViewOrigin : uint8_t { Recorded, NoGradMode, InferenceMode, CustomFunction };
 
+struct TensorImpl;
+inline void drop_count(TensorImpl* impl);
+
 struct TensorImpl {
+  // Negative, by `holds_python`, while the impl holds a count of its Python object, which holds one
+  // of the impl. When that one alone is left, the object's is given up.
   std::atomic<int32_t> refs{1};
   DType dtype = DType::Float32;
   Device device;
   bool requires_grad = false;   // asked for by the user; a non-leaf has grad_fn instead
   bool wrapped_number = false;  // made of a Python number: yields in type promotion
   bool inference = false;
-  bool owns_python = false;  // the Python object's life hangs on this impl, not the reverse
   ViewOrigin view_origin = ViewOrigin::Recorded;
   bool retains_grad = false;
   bool contiguous = true;     // follows from sizes and strides: refresh() keeps it right
@@ -60,7 +64,7 @@ struct TensorImpl {
   Ref<TensorImpl> base;  // of a differentiable view
   Ref<ViewRule> view_rule;
   std::unique_ptr<MetaBase> meta;
-  void* python = nullptr;  // the Python object, belongs to bind/
+  std::atomic<void*> python{nullptr};  // the Python object, belongs to bind/
   Dims sizes;
   Dims strides;
 
@@ -68,9 +72,17 @@ struct TensorImpl {
   void refresh();  // recomputes data, numel and contiguous after a change of storage or shape
 };
 
-// Lets go of the Python object that a dying impl owns; true if that is in use and keeps the impl
-// alive after all. Installed by bind/.
-extern bool (*release_python)(TensorImpl* impl);
+inline constexpr int32_t holds_python = INT32_MIN;
+void drop_slowly(TensorImpl* impl);
+inline void drop_count(TensorImpl* impl) {
+  int32_t refs = impl->refs.load(std::memory_order_relaxed);
+  if (threads_share || __builtin_expect(refs < 0, 0)) return drop_slowly(impl);
+  impl->refs.store(refs - 1, std::memory_order_relaxed);
+  if (refs == 1) impl->destroy();
+}
+
+// Gives up the count that the impl held of its Python object. Installed by bind/.
+extern void (*release_python)(TensorImpl* impl);
 int64_t live_tensors();
 
 class Tensor {

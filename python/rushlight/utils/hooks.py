@@ -1,5 +1,7 @@
 """Handles that remove a registered hook, and the hooks on a module's backward pass."""
 
+import os
+import threading
 import warnings
 import weakref
 from collections import OrderedDict
@@ -7,6 +9,11 @@ from collections import OrderedDict
 import rushlight
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
+
+# Two handles made at once must not get the same id.
+_numbering = threading.Lock()
+os.register_at_fork(after_in_child=_numbering._at_fork_reinit)
 
 
 class RemovableHandle:
@@ -21,8 +28,9 @@ class RemovableHandle:
 
     def __init__(self, hooks_dict, *, extra_dict=None):
         self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
+        with _numbering:
+            self.id = RemovableHandle.next_id
+            RemovableHandle.next_id += 1
         if extra_dict is None:
             extras = ()
         elif isinstance(extra_dict, list):
@@ -46,7 +54,8 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(
             weakref.ref(OrderedDict() if extra is None else extra) for extra in extras
         )
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        with _numbering:
+            RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self):
         return self
