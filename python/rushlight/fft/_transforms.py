@@ -176,7 +176,7 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     full = _complex(name, input, sizes, dims, norm, inverse)
-    return full.narrow(dims[-1], 0, full.shape[dims[-1]] // 2 + 1)
+    return full.narrow(dims[-1], 0, full.shape[dims[-1]] // 2 + 1).contiguous()
 
 
 def _to_real(name, input, sizes, dims, norm, inverse):
@@ -197,4 +197,4 @@ def _to_real(name, input, sizes, dims, norm, inverse):
     half = half * weight.reshape([-1 if d == last else 1 for d in range(half.dim())])
     full = _resized(name, half, [n], [last])
     scale = _scale(name, norm, _points(full, dims), inverse)
-    return rushlight.real(_native._c2c(full, dims, inverse, scale))
+    return rushlight.real(_native._c2c(full, dims, inverse, scale)).contiguous()
