@@ -440,12 +440,29 @@ RANDOM = [
     forward("randperm, 100 K", "T.randperm(100000)"),
     forward("multinomial, 1000 x 100", "p.multinomial(10)", "p = T.rand(1000, 100)"),
 ]
+FOURIER = [
+    *both("fft, 64 x 1024", "T.fft.fft(x)", "x = T.randn(64, 1024, dtype=T.complex64)"),
+    *both("rfft, 64 x 1024", "T.fft.rfft(x)", "x = T.randn(64, 1024)"),
+    *both("irfft, 64 x 513", "T.fft.irfft(x)", "x = T.randn(64, 513, dtype=T.complex64)"),
+    forward("fft, 16", "T.fft.fft(x)", "x = T.randn(16, dtype=T.complex64)"),
+    forward("fft, 1 M", "T.fft.fft(x)", "x = T.randn(1 << 20, dtype=T.complex64)"),
+    forward("fft, 64 x 1000", "T.fft.fft(x)", "x = T.randn(64, 1000, dtype=T.complex64)"),
+    forward("fft, 64 x 1009", "T.fft.fft(x)", "x = T.randn(64, 1009, dtype=T.complex64)"),
+    forward("fft of columns, 1024 x 64", "T.fft.fft(x, dim=0)",
+            "x = T.randn(1024, 64, dtype=T.complex64)"),
+    *both("rfft2, 16 x 128 x 128", "T.fft.rfft2(x)", "x = T.randn(16, 128, 128)"),
+    forward("fftn, 64 x 64 x 64 doubles", "T.fft.fftn(x)",
+            "x = T.randn(64, 64, 64, dtype=T.complex128)"),
+    *both("stft, 16 x 16000", "T.stft(x, 400, 160, window=w, return_complex=True)",
+          "x = T.randn(16, 16000); w = T.hann_window(400)"),
+]
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
     "convolutions": convolutions(DENSE), "depthwise": convolutions(DEPTHWISE),
     "kinds": KINDS, "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
+    "fourier": FOURIER,
 }
 
 

@@ -211,6 +211,8 @@ SAMPLES = _once([
         "3, 4), x(2, 2, 3, 2), (0, 0), 'bicubic', 'border', False", "3, 4), x(2, 2, 3, 2), (0, 0), 'nearest', 'zeros', False",
         "4, 3), unit(2, 2, 3, 2), (1, 0), 'bicubic', 'zeros', True", "2, 3, 2), unit(2, 2, 1, 2, 3), (0, 0, 0), 'bilinear', 'border', False"))),
     ("fft_c2c", ("cx(2, 3), (1,), False, 0.5", "cx(2, 3), (0, 1), True, 1.0")),
+    ("fft_r2c", ("x(2, 6), 1, 6, False, 0.5, False", "x(3, 2), 0, 3, True, 1.0, True", "x(2, 8, 2), 1, 8, True, 1.0, True")),
+    ("fft_c2r", ("cx(2, 4), 1, 6, False, 0.5, False", "cx(2, 2), 0, 3, True, 1.0, True", "cx(2, 5, 2), 1, 8, True, 1.0, True")),
     ("embedding_renorm_", ("x(4, 3), index(4, 2), 0.5, 2.0",)),
     ("prelu", ("x(2, 3), pos(3)", "x(2, 3), pos(1)")),
     ("pad", ("x(1, 2, 3), (1, 2)", "x(1, 2, 3), (1, 2), 'reflect'", "x(1, 2, 3), (2, 0), 'replicate'", "x(1, 2, 3), (1, 1), 'circular'")),

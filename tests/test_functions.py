@@ -274,6 +274,57 @@ def test_weights_of_embedding_bags_must_fit():
         rl._embedding_bag_of(table, places, rl.tensor([0, 2]), "sum", rl.ones(0), -1, False)
 
 
+EMBEDDINGS = rl.arange(8.0).view(4, 2)
+
+
+@pytest.mark.parametrize(
+    "places, offsets, ends, expected",
+    [
+        ([0, 1, 2], [0, 2], False, [[2, 4], [4, 5]]),
+        ([0, 1, 2], [0, 3, 3], False, [[6, 9], [0, 0], [0, 0]]),
+        ([0, 1, 2], [], False, []),
+        ([], [0, 0], False, [[0, 0], [0, 0]]),
+        ([0, 1, 2], [0, 1, 3], True, [[0, 1], [6, 8]]),
+        ([0, 1, 2], [0, 2], True, [[2, 4]]),  # what comes after the last bag is in none
+        ([0, 1, 2], [0], True, []),
+    ],
+)
+def test_bags_end_where_the_next_begins(places, offsets, ends, expected):
+    places, offsets = rl.tensor(places, dtype=rl.int64), rl.tensor(offsets, dtype=rl.int64)
+    for factors in (None, rl.ones(len(places))):
+        bags = rl.nn.functional.embedding_bag(
+            places, EMBEDDINGS, offsets, mode="sum", per_sample_weights=factors,
+            include_last_offset=ends,
+        )  # fmt: skip
+        assert bags.tolist() == expected and bags.shape == (len(expected), 2)
+        on_meta = rl.nn.functional.embedding_bag(
+            places.to("meta"), EMBEDDINGS.to("meta"), offsets.to("meta"), mode="sum",
+            per_sample_weights=None if factors is None else factors.to("meta"),
+            include_last_offset=ends,
+        )  # fmt: skip
+        assert on_meta.shape == bags.shape
+
+
+@pytest.mark.parametrize(
+    "offsets, ends, message",
+    [
+        ([1, 2], False, "offsets\\[0\\] has to be 0"),
+        ([0, 4], False, "last offset 4 is beyond the 3 indices"),
+        ([0, 4], True, "last offset 4 is beyond the 3 indices"),
+        ([0, -1], True, "last offset -1"),
+        ([0, 2, 1], False, "offsets must not fall"),
+        ([0, -1], False, "offsets must not fall"),
+        ([], True, "at least 1 offset"),
+    ],
+)
+def test_offsets_of_bags_are_checked(offsets, ends, message):
+    places = rl.tensor([0, 1, 2])
+    with pytest.raises(RuntimeError, match=message):
+        rl.nn.functional.embedding_bag(
+            places, EMBEDDINGS, rl.tensor(offsets, dtype=rl.int64), include_last_offset=ends
+        )
+
+
 def test_max_pooling_with_indices_takes_the_question_for_them():
     image = rl.arange(16.0).view(1, 1, 4, 4)
     values, places = rl.nn.functional.max_pool2d_with_indices(image, 2, return_indices=False)

@@ -107,6 +107,28 @@ def test_functions_and_gradients(name, is_coalesced):
     assert rushlight.allclose(sparse.grad.to_dense()[at], dense.grad[at])
 
 
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "int64"]
+)
+def test_products_in_every_dtype(dtype):
+    sparse = random_sparse().mul(4).to(getattr(rushlight, dtype))
+    dense = rushlight.arange(15).reshape(5, 3).to(sparse.dtype)
+    for factor in (dense, dense.t().contiguous().t(), dense[:, 0]):
+        product = sparse @ factor
+        assert product.dtype == sparse.dtype
+        assert rushlight.allclose(product, sparse.to_dense() @ factor, 1e-2)
+
+
+@pytest.mark.parametrize("rows, middle, columns", [(3, 4, 2), (0, 4, 2), (3, 0, 2), (3, 4, 0)])
+def test_products_of_nothing(rows, middle, columns):
+    sparse = rushlight.zeros(rows, middle).to_sparse().requires_grad_()
+    dense = rushlight.ones(middle, columns, requires_grad=True)
+    product = sparse @ dense
+    assert product.shape == (rows, columns) and not product.any()
+    product.sum().backward()
+    assert dense.grad.shape == dense.shape and not dense.grad.any()
+
+
 def test_values_have_gradients():
     indices = rushlight.tensor([[0, 1, 1, 0], [2, 0, 2, 2]])
     values = rushlight.randn(4, dtype=rushlight.float64, requires_grad=True)

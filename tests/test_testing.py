@@ -234,7 +234,7 @@ def test_trees_round_trip():
     assert spec.num_leaves == 8 and repr(_pytree.tree_structure((1, [2]))) == (
         "TreeSpec(tuple, None, [*,\n  TreeSpec(list, None, [*])])"
     )
-    with pytest.raises(ValueError, match="holds 8 items"):
+    with pytest.raises(ValueError, match="tree of 8"):
         _pytree.tree_unflatten([1], spec)
 
 

@@ -42,8 +42,8 @@ def stft(
     if return_complex is None:
         if not is_complex:
             raise RuntimeError(
-                "stft requires the return_complex parameter be given for real inputs, and will "
-                "further require that return_complex=True in a future PyTorch release."
+                "stft requires the return_complex parameter for real inputs: True gives complex "
+                "numbers, False (deprecated) pairs of real ones"
             )
         return_complex = True
     if not (input.is_floating_point() or input.is_complex()):
@@ -110,8 +110,8 @@ def istft(
     win_length = n_fft if win_length is None else win_length
     if not input.is_complex():
         raise RuntimeError(
-            "istft requires a complex-valued input tensor matching the output from stft with "
-            "return_complex=True."
+            "istft requires a complex-valued input tensor, as stft(..., return_complex=True) "
+            "returns it"
         )
     if input.numel() == 0:
         raise RuntimeError(f"istft: input tensor cannot be empty, got shape {tuple(input.shape)}")

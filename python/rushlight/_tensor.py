@@ -99,9 +99,9 @@ class _Methods:
             return memo[id(self)]
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                "protocol at the moment. If you were attempting to deepcopy a module, this may be "
-                "because of a computed tensor among its attributes."
+                "Only Tensors created explicitly by the user (graph leaves) can be deepcopied; "
+                "this one was computed. Of a module, look for an attribute that holds such a "
+                "tensor; detach() makes a leaf."
             )
         with _C.DisableTorchFunctionSubclass():
             storage = copy.deepcopy(self.untyped_storage(), memo)

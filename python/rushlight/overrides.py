@@ -118,7 +118,7 @@ class TorchFunctionMode:
     def push(cls, *args, **kwargs):
         """The older way to write `cls(...)`."""
         warnings.warn(
-            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            "`Mode.push()` is `Mode()` by now: enter it by `with`",
             stacklevel=2,
         )
         return cls(*args, **kwargs)

@@ -81,9 +81,8 @@ class SobolEngine:
         total = self.num_generated + n
         if total & (total - 1):
             raise ValueError(
-                "The balance properties of Sobol' points require n to be a power of 2. "
-                f"{self.num_generated} points have been previously generated, then: "
-                f"n={self.num_generated}+2**{m}={total}."
+                "The balance properties of Sobol' points hold for 2**k points from the first "
+                f"on; after {self.num_generated}, 2**{m} more make {total}."
             )
         return self.draw(n, out=out, dtype=dtype)
 

@@ -76,9 +76,8 @@ PyObject* run(PyObject*, PyObject* args) {
     }
     for (const Tensor& t : found)
       check(t.defined() || allow_unused || accumulate,
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the "
-            "desired behavior.");
+            "One of the differentiated Tensors appears to not have been used in the graph. "
+            "allow_unused=True returns None for it.");
     return wrap(found);
   });
 }

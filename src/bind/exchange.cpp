@@ -69,8 +69,8 @@ DType parse_typestr(PyObject* array, PyObject* typestr) {
                {"f2", DType::Float16},   {"f4", DType::Float32},    {"f8", DType::Float64},
                {"c8", DType::Complex64}, {"c16", DType::Complex128}};
   check_value(text.empty() || text[0] != '>',
-              "given numpy array has byte order different from the native byte order. Conversion "
-              "between byte orders is currently not supported.");
+              "given numpy array has byte order different from the native byte order: "
+              "array.astype(array.dtype.newbyteorder('=')) converts it.");
   for (const auto& k : known)
     if (text.size() > 1 && text.compare(1, std::string::npos, k.code) == 0) return k.dtype;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
@@ -120,13 +120,11 @@ Tensor from_array(PyObject* o, ArrayUse use) {
                 sizes, " and strides ", strides, " differ in length");
     for (int64_t i = 0; i < strides.size(); ++i) {
       check_value(strides[i] >= 0 || sizes[i] <= 1,
-                  "At least one stride in the given numpy array is negative, and tensors with "
-                  "negative strides are not "
-                  "currently supported. (You can probably work around this by making a copy of "
-                  "your array with array.copy().)");
+                  "At least one stride in the given numpy array is negative, which no tensor can "
+                  "have: array.copy() lays it out anew.");
       check_value(strides[i] % itemsize(dtype) == 0,
-                  "given numpy array strides not a multiple of the element byte size. "
-                  "Copy the numpy array to reallocate the memory.");
+                  "given numpy array strides not a multiple of the element byte size: array.copy() "
+                  "lays it out anew.");
       strides[i] = strides[i] < 0 ? 1 : strides[i] / itemsize(dtype);
     }
   }
@@ -461,9 +459,8 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
       return wrap(consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned",
                                              "used_dltensor_versioned"));
     check(PyCapsule_IsValid(capsule.get(), "dltensor"),
-          "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
-          "only once, so you might "
-          "have already constructed a tensor from it once.");
+          "from_dlpack received an invalid capsule: a DLTensor capsule makes one tensor, and this "
+          "one may have been used.");
     return wrap(consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor"));
   });
 }

@@ -236,9 +236,7 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     if (is_tensor(a.object(0)))
       checked(PyErr_WarnEx(PyExc_UserWarning,
                            "To copy construct from a tensor, it is recommended to use "
-                           "sourceTensor.detach().clone() or "
-                           "sourceTensor.detach().clone().requires_grad_(True), rather than "
-                           "torch.tensor(sourceTensor).",
+                           "source.detach().clone(): torch.tensor(source) takes it for data.",
                            1));
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
     set_requires_grad(t, flag(a, 3));

@@ -48,13 +48,11 @@ int set_attribute(PyObject* self, PyObject* value, void* closure) {
 PyObject* get_grad(const Tensor& t) {
   Tensor grad = grad_of(t);
   if (!grad.defined() && grad_fn(t) && !t.impl()->retains_grad)
-    checked(PyErr_WarnEx(
-        PyExc_UserWarning,
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-        "field "
-        "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-        1));
+    checked(PyErr_WarnEx(PyExc_UserWarning,
+                         "The .grad attribute of a Tensor that is not a leaf Tensor is being "
+                         "accessed: backward() keeps gradients of leaves alone. Call "
+                         ".retain_grad() on this tensor before to have its own.",
+                         1));
   return wrap(std::move(grad));
 }
 
@@ -144,11 +142,8 @@ PyObject* get_T(const Tensor& t) {
   if (t.dim() != 2 && t.dim() != 0)
     checked(PyErr_WarnEx(
         PyExc_UserWarning,
-        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-        "deprecated and "
-        "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
-        "matrices or "
-        "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+        "The use of `x.T` on tensors of dimension other than 2 is deprecated: `x.mT` transposes "
+        "batches of matrices, and `x.permute(*range(x.ndim)[::-1])` reverses all dims.",
         1));
   Dims order(t.dim());
   for (int64_t i = 0; i < t.dim(); ++i) order[i] = t.dim() - 1 - i;
@@ -227,9 +222,8 @@ constexpr size_t attribute_count = sizeof attributes / sizeof attributes[0];
 void change_requires_grad(const Tensor& t, bool value) {
   const bool leaf = !grad_fn(t);
   check(leaf || value,
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-        "variable in "
-        "a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+        "you can only change requires_grad flags of leaf variables; detach() gives a leaf with the "
+        "values of a computed one.");
   if (!leaf) return;  // it requires a gradient already
   check(!value || is_differentiable(t.dtype()),
         "only Tensors of floating point and complex dtype can require gradients");

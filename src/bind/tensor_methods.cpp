@@ -62,11 +62,7 @@ PyObject* to_complex_number(PyObject*, const Tensor& t) {
 
 PyObject* detach_in_place(PyObject* self, const Tensor& t) {
   check(!t.is_view(),
-        "Can't detach views in-place. Use detach() instead. If you are using "
-        "DistributedDataParallel (DDP) for "
-        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, "
-        "and hence "
-        "detach_() cannot be called on these gradients.");
+        "Can't detach views in-place. Use detach() instead: its result is no view in the graph.");
   t.impl()->grad_fn = nullptr;
   t.impl()->output_nr = 0;
   t.impl()->requires_grad = false;

@@ -3,6 +3,7 @@
 
 #include "dispatch/generated.h"
 #include "dispatch/in_gradient.h"
+#include "dispatch/optional_view.h"
 
 namespace rl {
 namespace impl {
@@ -20,17 +21,6 @@ kernels::Bag bag_of(const std::string& mode) {
          : mode == "mean" ? kernels::Bag::Mean
                           : kernels::Bag::Max;
 }
-
-// A view that may be absent.
-struct OptionalView {
-  explicit OptionalView(const Tensor& t) {
-    if (t.defined() && t.numel() && !t.is_meta()) view = t.view();
-    present = t.defined();
-  }
-  const View* get() const { return present ? &view : nullptr; }
-  View view;
-  bool present;
-};
 
 }  // namespace
 
@@ -85,6 +75,7 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
                                            const Tensor& weights, int64_t padding_idx, bool) {
   check_indices(indices, "embedding_bag");
   check_indices(offsets, "embedding_bag");
+  check(offsets.dim() == 1, "embedding_bag: offsets must have 1 dim, got shape ", offsets.sizes());
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());
@@ -96,8 +87,8 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)),
          places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
-  OptionalView factor(weights), origin(places);
   if (out.is_meta()) return {out, places};
+  OptionalView factor(weights), origin(places);
   kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(),
                          padding_idx, out.view(), largest ? origin.get() : nullptr);
   return {out, places};

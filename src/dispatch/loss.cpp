@@ -1,5 +1,6 @@
 // Softmax and losses.
 #include "dispatch/generated.h"
+#include "dispatch/optional_view.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/softmax.h"
 
@@ -95,10 +96,9 @@ std::array<Tensor, 2> nll_loss_kernel(const Tensor& input, const Tensor& target,
       rl::empty(how == kernels::Reduction::None ? target.sizes() : Dims(), options(input));
   Tensor total = rl::empty(Dims(), options(input));
   if (loss.is_meta()) return {loss, total};
-  View weights;
-  if (weight.defined()) weights = weight.view();
-  kernels::nll_loss(input.view(), target.view(), weight.defined() ? &weights : nullptr,
-                    ignore_index, how, loss.view(), total.view());
+  OptionalView weights(weight);
+  kernels::nll_loss(input.view(), target.view(), weights.get(), ignore_index, how, loss.view(),
+                    total.view());
   return {loss, total};
 }
 
@@ -107,12 +107,10 @@ Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const 
                                 const Tensor& total_weight, const Dims& size) {
   Tensor out = rl::empty(size, options(total_weight));
   if (out.is_meta()) return out;
-  View weights;
-  if (weight.defined()) weights = weight.view();
+  OptionalView weights(weight);
   Tensor g = grad.dtype() == out.dtype() ? grad : to_dtype(grad, out.dtype());
-  kernels::nll_loss_backward(g.view(), target.view(), weight.defined() ? &weights : nullptr,
-                             ignore_index, reduction_of(reduction), total_weight.view(),
-                             out.view());
+  kernels::nll_loss_backward(g.view(), target.view(), weights.get(), ignore_index,
+                             reduction_of(reduction), total_weight.view(), out.view());
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "dispatch/generated.h"
 #include "dispatch/in_gradient.h"
+#include "dispatch/optional_view.h"
 #include "kernels/copy.h"
 #include "kernels/gemm.h"
 
@@ -145,10 +146,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
              bias.dtype() == input.dtype();
   Tensor rows_of_bias = row ? ops::expand(bias, Dims{rows, columns}) : Tensor();
-  View added;
-  if (row) added = rows_of_bias.view();
   kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {1, row ? 1 : 0},
-                row ? &added : nullptr);
+                OptionalView(rows_of_bias).get());
   if (bias.defined() && !row) written_to(out, ops::add(out, bias), "linear");
   return out;
 }

@@ -7,23 +7,11 @@
 #include "autograd/engine.h"
 #include "dispatch/deferred.h"
 #include "dispatch/generated.h"
+#include "dispatch/optional_view.h"
 #include "kernels/batch_norm.h"
 
 namespace rl {
 namespace {
-
-// Optional views for the kernels; an error where a tensor is given that has no data.
-class Maybe {
- public:
-  explicit Maybe(const Tensor& t) : given_(t.defined()) {
-    if (given_) view_ = t.view();
-  }
-  const View* get() const { return given_ ? &view_ : nullptr; }
-
- private:
-  View view_;
-  bool given_;
-};
 
 void check_norm_dtype(const char* op, const Tensor& input) {
   check_implemented(input.is_floating(), op, ": not implemented for dtype ", input.dtype());
@@ -53,7 +41,7 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   Tensor invstd =
       training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
   if (input.is_meta()) return {empty_like(input), mean, invstd};
-  Maybe w(weight), b(bias), m(running_mean), v(running_var);
+  OptionalView w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   kernels::ChannelAffine affine;
   if (training) {
@@ -99,8 +87,8 @@ std::array<Tensor, 3> layer_norm_kernel(const Tensor& input, const Dims& size, c
          rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
   if (!out.is_meta())
-    kernels::layer_norm(r.input.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(),
-                        mean.view(), rstd.view());
+    kernels::layer_norm(r.input.view(), OptionalView(w).get(), OptionalView(b).get(), eps,
+                        out.view(), mean.view(), rstd.view());
   return {out, mean, rstd};
 }
 
@@ -111,7 +99,7 @@ std::array<Tensor, 2> rms_norm_kernel(const Tensor& input, const Dims& size, con
          rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight);
   if (!out.is_meta())
-    kernels::rms_norm(r.input.view(), Maybe(w).get(), eps, out.view(), rstd.view());
+    kernels::rms_norm(r.input.view(), OptionalView(w).get(), eps, out.view(), rstd.view());
   return {out, rstd};
 }
 
@@ -124,8 +112,8 @@ std::array<Tensor, 3> group_norm_kernel(const Tensor& input, int64_t num_groups,
          rstd = rl::empty(groups, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
   if (!out.is_meta())
-    kernels::group_norm(x.view(), Maybe(w).get(), Maybe(b).get(), eps, out.view(), mean.view(),
-                        rstd.view());
+    kernels::group_norm(x.view(), OptionalView(w).get(), OptionalView(b).get(), eps, out.view(),
+                        mean.view(), rstd.view());
   return {out, mean, rstd};
 }
 
@@ -197,8 +185,8 @@ std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const 
   if (input.is_meta()) return result;
   Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
          w = impl::ordered(weight);
-  kernel(g.view(), x.view(), Maybe(w).get(), Maybe(result[0]).get(), Maybe(result[1]).get(),
-         Maybe(result[2]).get());
+  kernel(g.view(), x.view(), OptionalView(w).get(), OptionalView(result[0]).get(),
+         OptionalView(result[1]).get(), OptionalView(result[2]).get());
   return result;
 }
 
@@ -273,9 +261,9 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
   if (g.defined()) gradient.emplace(g);
   if (of_input) written.emplace(result[0]);
   kernels::batch_norm_backward(gradient ? gradient->view() : x.view(), own.formula(), x.view(),
-                               Maybe(weight).get(), mean.view(), invstd.view(), training,
-                               written ? &written->view() : nullptr, Maybe(result[1]).get(),
-                               Maybe(result[2]).get());
+                               OptionalView(weight).get(), mean.view(), invstd.view(), training,
+                               written ? &written->view() : nullptr, OptionalView(result[1]).get(),
+                               OptionalView(result[2]).get());
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "dispatch/optional_view.h"
 #include "kernels/sort.h"
 
 namespace rl {
@@ -193,10 +194,8 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, b
   Tensor out = rl::empty(input.sizes(), options(sorted, out_int32 ? DType::Int32 : DType::Int64));
   if (out.is_meta()) return out;
   Tensor order = sorter.defined() ? ops::contiguous(sorter) : Tensor();
-  View order_view;
-  if (order.defined()) order_view = order.view();
   kernels::searchsorted(rows.view(), values.view(), right || (side && *side == "right"),
-                        order.defined() ? &order_view : nullptr, out.view());
+                        OptionalView(order).get(), out.view());
   return out;
 }
 
@@ -221,9 +220,7 @@ Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
       !weights.defined() || weights.dtype() == DType::Float32 || weights.dtype() == DType::Float64;
   Tensor used = exact ? weights : to_dtype(weights, DType::Float64);
   Tensor out = rl::empty(Dims{size}, options(input, used.defined() ? used.dtype() : DType::Int64));
-  View w;
-  if (used.defined()) w = used.view();
-  kernels::bincount(input.view(), used.defined() ? &w : nullptr, out.view());
+  kernels::bincount(input.view(), OptionalView(used).get(), out.view());
   return out;
 }
 

@@ -136,8 +136,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "The source state dict is empty, possibly because it was saved from a disabled "
-                "instance of GradScaler."
+                "The source state dict is empty: a GradScaler that was disabled has none to save"
             )
         self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
         self._backoff_factor, self._growth_interval = (

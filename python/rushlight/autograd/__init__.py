@@ -116,8 +116,8 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
-            " allow_unused=False."
+            "Expected allow_unused to be True or left out: materialize_grads=True gives zeros "
+            "where nothing depends on an input, which allow_unused=False forbids"
         )
     if not only_inputs:
         warnings.warn("only_inputs is deprecated and ignored.", FutureWarning, stacklevel=2)
@@ -190,9 +190,9 @@ def _checked_weight(root, weight, position):
         )
     if weight.is_complex() != root.is_complex():
         raise RuntimeError(
-            "For complex Tensors, both grad_output and output are required to have the same"
-            f" dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {weight.dtype} and"
-            f" output[{position}] has a dtype of {root.dtype}."
+            "For complex Tensors, a gradient has its output's dtype. Mismatch in dtype: "
+            f"grad_output[{position}] has a dtype of {weight.dtype} and output[{position}] has a "
+            f"dtype of {root.dtype}."
         )
     return weight
 

@@ -98,8 +98,8 @@ def make_dual(tensor, tangent, *, level=None):
     current = getattr(_active, "level", None)
     if current is None:
         raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first."
+            "Trying to create a dual Tensor for forward AD but no level exists: do so inside of "
+            "dual_level()"
         )
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):

@@ -199,8 +199,7 @@ class _Check:
     def _validate(self):
         if not self._sources:
             raise ValueError(
-                "gradcheck expects at least one input tensor to require gradient, but none of"
-                " them have requires_grad=True."
+                "gradcheck expects at least one input tensor to require gradient, but none does"
             )
         for position, tensor in enumerate(self._point):
             if not (isinstance(tensor, rushlight.Tensor) and tensor.requires_grad):
@@ -339,10 +338,9 @@ class _Check:
         difference = (once - again).abs()
         if difference.numel() and difference.max().item() > self._nondet_tol:
             raise GradcheckError(
-                "Backward is not reentrant, i.e., running backward with same input and grad_output"
-                " multiple times gives different values, although analytical gradient matches"
-                f" numerical gradient. Output {number}, input {position}. The tolerance for"
-                f" nondeterminism was {self._nondet_tol}."
+                "Backward is not reentrant: two passes from the same gradient differ, though "
+                f"each agrees with the numerical gradient. Output {number}, input {position}. "
+                f"The tolerance for nondeterminism was {self._nondet_tol}."
             )
 
     def _compare(self, numerical, analytical, number, position, mode=""):

@@ -12,7 +12,7 @@ from enum import Enum
 import rushlight
 
 _NOT_INITIALIZED = (
-    "Default process group has not been initialized, please make sure to call init_process_group."
+    "Default process group has not been initialized: call init_process_group first"
 )
 default_pg_timeout = datetime.timedelta(minutes=30)
 

@@ -166,7 +166,7 @@ def _points(input, dims):
 
 def _complex(name, input, sizes, dims, norm, inverse):
     dims = _wrapped(name, input, dims)
-    input = _resized(name, _as_complex(_promoted(name, input)), sizes, dims)
+    input = _as_complex(_resized(name, _promoted(name, input), sizes, dims))
     return _native._c2c(input, dims, inverse, _scale(name, norm, _points(input, dims), inverse))
 
 
@@ -175,26 +175,24 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
         raise RuntimeError(f"{name}: expects a real input tensor, but got {input.dtype}")
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
-    full = _complex(name, input, sizes, dims, norm, inverse)
-    return full.narrow(dims[-1], 0, full.shape[dims[-1]] // 2 + 1).contiguous()
+    dims = _wrapped(name, input, dims)
+    input = _resized(name, _promoted(name, input), sizes, dims)
+    *others, last = dims
+    scale = _scale(name, norm, _points(input, dims), inverse)
+    half = _native._r2c(input, last, input.shape[last], inverse, scale, False)
+    return _native._c2c(half, others, inverse, 1.0) if others else half
 
 
 def _to_real(name, input, sizes, dims, norm, inverse):
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     dims = _wrapped(name, input, dims)
-    last = dims[-1]
+    *others, last = dims
     n = 2 * (input.shape[last] - 1) if sizes[-1] is None else sizes[-1]
     if n < 1:
         raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
     half = _resized(name, _as_complex(_promoted(name, input)), [*sizes[:-1], n // 2 + 1], dims)
-    # A frequency and its conjugate add up to twice the real part; the first, and the middle of an
-    # even n, stand alone.
-    weight = rushlight.full([n // 2 + 1], 2.0, dtype=half.real.dtype)
-    weight[0] = 1
-    if n % 2 == 0:
-        weight[-1] = 1
-    half = half * weight.reshape([-1 if d == last else 1 for d in range(half.dim())])
-    full = _resized(name, half, [n], [last])
-    scale = _scale(name, norm, _points(full, dims), inverse)
-    return rushlight.real(_native._c2c(full, dims, inverse, scale)).contiguous()
+    if others:
+        half = _native._c2c(half, others, inverse, 1.0)
+    scale = _scale(name, norm, n * _points(half, others), inverse)
+    return _native._c2r(half, last, n, inverse, scale, True)

@@ -247,8 +247,8 @@ def _input_dims(in_dims, args, kwargs):
             continue
         if not isinstance(leaf, Tensor):
             raise ValueError(
-                f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. "
-                "We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+                f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. Only "
+                "tensors have examples to map over: its in_dim should be None"
             )
         if not -leaf.dim() <= d < leaf.dim():
             raise ValueError(
@@ -284,7 +284,7 @@ def _number_of_examples(flat, dims):
         raise ValueError("vmap: at least one input must be mapped, but in_dims holds None alone")
     if len(sizes) > 1:
         raise ValueError(
-            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-            f"{sorted(sizes)} for the mapped dimension"
+            "vmap: Expected all tensors to have the same size in the mapped dimension, one for "
+            f"each example; got sizes {sorted(sizes)}"
         )
     return sizes.pop()

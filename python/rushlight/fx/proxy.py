@@ -175,9 +175,8 @@ class Proxy:
 
     def __len__(self):
         raise RuntimeError(
-            "'len' is not supported in symbolic tracing by default. If you want this call to be "
-            "recorded, call fx.wrap('len') at module scope. "
-            f"The program asks for it in {_users_line()}"
+            "'len' is not supported in symbolic tracing by default: fx.wrap('len'), where the "
+            f"module begins, has it recorded. The program asks for it in {_users_line()}"
         )
 
     def _as_number(self):

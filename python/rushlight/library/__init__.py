@@ -120,16 +120,14 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         written = {a.name for a in parsed.arguments if a.is_write}
         if schema is not None and mutates_args != "unknown" and written != set(mutates_args):
             raise ValueError(
-                f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
-                f"`schema={schema}`. The schema suggests that the op mutates {written}, which is "
-                "different from what was provided to us in `mutates_args`. Please make these "
-                "consistent."
+                f"custom_op: mutates_args={mutates_args}, but by its schema {schema} the "
+                f"operation changes {written or 'nothing'}"
             )
         for argument in parsed.arguments:
             if argument.kwarg_only and argument.is_of_tensors:
                 raise NotImplementedError(
-                    "custom_op with kwarg-only Tensor args. Please make your tensors not "
-                    f"kwarg-only. Got: {parsed}"
+                    "custom_op with kwarg-only Tensor args: tensors must be positional, got "
+                    f"{parsed}"
                 )
         made = CustomOpDef(name, parsed, function, _listed(tags))
         made.register_kernel(device_types, function)
@@ -175,7 +173,7 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind != "IMPL":
             raise ValueError(
-                f"{ns} is a reserved namespace. Please try creating a library with another name."
+                f"{ns} is a reserved namespace"
             )
         if kind == "DEF":
             if ns in _owners:
@@ -199,9 +197,8 @@ class Library:
         op = by_name(parsed.name + (f".{parsed.overload_name}" if parsed.overload_name else ""))
         if op._schema is not None:
             raise RuntimeError(
-                f"Tried to register an operator ({parsed}) with the same name and overload name "
-                "multiple times. Each overload's schema should only be registered with a single "
-                "call to def()."
+                f"Tried to register an operator ({parsed}) whose name and overload name are "
+                f"taken: {op._schema}"
             )
         op.define(parsed, _listed(tags))
         while_alive(self, lambda: setattr(op, "_schema", None))
@@ -351,13 +348,13 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     if schema is not None and schema.is_mutable:
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {target} with schema "
-            f"{schema}. Please create a functional operator and register an autograd formula for "
-            "that."
+            f"{schema}. A gradient belongs to an operation that changes none of its arguments "
+            "and returns no view of them."
         )
     if schema is not None and any(a.kwarg_only and a.is_of_tensors for a in schema.arguments):
         raise NotImplementedError(
-            f"register_autograd with kwarg-only Tensor args. In the original definition of the op, "
-            f"please make your tensors not kwarg-only. Got: {schema}"
+            "register_autograd with kwarg-only Tensor args: tensors must be positional in the "
+            f"definition, got {schema}"
         )
     target.gradient = Formula(backward, setup_context)
     while_alive(lib, lambda: setattr(target, "gradient", None))

@@ -103,8 +103,8 @@ def _backward(ctx, *grads):
     call = ctx._call
     if call.formula is None:
         raise RuntimeError(
-            f"Trying to backward through {call.op} but no autograd formula was registered. Please "
-            "use register_autograd to add one."
+            f"Trying to backward through {call.op} but no autograd formula was registered. "
+            "register_autograd adds one."
         )
     return None, *call.flat_gradients(
         call.formula.backward(ctx, *_grouped(grads, call.result_groups))

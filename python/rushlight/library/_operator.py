@@ -246,10 +246,8 @@ class OpOverload:
             memory = _memory(t)
             if memory in taken:
                 raise RuntimeError(
-                    f"{self.name()}: The output of this custom operator (1) must not also be an "
-                    "input to this custom operator and (2) may not alias any inputs to this custom "
-                    "operator or other returns. Please instead return a clone of the offending "
-                    "output tensor(s) (e.g. return x.clone())."
+                    f"{self.name()}: The output of this custom operator shares memory with an "
+                    "input or with another output; return its clone()"
                 )
             taken |= {memory} - {0}
 

@@ -401,8 +401,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
         fail(f"Unsupported type annotation, which cannot be evaluated: {error}.")
     if isinstance(mutates_args, str) and mutates_args != "unknown":
         raise ValueError(
-            "mutates_args must either be a sequence of the names of the arguments that are mutated "
-            f"or the string 'unknown', got {mutates_args!r}"
+            "mutates_args must hold the names of the arguments that are changed, or be "
+            f"'unknown', got {mutates_args!r}"
         )
     parts, starred = [], False
     for number, (name, parameter) in enumerate(evaluated.parameters.items()):
@@ -415,9 +415,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     unknown = set() if mutates_args == "unknown" else set(mutates_args) - set(evaluated.parameters)
     if unknown:
         fail(
-            f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args "
-            "should contain the names of all args that the custom op mutates, or just the string "
-            "'unknown' if you don't know."
+            f"{unknown} in mutates_args were not found among the parameters: it holds names of "
+            "arguments that are changed, or is 'unknown'."
         )
     return f"{op_name or ''}({', '.join(parts)}) -> {_results(evaluated, fail)}"
 
@@ -435,8 +434,7 @@ def _inferred(name, parameter, number, mutates_args, fail):
     mutated = mutates_args != "unknown" and name in mutates_args
     if mutated and not type.startswith("Tensor"):
         fail(
-            f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be"
-            " mutated"
+            f"Parameter {name} is in mutates_args, but is of a type that holds no Tensors"
         )
     if mutated or mutates_args == "unknown" and type.startswith("Tensor"):
         type = type.replace("Tensor", f"Tensor(a{number}!)", 1)

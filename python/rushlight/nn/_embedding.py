@@ -37,7 +37,9 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     else:
-        offsets = _starts(input, offsets, include_last_offset)
+        offsets, input, per_sample_weights = _starts(
+            input, offsets, per_sample_weights, include_last_offset
+        )
     if max_norm is not None:
         with rushlight.no_grad():
             rushlight.embedding_renorm_(weight, input, max_norm, norm_type)
@@ -96,19 +98,15 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights):
             )
 
 
-def _starts(input, offsets, include_last_offset):
-    """Where each bag begins, checked."""
-    starts = offsets.tolist()
-    if not starts or starts[0] != 0:
-        raise RuntimeError("embedding_bag: offsets must begin with 0, the start of the first bag")
-    if starts[-1] > input.numel():
-        raise RuntimeError(
-            f"embedding_bag: the last offset {starts[-1]} is beyond the {input.numel()} indices"
-        )
+def _starts(input, offsets, factors, include_last_offset):
+    """Where each bag begins, and the indices and factors up to where the last one ends."""
     if not include_last_offset:
-        return offsets
-    if starts[-1] < input.numel():
+        return offsets, input, factors
+    if not offsets.numel():
+        raise RuntimeError("embedding_bag: include_last_offset needs at least 1 offset, the end")
+    end = input.numel() if offsets.is_meta else int(offsets[-1])
+    if not 0 <= end <= input.numel():
         raise RuntimeError(
-            f"embedding_bag: offsets end at {starts[-1]} but there are {input.numel()} indices"
+            f"embedding_bag: the last offset {end} is beyond the {input.numel()} indices"
         )
-    return offsets[:-1]
+    return offsets[:-1], input[:end], None if factors is None else factors[:end]

@@ -22,8 +22,8 @@ class SequentialLR(LRScheduler):
                 )
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires "
-                    "additional kwargs to be specified when calling `step`"
+                    f"{name} does not support `ReduceLROnPlateau` scheduler: its step needs a "
+                    "metric, which nobody would pass"
                 )
             if optimizer != scheduler.optimizer:
                 raise ValueError(
@@ -103,8 +103,8 @@ class ChainedScheduler(LRScheduler):
                 )
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires "
-                    "additional kwargs to be specified when calling `step`"
+                    f"{name} does not support `ReduceLROnPlateau` scheduler: its step needs a "
+                    "metric, which nobody would pass"
                 )
             if optimizer != scheduler.optimizer:
                 raise ValueError(

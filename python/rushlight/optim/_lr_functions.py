@@ -127,8 +127,7 @@ class LinearLR(LRScheduler):
     ):
         if not 0 < start_factor <= 1.0:
             raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal "
-                "to 1."
+                "Starting multiplicative factor expected to be in (0, 1], got {start_factor}"
             )
         if not 0 <= end_factor <= 1.0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")

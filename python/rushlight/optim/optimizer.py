@@ -310,8 +310,8 @@ class Optimizer:
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved_groups)):
             raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of "
-                "optimizer's group"
+                "loaded state dict contains a parameter group with another number of parameters "
+                "than the optimizer's"
             )
         params = {
             number: param

@@ -5,7 +5,7 @@ NotImplementedError.
 """
 
 import rushlight
-from rushlight.sparse import _functions
+from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
 from rushlight.sparse._coo import SparseTensor, sparse_coo_tensor
 
 __all__ = [
@@ -48,27 +48,27 @@ def mm(mat1, mat2, reduce=None):
         return rushlight.mm(mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"sparse.mm: matrices expected, got {mat1.dim()}D and {mat2.dim()}D")
-    return _functions.matmul(mat1, mat2)
+    return _products.matmul(mat1, mat2)
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
     """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
-    return _functions.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sum(input, dim=None, dtype=None):
     """The sum of all elements, or along dims: dense once no sparse dim is left."""
-    return _functions.sum(_sparse("sum", input), dim, dtype=dtype)
+    return _arithmetic.sum(_sparse("sum", input), dim, dtype=dtype)
 
 
 def softmax(input, dim, *, dtype=None):
     """Softmax over the elements that are there, as if all others were minus infinity."""
-    return _functions.softmax(_sparse("softmax", input), dim, dtype=dtype)
+    return _products.softmax(_sparse("softmax", input), dim, dtype=dtype)
 
 
 def log_softmax(input, dim, *, dtype=None):
     """The logarithm of `softmax`."""
-    return _functions.softmax(_sparse("log_softmax", input), dim, log=True, dtype=dtype)
+    return _products.softmax(_sparse("log_softmax", input), dim, log=True, dtype=dtype)
 
 
 def spdiags(diagonals, offsets, shape, layout=None):

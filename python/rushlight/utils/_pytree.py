@@ -186,8 +186,8 @@ class TreeSpec:
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers"
-                f" to a pytree that holds {self.num_leaves} items ({self})."
+                f"treespec.unflatten(leaves): got {len(leaves)} leaves for a tree of "
+                f"{self.num_leaves} ({self})."
             )
         return self._build(iter(leaves))
 

@@ -36,13 +36,18 @@ Places frequencies(const Places& rows, int64_t count) {
 class Bags {
  public:
   Bags(const char* name, const View& offsets, int64_t indices)
-      : starts_(rows_of(name, offsets, indices + 1)) {
-    check_value(starts_.empty() || starts_[0] == 0, name, ": offsets[0] has to be 0, got ",
-                starts_.empty() ? 0 : starts_[0]);
+      : starts_(static_cast<size_t>(offsets.numel)) {
+    int64_t one = 1;
+    copy(offsets, {starts_.data(), offsets.sizes, &one, offsets.ndim, offsets.numel, DType::Int64});
+    check(starts_.empty() || starts_[0] == 0, name,
+          ": offsets[0] has to be 0, where the first bag begins, got ",
+          starts_.empty() ? 0 : starts_[0]);
+    check(starts_.empty() || starts_.back() <= indices, name, ": the last offset ",
+          starts_.empty() ? 0 : starts_.back(), " is beyond the ", indices, " indices");
     starts_.push_back(indices);
     for (size_t b = 1; b < starts_.size(); ++b)
-      check_value(starts_[b - 1] <= starts_[b], name, ": offsets must not fall, got ",
-                  starts_[b - 1], " before ", starts_[b]);
+      check(starts_[b - 1] <= starts_[b], name, ": offsets must not fall, got ", starts_[b - 1],
+            " before ", starts_[b]);
   }
   int64_t count() const { return static_cast<int64_t>(starts_.size()) - 1; }
   int64_t begin(int64_t bag) const { return starts_[static_cast<size_t>(bag)]; }

@@ -1,6 +1,8 @@
-// Mixed-radix Stockham transforms; lengths with a large prime factor go through Bluestein's
-// convolution (Bluestein, "A linear filtering approach to the computation of the discrete Fourier
-// transform", 1970).
+// Short lines are transformed by mixed radices, one line in each lane of vectors. Of a longer line
+// of n = rows * columns points the columns are such lines, and then the rows (Gentleman and Sande,
+// "Fast Fourier transforms: for fun and profit", 1966). Lengths with a large prime factor go
+// through a convolution (Bluestein, "A linear filtering approach to the computation of the discrete
+// Fourier transform", 1970), and real lines through complex ones of half their length.
 #include "kernels/fft.h"
 
 #include <algorithm>
@@ -11,156 +13,477 @@
 
 #include "core/fork_mutex.h"
 #include "core/parallel.h"
+#include "kernels/copy.h"
+#include "kernels/cpu/fft_lines.h"
 #include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
 
-constexpr int64_t largest_radix = 31;  // a butterfly of radix r costs r^2
+constexpr int64_t split_from = 128;          // points of a line: below, lines share vectors
+constexpr int64_t most_block_points = 4096;  // of a line among others: 1 MB of scratch
 
-template <class C> class Plan {
+void transform(const FftLines<float>& job) { fft_lines_of_floats(job); }
+void transform(const FftLines<double>& job) { fft_lines_of_doubles(job); }
+void mix_pairs(const FftPairs<float>& job) { fft_pairs_of_floats(job); }
+void mix_pairs(const FftPairs<double>& job) { fft_pairs_of_doubles(job); }
+
+// exp(-2 pi i t / n) for many t: products of two out of 2 sqrt(n), as sines cost more than that.
+class Roots {
  public:
-  using R = real_t<C>;
-  explicit Plan(int64_t n) : n_(n) {
-    int64_t rest = n;
-    for (int64_t radix : {4, 2, 3, 5})
-      for (; rest % radix == 0; rest /= radix) radices_.push_back(radix);
-    for (int64_t radix = 7; radix <= largest_radix; radix += 2)
-      for (; rest % radix == 0; rest /= radix) radices_.push_back(radix);
-    if (rest == 1) {
-      for (int64_t t = 0; t < n; ++t) roots_.push_back(unit_root(t, n));
-    } else {
-      prepare_convolution();
+  explicit Roots(int64_t n) : side_(1) {
+    while (side_ * side_ < n) ++side_;
+    for (int64_t t = 0; t < side_; ++t) {
+      fine_.push_back(root(t, n));
+      coarse_.push_back(root(t * side_, n));
     }
   }
-
-  int64_t size() const { return n_; }
-  int64_t scratch() const { return convolution_ ? 3 * convolution_->size() : n_; }
-
-  // Transforms x in place, forward and unscaled.
-  void run(C* x, C* scratch) const {
-    if (convolution_) return convolve(x, scratch);
-    C *from = x, *to = scratch;
-    int64_t done = 1;
-    for (int64_t radix : radices_) {
-      stage(from, to, done, radix);
-      std::swap(from, to);
-      done *= radix;
-    }
-    if (from != x) std::copy_n(from, n_, x);
+  template <class R> void append(int64_t t, std::vector<R>& to) const {
+    Root product = coarse_[static_cast<size_t>(t / side_)] * fine_[static_cast<size_t>(t % side_)];
+    to.push_back(static_cast<R>(product.real()));
+    to.push_back(static_cast<R>(product.imag()));
   }
 
  private:
-  static C unit_root(int64_t t, int64_t n) {
-    double angle = -2 * M_PI * static_cast<double>(t) / static_cast<double>(n);
-    return C(static_cast<R>(std::cos(angle)), static_cast<R>(std::sin(angle)));
+  using Root = std::complex<long double>;
+  static Root root(int64_t t, int64_t n) {
+    long double angle = -2 * static_cast<long double>(M_PIl) * static_cast<long double>(t) /
+                        static_cast<long double>(n);
+    return {std::cos(angle), std::sin(angle)};
+  }
+  int64_t side_;
+  std::vector<Root> fine_, coarse_;
+};
+
+template <class R> class Plan;
+template <class R> std::shared_ptr<const Plan<R>> plan_for(int64_t n);
+
+template <class R> class Plan {
+ public:
+  explicit Plan(int64_t n) : n_(n) {
+    find_half_turns();
+    if (!find_radices()) {
+      prepare_convolution();
+      return;
+    }
+    Roots roots(n);
+    int64_t rows = n < split_from ? 1 : middle_divisor();
+    if (rows > 1) {
+      columns_ = plan_for<R>(rows);
+      rows_ = plan_for<R>(n / rows);
+      for (int64_t k = 0; k < rows; ++k)
+        for (int64_t j = 0; j < n / rows; ++j) roots.append(j * k, turns_);
+    }
+    if (rows == 1 || n <= most_block_points)
+      for (int64_t t = 0; t < n; ++t) roots.append(t, roots_);
   }
 
-  // `from` holds transforms of length `done` of the n / done subsequences; `to` gets those of
-  // length done * radix: Y[k + p done] = sum over q of root^(q k) X_q[k] exp(-2 pi i p q / radix).
-  void stage(const C* from, C* to, int64_t done, int64_t radix) const {
-    int64_t groups = n_ / (done * radix), step = n_ / radix;
-    for (int64_t j = 0; j < groups; ++j)
-      for (int64_t k = 0; k < done; ++k) {
-        C t[largest_radix];
-        C* y = to + j * done * radix + k;
-        for (int64_t q = 0; q < radix; ++q) {
-          C value = from[(q * groups + j) * done + k];
-          t[q] = q && k ? value * roots_[q * k * groups] : value;
-        }
-        if (radix == 2) {
-          y[0] = t[0] + t[1];
-          y[done] = t[0] - t[1];
-        } else if (radix == 4) {
-          C even = t[0] + t[2], odd = t[0] - t[2], sum = t[1] + t[3], difference = t[1] - t[3];
-          C turned(difference.imag(), -difference.real());  // times -i
-          y[0] = even + sum;
-          y[done] = odd + turned;
-          y[2 * done] = even - sum;
-          y[3 * done] = odd - turned;
-        } else {
-          for (int64_t p = 0; p < radix; ++p) {
-            C total = t[0];
-            for (int64_t q = 1; q < radix; ++q) total += t[q] * roots_[p * q % radix * step];
-            y[p * done] = total;
-          }
-        }
+  int64_t size() const { return n_; }
+  size_t bytes() const {
+    return (roots_.size() + turns_.size() + half_turns_.size() + chirp_.size() + filter_.size()) *
+           sizeof(R);
+  }
+
+  // What is asked for, but for what the plan knows.
+  void run(FftLines<R> job) const {
+    job.points = n_;
+    if (convolution_) return convolve(job);
+    bool as_rows = is_row(job.in_step, job.in_imag) && is_row(job.out_step, job.out_imag);
+    bool fills_lanes = rows_ && columns_->n_ >= lanes;
+    if (rows_ && as_rows && (fills_lanes || job.lines < lanes)) return by_columns_and_rows(job);
+    if (roots_.empty()) return through_rows(job);
+    job.radices = radices_.data();
+    job.radix_count = static_cast<int64_t>(radices_.size());
+    job.roots = roots_.data();
+    if (job.scratch) return transform(job);
+    each_chunk(job, most_fft_lanes, [&](FftLines<R> chunk) {
+      Buffer<R> scratch(scratch_of(n_));
+      chunk.scratch = scratch.data();
+      transform(chunk);
+    });
+  }
+
+  // exp(-2 pi i k / (2 n)) times -i, for k <= n / 2.
+  const R* half_turns() const { return half_turns_.data(); }
+
+ private:
+  static constexpr int64_t lanes = most_fft_lanes * sizeof(float) / sizeof(R);
+  static int64_t scratch_of(int64_t points) { return 4 * points * most_fft_lanes; }
+  static bool is_row(int64_t step, int64_t imag) { return step == 2 && imag == 1; }
+
+  // Does the length have no larger prime factors?
+  bool find_radices() {
+    int64_t rest = n_, twos = 0;
+    for (; rest % 2 == 0; rest /= 2) ++twos;
+    for (; twos % 3 == 1 && twos > 1; twos -= 2) radices_.push_back(4);
+    if (twos % 3) radices_.push_back(1 << twos % 3);
+    for (; twos >= 3; twos -= 3) radices_.push_back(8);
+    for (int64_t radix = 3; radix <= largest_fft_radix; radix += 2)
+      for (; rest % radix == 0; rest /= radix) radices_.push_back(radix);
+    return rest == 1;
+  }
+  void find_half_turns() {
+    Roots roots(2 * n_);
+    for (int64_t k = 0; k <= n_ / 2; ++k) roots.append(k, half_turns_);
+    for (size_t i = 0; i < half_turns_.size(); i += 2) {
+      std::swap(half_turns_[i], half_turns_[i + 1]);
+      half_turns_[i + 1] = -half_turns_[i + 1];
+    }
+  }
+  int64_t middle_divisor() const {
+    int64_t d = static_cast<int64_t>(std::sqrt(static_cast<double>(n_)));
+    while (n_ % d) --d;
+    return d;
+  }
+
+  // f on chunks of the lines, of whole numbers of `unit` lines.
+  template <class F> void each_chunk(const FftLines<R>& job, int64_t unit, F&& f) const {
+    int64_t grain = default_grain / (4 * n_ * unit) * unit;
+    grain = std::max(grain, unit);
+    parallel_for(0, job.lines, grain, [&](int64_t begin, int64_t end) {
+      FftLines<R> chunk = job;
+      chunk.in += begin * job.in_line;
+      chunk.out += begin * job.out_line;
+      if (job.factors) chunk.factors += begin * job.out_line;
+      chunk.lines = end - begin;
+      f(chunk);
+    });
+  }
+
+  // The line as a matrix of columns_->n_ rows and rows_->n_ columns: point j of column c is j
+  // rows_->n_ + c. Its result k + columns_->n_ * p is result p of row k of the columns' results.
+  void by_columns_and_rows(const FftLines<R>& job) const {
+    int64_t height = columns_->n_, width = rows_->n_;
+    bool small = n_ < split_from * split_from / 2;  // then its parts are short and share no threads
+    each_chunk(job, 1, [&](FftLines<R> chunk) {
+      Buffer<R> between(2 * n_), scratch(small ? scratch_of(width) : 0);
+      chunk.scratch = small ? scratch.data() : nullptr;
+      for (int64_t line = 0; line < chunk.lines; ++line) {
+        FftLines<R> part = chunk;
+        part.in = chunk.in + line * chunk.in_line;
+        part.in_line = 2;
+        part.in_step = 2 * width;
+        part.out = between.data();
+        part.out_line = 2;
+        part.out_step = 2 * width;
+        part.factors = turns_.data();
+        part.lines = width;
+        part.turned_out = false;
+        part.scale = 1;
+        columns_->run(part);
+        part.in = between.data();
+        part.in_line = 2 * width;
+        part.in_step = 2;
+        part.out = chunk.out + line * chunk.out_line;
+        part.out_step = 2 * height;
+        part.factors = chunk.factors ? chunk.factors + line * chunk.out_line : nullptr;
+        part.lines = height;
+        part.turned_in = false;
+        part.turned_out = chunk.turned_out;
+        part.scale = chunk.scale;
+        rows_->run(part);
       }
+    });
+  }
+
+  // Long lines beside one another, and results wherever they belong.
+  void through_rows(const FftLines<R>& job) const {
+    each_chunk(job, 1, [&](FftLines<R> chunk) {
+      Buffer<R> row(2 * n_);
+      for (int64_t line = 0; line < chunk.lines; ++line) {
+        const R* in = chunk.in + line * chunk.in_line;
+        for (int64_t p = 0; p < n_; ++p) {
+          row[2 * p] = in[p * chunk.in_step];
+          row[2 * p + 1] = in[p * chunk.in_step + chunk.in_imag];
+        }
+        FftLines<R> part = chunk;
+        part.in = part.out = row.data();
+        part.in_step = part.out_step = 2;
+        part.in_imag = part.out_imag = 1;
+        part.lines = 1;
+        part.factors = nullptr;
+        by_columns_and_rows(part);
+        put_back(chunk, line, row.data());
+      }
+    });
+  }
+  void put_back(const FftLines<R>& job, int64_t line, const R* row) const {
+    R* out = job.out + line * job.out_line;
+    const R* factors = job.factors ? job.factors + line * job.out_line : nullptr;
+    for (int64_t p = 0; p < n_; ++p) {
+      std::complex<R> value(row[2 * p], row[2 * p + 1]);
+      int64_t at = p * job.out_step;
+      if (factors) value *= std::complex<R>(factors[at], factors[at + job.out_imag]);
+      out[at] = value.real();
+      out[at + job.out_imag] = value.imag();
+    }
   }
 
   // j k = (j^2 + k^2 - (k - j)^2) / 2 turns the sum into a convolution with a chirp.
   void prepare_convolution() {
     int64_t m = 1;
     while (m < 2 * n_ - 1) m *= 2;
-    convolution_ = std::make_unique<Plan>(m);
-    for (int64_t j = 0; j < n_; ++j) chirp_.push_back(unit_root(square_modulo(j), 2 * n_));
-    filter_.assign(static_cast<size_t>(m), C(0));
-    for (int64_t j = 0; j < n_; ++j) {
-      filter_[j] = std::conj(chirp_[j]);
-      if (j) filter_[m - j] = filter_[j];
-    }
-    std::vector<C> scratch(static_cast<size_t>(m));
-    convolution_->run(filter_.data(), scratch.data());
+    convolution_ = plan_for<R>(m);
+    Roots roots(2 * n_);
+    for (int64_t j = 0; j < n_; ++j) roots.append(square_modulo(j), chirp_);
+    filter_.assign(static_cast<size_t>(2 * m), R(0));
+    for (int64_t j = 0; j < n_; ++j)
+      for (int64_t at : {j, (m - j) % m}) {
+        filter_[2 * at] = chirp_[2 * j];
+        filter_[2 * at + 1] = -chirp_[2 * j + 1];
+      }
+    convolution_->run(row_job(filter_.data(), false));
   }
   int64_t square_modulo(int64_t j) const {
     return static_cast<int64_t>(static_cast<unsigned __int128>(j) * static_cast<uint64_t>(j) %
                                 static_cast<uint64_t>(2 * n_));
   }
-  void convolve(C* x, C* scratch) const {
-    int64_t m = convolution_->size();
-    C *a = scratch, *rest = scratch + m;
-    for (int64_t j = 0; j < m; ++j) a[j] = j < n_ ? x[j] * chirp_[j] : C(0);
-    convolution_->run(a, rest);
-    for (int64_t j = 0; j < m; ++j)
-      a[j] = std::conj(a[j] * filter_[j]);  // the inverse, by conjugation
-    convolution_->run(a, rest);
-    R scale = R(1) / static_cast<R>(m);
-    for (int64_t k = 0; k < n_; ++k) x[k] = std::conj(a[k]) * scale * chirp_[k];
+  FftLines<R> row_job(R* row, bool inverse) const {
+    int64_t m = convolution_->n_;
+    R scale = inverse ? R(1) / static_cast<R>(m) : R(1);
+    return {m, nullptr, 0, nullptr, row, 0,       2,       1,     row,
+            0, 2,       1, nullptr, 1,   inverse, inverse, scale, nullptr};
+  }
+  static void multiply(R* x, const R* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      R re = x[2 * i] * y[2 * i] - x[2 * i + 1] * y[2 * i + 1];
+      x[2 * i + 1] = x[2 * i] * y[2 * i + 1] + x[2 * i + 1] * y[2 * i];
+      x[2 * i] = re;
+    }
+  }
+  void convolve(const FftLines<R>& job) const {
+    int64_t m = convolution_->n_;
+    each_chunk(job, 1, [&](const FftLines<R>& chunk) {
+      Buffer<R> row(2 * m);
+      for (int64_t line = 0; line < chunk.lines; ++line) {
+        const R* in = chunk.in + line * chunk.in_line;
+        for (int64_t p = 0; p < n_; ++p) {
+          R re = in[p * chunk.in_step], im = in[p * chunk.in_step + chunk.in_imag];
+          row[2 * p] = chunk.turned_in ? im : re;
+          row[2 * p + 1] = chunk.turned_in ? re : im;
+        }
+        std::fill(row.data() + 2 * n_, row.data() + 2 * m, R(0));
+        multiply(row.data(), chirp_.data(), n_);
+        convolution_->run(row_job(row.data(), false));
+        multiply(row.data(), filter_.data(), m);
+        convolution_->run(row_job(row.data(), true));
+        multiply(row.data(), chirp_.data(), n_);
+        for (int64_t p = 0; p < n_; ++p) {
+          R re = row[2 * p] * chunk.scale, im = row[2 * p + 1] * chunk.scale;
+          row[2 * p] = chunk.turned_out ? im : re;
+          row[2 * p + 1] = chunk.turned_out ? re : im;
+        }
+        put_back(chunk, line, row.data());
+      }
+    });
   }
 
   int64_t n_;
   std::vector<int64_t> radices_;
-  std::vector<C> roots_, chirp_, filter_;
-  std::unique_ptr<Plan> convolution_;
+  std::vector<R> roots_, turns_, half_turns_, chirp_, filter_;
+  std::shared_ptr<const Plan> columns_, rows_, convolution_;
 };
 
 // The plans used last; sines and cosines cost more than a transform.
-template <class C> std::shared_ptr<const Plan<C>> plan_for(int64_t n) {
-  constexpr size_t kept = 16;
+template <class R> std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
+  using Plans = std::list<std::shared_ptr<const Plan<R>>>;
+  constexpr size_t most_bytes = 16 << 20;
   static ForkMutex mutex(ForkRank::Plans);
-  static std::list<std::shared_ptr<const Plan<C>>> plans;
+  static Plans plans;
+  auto find = [n]() -> std::shared_ptr<const Plan<R>> {
+    for (auto at = plans.begin(); at != plans.end(); ++at)
+      if ((*at)->size() == n) {
+        plans.splice(plans.begin(), plans, at);
+        return plans.front();
+      }
+    return nullptr;
+  };
+  {
+    ForkLock lock(mutex);
+    if (auto found = find()) return found;
+  }
+  auto made = std::make_shared<const Plan<R>>(n);  // which asks for plans itself
   ForkLock lock(mutex);
-  for (auto at = plans.begin(); at != plans.end(); ++at)
-    if ((*at)->size() == n) {
-      plans.splice(plans.begin(), plans, at);
-      return plans.front();
-    }
-  plans.push_front(std::make_shared<const Plan<C>>(n));
-  if (plans.size() > kept) plans.pop_back();
-  return plans.front();
+  if (auto found = find()) return found;
+  plans.push_front(made);
+  size_t bytes = 0, count = 0;
+  for (auto at = plans.begin(); at != plans.end();) {
+    bytes += (*at)->bytes();
+    at = ++count > 1 && (bytes > most_bytes || count > 64) ? plans.erase(at) : std::next(at);
+  }
+  return made;
+}
+
+// A contiguous view as lines along a dim: `inner` of them side by side, `outer` times.
+struct Layout {
+  int64_t outer = 1, points, inner = 1;
+  Layout(const View& v, int64_t dim) : points(v.sizes[dim]) {
+    for (int64_t d = 0; d < dim; ++d) outer *= v.sizes[d];
+    for (int64_t d = dim + 1; d < v.ndim; ++d) inner *= v.sizes[d];
+  }
+};
+
+// f(in, out) on copies of views, of which `dim` is the last.
+template <class F> void on_rows(const View& in, const View& out, int64_t dim, F&& f) {
+  auto turned = [dim](const View& v, int64_t* sizes, int64_t* strides) {
+    Layout layout(v, dim);
+    int64_t all[3] = {layout.outer, layout.inner, layout.points};
+    int64_t steps[3] = {layout.points * layout.inner, 1, layout.inner};
+    std::copy_n(all, 3, sizes);
+    std::copy_n(steps, 3, strides);
+    return View{v.data, sizes, strides, 3, v.numel, v.dtype};
+  };
+  int64_t in_sizes[3], in_strides[3], out_sizes[3], out_strides[3];
+  View from = turned(in, in_sizes, in_strides), to = turned(out, out_sizes, out_strides);
+  RowMajor rows = RowMajor::copy_of(from, in.dtype), results(to.shape(), out.dtype);
+  f(rows.view(), results.view());
+  copy(results.view(), to);
+}
+
+// Calls f with a number of the dtype's real type.
+template <class F> void visit_real(DType complex, F&& f) {
+  visit<complex64, complex128>("fft", complex,
+                               [&](auto tag) { f(real_t<typename decltype(tag)::type>()); });
+}
+
+template <class F> void each_row(int64_t rows, int64_t points, F&& f) {
+  parallel_for(0, rows, std::max<int64_t>(default_grain / (4 * points), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) f(row);
+               });
 }
 
 }  // namespace
 
-void fft(const View& in, const View& out, bool inverse, double scale) {
-  int64_t n = in.sizes[in.ndim - 1];
+void fft(const View& in, const View& out, int64_t dim, bool inverse, double scale) {
+  Layout lines(in, dim);
   if (in.numel == 0) return;
-  visit<complex64, complex128>("fft", in.dtype, [&](auto tag) {
-    using C = typename decltype(tag)::type;
-    auto plan = plan_for<C>(n);
-    auto factor = static_cast<real_t<C>>(scale);
-    parallel_for(0, in.numel / n, std::max<int64_t>(default_grain / (8 * n), 1),
-                 [&](int64_t begin, int64_t end) {
-                   Buffer<C> scratch(plan->scratch());
-                   for (int64_t row = begin; row < end; ++row) {
-                     const C* from = in.ptr<C>() + row * n;
-                     C* to = out.ptr<C>() + row * n;
-                     for (int64_t i = 0; i < n; ++i) to[i] = inverse ? std::conj(from[i]) : from[i];
-                     plan->run(to, scratch.data());
-                     for (int64_t i = 0; i < n; ++i)
-                       to[i] = (inverse ? std::conj(to[i]) : to[i]) * factor;
-                   }
-                 });
+  if (lines.inner > 1 && lines.inner < most_fft_lanes)
+    return on_rows(in, out, dim,
+                   [&](const View& from, const View& to) { fft(from, to, 2, inverse, scale); });
+  visit_real(in.dtype, [&](auto zero) {
+    using R = decltype(zero);
+    auto plan = plan_for<R>(lines.points);
+    bool rows = lines.inner == 1;
+    int64_t line = rows ? 2 * lines.points : 2, step = rows ? 2 : 2 * lines.inner;
+    FftLines<R> job{lines.points,
+                    nullptr,
+                    0,
+                    nullptr,
+                    in.ptr<R>(),
+                    line,
+                    step,
+                    1,
+                    out.ptr<R>(),
+                    line,
+                    step,
+                    1,
+                    nullptr,
+                    rows ? lines.outer : lines.inner,
+                    inverse,
+                    inverse,
+                    static_cast<R>(scale),
+                    nullptr};
+    if (rows) return plan->run(job);
+    int64_t block = 2 * lines.points * lines.inner;
+    each_row(lines.outer, block, [&](int64_t o) {
+      FftLines<R> part = job;
+      part.in += o * block;
+      part.out += o * block;
+      plan->run(part);
+    });
+  });
+}
+
+void fft_from_real(const View& in, const View& out, int64_t dim, bool inverse, double scale,
+                   bool twice) {
+  Layout lines(in, dim);
+  if (in.numel == 0) return;
+  if (lines.inner > 1)
+    return on_rows(in, out, dim, [&](const View& from, const View& to) {
+      fft_from_real(from, to, 2, inverse, scale, twice);
+    });
+  int64_t n = lines.points, m = n / 2, half = m + 1;
+  visit_real(out.dtype, [&](auto zero) {
+    using R = decltype(zero);
+    const R* from = in.ptr<R>();
+    R *to = out.ptr<R>(), ends = static_cast<R>(scale), middle = ends * (twice ? 2 : 1);
+    if (n % 2) {
+      int64_t sizes[2] = {lines.outer, n}, strides[2] = {n, 1};
+      Buffer<R> full(2 * in.numel);
+      View all{full.data(), sizes, strides, 2, in.numel, out.dtype};
+      for (int64_t i = 0; i < in.numel; ++i) {
+        full[2 * i] = from[i];
+        full[2 * i + 1] = 0;
+      }
+      fft(all, all, 1, inverse, 1);
+      each_row(lines.outer, n, [&](int64_t row) {
+        for (int64_t i = 0; i < 2 * half; ++i)
+          to[2 * row * half + i] = full[2 * row * n + i] * (i < 2 ? ends : middle);
+      });
+      return;
+    }
+    auto plan = plan_for<R>(m);
+    const R* turns = plan->half_turns();
+    plan->run({m, nullptr, 0, nullptr, from, n, 2, 1, to, 2 * half, 2, 1, nullptr, lines.outer,
+               inverse, inverse, R(1), nullptr});
+    each_row(lines.outer, n, [&](int64_t row) {
+      R* z = to + 2 * row * half;
+      R re = z[0], im = z[1];
+      R sign = inverse ? R(-1) : R(1);
+      mix_pairs(FftPairs<R>{m, turns, sign, R(1), middle / 2, z, z});
+      z[0] = (re + im) * ends;
+      z[2 * m] = (re - im) * ends;
+      z[1] = z[2 * m + 1] = 0;
+    });
+  });
+}
+
+void fft_to_real(const View& in, const View& out, int64_t dim, bool inverse, double scale,
+                 bool twice) {
+  Layout lines(out, dim);
+  if (out.numel == 0) return;
+  if (lines.inner > 1)
+    return on_rows(in, out, dim, [&](const View& from, const View& to) {
+      fft_to_real(from, to, 2, inverse, scale, twice);
+    });
+  int64_t n = lines.points, m = n / 2, half = m + 1;
+  visit_real(in.dtype, [&](auto zero) {
+    using R = decltype(zero);
+    const R* from = in.ptr<R>();
+    R *to = out.ptr<R>(), ends = static_cast<R>(scale), middle = twice ? ends : ends / 2;
+    if (n % 2) {
+      int64_t sizes[2] = {lines.outer, n}, strides[2] = {n, 1};
+      Buffer<R> full(2 * out.numel);
+      View all{full.data(), sizes, strides, 2, out.numel, in.dtype};
+      each_row(lines.outer, n, [&](int64_t row) {
+        const R* x = from + 2 * row * half;
+        R* z = full.data() + 2 * row * n;
+        z[0] = x[0] * ends;
+        z[1] = 0;
+        for (int64_t k = 1; k < half; ++k) {
+          z[2 * k] = z[2 * (n - k)] = x[2 * k] * middle;
+          z[2 * k + 1] = x[2 * k + 1] * middle;
+          z[2 * (n - k) + 1] = -z[2 * k + 1];
+        }
+      });
+      fft(all, all, 1, inverse, 1);
+      for (int64_t i = 0; i < out.numel; ++i) to[i] = full[2 * i];
+      return;
+    }
+    auto plan = plan_for<R>(m);
+    const R* turns = plan->half_turns();
+    Buffer<R> points(2 * half * lines.outer);
+    each_row(lines.outer, n, [&](int64_t row) {
+      const R* x = from + 2 * row * half;
+      R* z = points.data() + 2 * row * half;
+      R sign = inverse ? R(1) : R(-1);
+      mix_pairs(FftPairs<R>{m, turns, sign, R(-1), middle, x, z});
+      z[0] = (x[0] + x[2 * m]) * ends;
+      z[1] = (x[0] - x[2 * m]) * ends;
+    });
+    plan->run({m, nullptr, 0, nullptr, points.data(), 2 * half, 2, 1, to, n, 2, 1, nullptr,
+               lines.outer, inverse, inverse, R(1), nullptr});
   });
 }
 

@@ -180,6 +180,11 @@ _along("roll", 2, None, ("dims", "dim"))
 _along("chunk split tensor_split split_with_sizes", 2, lambda f, x, n, **k: f(x, n, 1, **k))
 
 
+@of_first("_c2c _r2c _c2r")
+def _fourier(func, x, rank, dims, *args):
+    return func(x, shifted(dims, rank), *args)
+
+
 @of_first("norm")
 def _norm(func, x, rank, p="fro", dim=None, keepdim=False, dtype=None):
     if not rank or keepdim and dim is None or isinstance(p, str) and rank != 2 and dim is not None:

@@ -18,9 +18,8 @@ def random(level, func, name, args, kwargs, mapped):
         return args[0]
     if level.randomness == "error":
         raise RuntimeError(
-            f"vmap: called random operation {name}() while in randomness error mode. Please either "
-            "use the 'same' or 'different' randomness flags on vmap or perform the randomness "
-            "operation out of vmap"
+            f"vmap: called random operation {name}() while in randomness error mode: draw the "
+            "numbers outside, or pass randomness='same' (all examples alike) or 'different'"
         )
     if level.randomness == "same":
         if not mapped:

@@ -88,8 +88,8 @@ class _Orthogonal(Module):
         if not hasattr(self, "base"):
             if self.orthogonal_map != _OrthMaps.householder:
                 raise NotImplementedError(
-                    "It is not possible to assign to the matrix exponential or the Cayley "
-                    "parametrizations when use_trivialization=False."
+                    "It is not possible to assign to a parametrization by the matrix "
+                    "exponential or by Cayley's map without use_trivialization=True"
                 )
             a, tau = rushlight.geqrf(q)
             # Reflections with tau 0 are the identity, whose sign is the other one.
@@ -128,7 +128,7 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
         )
     if weight.ndim < 2:
         raise ValueError(
-            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
+            f"Expected a matrix or batch of matrices, got {weight.ndim} dims"
         )
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]

@@ -394,8 +394,8 @@ def _validate_pruning_amount_init(amount):
     whole = isinstance(amount, numbers.Integral)
     if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
         raise ValueError(
-            f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
-            "integer"
+            f"amount={amount} should be a fraction, from 0.0 to 1.0, or a count, an int of at "
+            "least 0"
         )
 
 

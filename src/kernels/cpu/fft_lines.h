@@ -1,0 +1,48 @@
+// The loops of Fourier transforms: many lines at once, one in each lane of vectors.
+#pragma once
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+constexpr int64_t most_fft_lanes = 16;
+constexpr int64_t largest_fft_radix = 31;  // a butterfly of radix r costs r^2
+
+// Point p of line l is at in + l * in_line + p * in_step, its imaginary part in_imag after that:
+// all steps are in numbers R. `in` and `out` are the same memory or have none in common.
+template <class R> struct FftLines {
+  int64_t points;          // of a line: the product of the radices
+  const int64_t* radices;  // of at most largest_fft_radix
+  int64_t radix_count;
+  const R* roots;  // exp(-2 pi i t / points), t < points: real and imaginary parts by turns
+  const R* in;
+  int64_t in_line, in_step, in_imag;
+  R* out;
+  int64_t out_line, out_step, out_imag;
+  const R* factors;  // of each result, laid out as `out`; or null
+  int64_t lines;
+  bool turned_in,
+      turned_out;  // real and imaginary parts change places, which inverts the transform
+  R scale;
+  R* scratch;  // 4 * points * most_fft_lanes
+};
+RL_ISA_KERNEL(fft_lines_of_floats, (const FftLines<float>& lines))
+RL_ISA_KERNEL(fft_lines_of_doubles, (const FftLines<double>& lines))
+
+// Points 1 to m - 1 of a line of m + 1 complex numbers, in pairs k and m - k:
+//   to[k] = factor * (even + turn[k] * odd), to[m - k] = factor * conj(even - turn[k] * odd),
+//   even = from[k] + conj from[m - k], odd = from[k] - conj from[m - k];
+// between the transform of a real line of 2 m numbers and that of the line read as m complex ones.
+template <class R> struct FftPairs {
+  int64_t m;
+  const R* turns;      // m / 2 + 1 complex numbers
+  R turn_re, turn_im;  // factors of their parts
+  R factor;
+  const R* from;
+  R* to;  // may be `from`
+};
+RL_ISA_KERNEL(fft_pairs_of_floats, (const FftPairs<float>& pairs))
+RL_ISA_KERNEL(fft_pairs_of_doubles, (const FftPairs<double>& pairs))
+
+}  // namespace rl::kernels
