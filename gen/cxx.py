@@ -68,6 +68,7 @@ def impl_name(op):
 def write_ops(table, ops, signatures):
     """Definitions for one table file; `signatures` maps C++ names to signatures for formulas."""
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"']
+    lines += ['#include "dispatch/guards.h"'] * any(op.row.guard for op in ops)
     lines += ['#include "dispatch/in_gradient.h"', ""]
     loops = loops_of(ops)
     if loops:

@@ -62,22 +62,27 @@ for _name, _sign, _doc in (("logical_and", "&", "Are both elements nonzero?"), (
                 doc=_doc)
 
 elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)", "floor_divide(input, other)", two_numbers=True, dtypes=REAL, inplace=True,
+            guard='check_divisor("floor_divide", input, other)',
             doc="Quotient rounded down.", grad="floor_divide is constant almost everywhere; torch defines no gradient either")
 elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)", dtypes=REAL, names=(),
+            guard='check_divisor("div", input, other)',
             inplace=True, doc="Quotient rounded towards zero.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
 elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divide(input, other)", dtypes=REAL, names=(),
+            guard='check_divisor("div", input, other)',
             inplace=True, doc="Quotient rounded down.", grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
-composite("div__rounding(input: Tensor, other: Tensor | Number, *, rounding_mode: str | None)", inplace=True, out="cast",
+composite("div__rounding(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None)", inplace=True, out="cast",
           names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
           doc="input / other, rounded to a whole number by 'trunc' or 'floor'.")
 composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)", "sub(other, input, alpha)", names=("torch.rsub",),
           doc="other - alpha * input.")
 elementwise("remainder(input: Tensor, other: Tensor | Number)", "remainder(input, other)", dtypes=REAL, inplace=True,
+            guard='check_divisor("remainder", input, other)',
             doc="Remainder with the sign of other.", ref="numpy.remainder",
             grad={"input": "grad", "other": "neg(grad * floor_division(input, other))"})
 composite("remainder__number(input: Scalar, other: Tensor)", "remainder(wrap_number(input), other)", doc="Remainder with the sign of other.",
           names=("torch.remainder",))
 elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)", dtypes=REAL, inplace=True,
+            guard='check_divisor("fmod", input, other)',
             doc="Remainder with the sign of input.", ref="numpy.fmod",
             grad={"input": "grad", "other": "neg(grad * trunc_divide(input, other))"})
 

@@ -346,3 +346,24 @@ def test_programs_print_what_they_print_with_torch(path, tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="no transformers")
 def test_transformers_models_learn_and_write_as_with_torch(tmp_path):
     test_programs_print_what_they_print_with_torch(LANGUAGE_MODELS, tmp_path)
+
+
+def test_functions_keep_their_names(tmp_path):
+    """In generated code and in what modes are told, of each module that functions come from."""
+    as_program(
+        tmp_path,
+        "import torch\n"
+        "import torch.fx\n"
+        "import torch.nn.functional as F\n"
+        "from torch.overrides import resolve_name\n"
+        "FUNCTIONS = [torch.sigmoid, torch.relu, torch.unique, F.gelu, torch.linalg.det,\n"
+        "             torch.fft.fft, torch.special.erf]\n"
+        "for function in FUNCTIONS:\n"
+        "    traced = torch.fx.symbolic_trace(lambda x: function(x))\n"
+        "    x = torch.eye(3)\n"
+        "    assert torch.equal(traced(x), function(x))\n"
+        "    assert ' torch.' in traced.code, traced.code\n"
+        "assert resolve_name(torch.sigmoid) == 'torch.sigmoid', resolve_name(torch.sigmoid)\n"
+        "assert resolve_name(F.gelu) == 'torch.nn.functional.gelu'\n"
+        "assert torch.__future__.get_swap_module_params_on_conversion() is False\n",
+    )

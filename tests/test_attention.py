@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rushlight as rl
-from rushlight.nn.attention import flex_attention
+from rushlight.nn.attention import bias, flex_attention
 from rushlight.nn.functional import scaled_dot_product_attention
 
 pytestmark = pytest.mark.kernels
@@ -205,3 +205,75 @@ def test_flex_attention_refuses():
         )
     with pytest.raises(RuntimeError, match="callable mask_mods"):
         flex_attention.and_masks(within, 1)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("queries,keys,batch", [(0, 3, 2), (0, 0, 2), (3, 2, 0), (3, 0, 2)])
+def test_layers_over_nothing(queries, keys, batch, need_weights):
+    layer = rl.nn.MultiheadAttention(8, 2)
+    q, k = rl.zeros(queries, batch, 8), rl.zeros(keys, batch, 8)
+    output, weights = layer(q, k, k, need_weights=need_weights)
+    assert output.shape == (queries, batch, 8)
+    assert not need_weights or weights.shape == (batch, queries, keys)
+
+
+@pytest.mark.parametrize("queries,keys", [(3, 5), (4, 4), (5, 3)])
+def test_causal_masks_named_by_their_corner(queries, keys):
+    q, k, v = (rl.randn(1, 2, n, 8) for n in (queries, keys, keys))
+    attend = rl.nn.functional.scaled_dot_product_attention
+    rows, columns = rl.arange(queries)[:, None], rl.arange(keys)
+    upper = attend(q, k, v, bias.causal_upper_left(queries, keys))
+    assert rl.allclose(upper, attend(q, k, v, columns <= rows), atol=1e-6)
+    if queries <= keys:
+        lower = attend(q, k, v, bias.causal_lower_right(queries, keys))
+        assert rl.allclose(lower, attend(q, k, v, columns <= rows + keys - queries), atol=1e-6)
+    with pytest.raises(ValueError, match="causal"):
+        attend(q, k, v, bias.causal_upper_left(queries, keys), is_causal=True)
+
+
+def encoder(**options):
+    options = {"batch_first": True, "dropout": 0.0, **options}
+    layer = rl.nn.TransformerEncoderLayer(8, 2, 16, **options)
+    return rl.nn.TransformerEncoder(layer, 2).eval()
+
+
+PADDING = rl.tensor([[False] * 5, [False, False, True, True, True]])
+
+
+def test_an_encoder_leaves_padding_out_in_inference():
+    model, x = encoder(), rl.randn(2, 5, 8)
+    with_gradients = model(x, src_key_padding_mask=PADDING)
+    with rl.no_grad():
+        found = model(x, src_key_padding_mask=PADDING)
+    assert not found[PADDING].any() and with_gradients[PADDING].all()
+    assert rl.allclose(found[~PADDING], with_gradients[~PADDING], atol=1e-6)
+    model.norm = rl.nn.LayerNorm(8, bias=True)
+    rl.nn.init.ones_(model.norm.bias)
+    with rl.inference_mode():
+        assert (model(x, src_key_padding_mask=PADDING)[PADDING] == 1).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.train(), lambda m: setattr(m, "enable_nested_tensor", False),
+        lambda m: setattr(m.layers[0], "norm_first", True),
+        lambda m: setattr(m.layers[0], "activation", rl.sin),
+    ],
+)  # fmt: skip
+def test_where_an_encoder_computes_padding(change):
+    model = encoder()
+    change(model)
+    with rl.no_grad():
+        assert model(rl.randn(2, 5, 8), src_key_padding_mask=PADDING)[PADDING].all()
+
+
+def test_the_fast_path_can_be_switched_off():
+    model, mha = encoder(), rl.backends.mha
+    assert mha.get_fastpath_enabled()
+    try:
+        mha.set_fastpath_enabled(False)
+        with rl.no_grad():
+            assert model(rl.randn(2, 5, 8), src_key_padding_mask=PADDING)[PADDING].all()
+    finally:
+        mha.set_fastpath_enabled(True)

@@ -440,3 +440,46 @@ def test_parts_of_a_sparse_and_a_dense_gradient():
     rows = torch.nn.functional.embedding(torch.tensor([0, 2]), weight, sparse=True)
     ((weight * 3).sum() + rows.sum()).backward()
     assert weight.grad.to_dense().tolist() == [[4, 4], [3, 3], [4, 4]]
+
+
+def test_inference_mode_records_nothing_even_with_grad_enabled():
+    x = leaf(2.0)
+    with torch.inference_mode():
+        with torch.enable_grad():
+            assert torch.is_grad_enabled()
+            results = [x * 2, x.exp() * x, Scale.apply(x, 3.0), torch.stack([x, x])]
+            changed = torch.zeros(1)
+            changed.add_(x)
+        with torch.inference_mode(False):
+            outside = x * 2
+    for result in (*results, changed):
+        assert result.is_inference() and not result.requires_grad
+    outside.backward()
+    assert x.grad.item() == 2
+
+
+def test_anomaly_mode_names_the_call_whose_custom_backward_failed():
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ValueError("of the user")
+
+    with pytest.warns(UserWarning) as told, torch.autograd.detect_anomaly():
+        y = Fails.apply(leaf(1.0))
+        with pytest.raises(ValueError, match="of the user"):
+            y.backward()
+    (message,) = (str(w.message) for w in told if "Error detected" in str(w.message))
+    assert "FailsBackward" in message and "test_autograd.py" in message
+
+
+def test_a_hook_may_not_change_the_tensor_that_is_saved():
+    x = leaf(2.0)
+    with (
+        pytest.raises(RuntimeError, match="in place"),
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().add_(1), lambda t: t),
+    ):
+        x.exp() * x

@@ -513,3 +513,58 @@ def test_the_third_power_and_its_gradient():
     x = rl.tensor([-2.0, 0.5, 3.0], dtype=rl.float64, requires_grad=True)
     (x**3).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 3 * x.detach().numpy() ** 2)
+
+
+DIVISIONS = {
+    "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "floor_divide": rl.floor_divide, "remainder": rl.remainder, "fmod": rl.fmod,
+    "trunc": lambda a, b: rl.div(a, b, rounding_mode="trunc"),
+    "floor": lambda a, b: rl.div(a, b, rounding_mode="floor"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [rl.uint8, rl.int8, rl.int32, rl.int64])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_integers_are_not_divided_by_zero(name, dtype):
+    divide = DIVISIONS[name]
+    x = rl.tensor([7, 3, 5], dtype=dtype)
+    divisors = [0, rl.tensor(0, dtype=dtype), rl.tensor([1, 2, 0], dtype=dtype),
+                rl.tensor([[3], [0]], dtype=dtype).expand(2, 3)]  # fmt: skip
+    for divisor in divisors:
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            divide(x, divisor)
+    if name != "fmod":
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            divide(5, rl.tensor([1, 0], dtype=dtype))
+    assert divide(x[:0], 0).shape == (0,) and divide(x, rl.zeros(2, 0, 1).to(dtype)).numel() == 0
+    assert not divide(x.double(), 0).isfinite().any()
+
+
+@pytest.mark.parametrize("name", ["floor_divide_", "remainder_", "fmod_"])
+def test_integers_are_not_divided_by_zero_in_place(name):
+    x = rl.tensor([7, 3])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(x, name)(rl.tensor([1, 0]))
+    assert x.tolist() == [7, 3]
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor", None])
+def test_a_number_is_divided_by_a_tensor(mode):
+    divisor = rl.tensor([2.0, -3.0], dtype=rl.float64)
+    expected = 7.0 / divisor.numpy()
+    expected = {"trunc": np.trunc, "floor": np.floor, None: np.copy}[mode](expected)
+    np.testing.assert_array_equal(rl.div(7, divisor, rounding_mode=mode).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
+def test_the_next_number_is_that_of_the_result_dtype(dtype):
+    expected = rl.nextafter(rl.tensor([3.0, 0.0]).to(dtype), rl.tensor([9.0, -9.0]).to(dtype))
+    assert rl.equal(rl.nextafter(rl.tensor([3, 0]), rl.tensor([9.0, -9.0]).to(dtype)), expected)
+    assert rl.equal(rl.nextafter(rl.tensor([3.0, 0.0]).to(dtype), rl.tensor([9, -9])), expected)
+    assert (expected != rl.tensor([3.0, 0.0])).all()
+
+
+def test_tensors_of_other_dtypes_may_be_equal():
+    whole = rl.tensor([1, 2])
+    assert rl.equal(whole, whole.double()) and rl.equal(whole.bool(), rl.ones(2))
+    assert not rl.equal(whole.bool(), whole) and not rl.equal(whole, whole.double()[:1])

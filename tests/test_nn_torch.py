@@ -370,3 +370,37 @@ def test_flex_attention():
             np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
         else:
             assert got == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_weights_of_regression_losses(name, reduction):
+    def run(library):
+        library.manual_seed(0)
+        x, y, w = (library.randn(3, 4).requires_grad_() for _ in range(3))
+        loss = getattr(library.nn.functional, name)(x, y, reduction=reduction, weight=w)
+        (loss * 2).sum().backward()
+        return [t.detach().numpy() for t in (loss, x.grad, y.grad, w.grad)]
+
+    for expected, got in zip(run(torch), run(rushlight)):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    for library in (torch, rushlight):
+        loss = getattr(library.nn.functional, name)
+        with pytest.raises(ValueError, match="same size"):
+            loss(library.ones(3, 4), library.ones(3, 4), weight=library.ones(4))
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": True}, {"activation": "gelu"}, {"nhead": 1}])
+@pytest.mark.parametrize("padded", [[0, 0, 1], [1, 0, 0]])
+def test_padding_of_encoders_in_inference(options, padded):
+    def run(library):
+        library.manual_seed(0)
+        made = {"d_model": 8, "nhead": 2, "dim_feedforward": 16, "batch_first": True, **options}
+        norm = library.nn.LayerNorm(8) if made.pop("norm", False) else None
+        layer = library.nn.TransformerEncoderLayer(**made)
+        model = library.nn.TransformerEncoder(layer, 2, norm).eval()
+        x, mask = library.randn(2, 3, 8), library.tensor([[0, 0, 0], padded]).bool()
+        with library.no_grad():
+            return model(x, src_key_padding_mask=mask).numpy()
+
+    np.testing.assert_allclose(run(rushlight), run(torch), rtol=1e-4, atol=1e-5)

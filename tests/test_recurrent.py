@@ -153,6 +153,8 @@ def test_nothing_to_run_over(kind):
     assert output.shape == (2, 0, 4) and as_tuple(last)[0].shape == (1, 0, 4)
     grads = gradients([output], (x, *layer.parameters()))
     assert grads[0].shape == x.shape and not any(g.any() for g in grads)
+    with pytest.raises(RuntimeError, match="sequence length"):
+        layer(x.transpose(0, 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -74,13 +74,13 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "__config__", "_custom_ops", "_dynamo", "_higher_order_ops", "_ops", "_subclasses",
-    "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
-    "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops",
-    "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization",
-    "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_higher_order_ops", "_ops",
+    "_subclasses", "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
+    "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx",
+    "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types",
+    "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.

@@ -239,9 +239,8 @@ def _names():
     """Function -> (name, is it a method or property of Tensor?)."""
     names = {}
     for home, functions in get_overridable_functions().items():
-        prefix = (
-            "torch.Tensor" if home is Tensor else "torch" + home.__name__.removeprefix("rushlight")
-        )
+        _, dot, inside = home.__name__.partition(".")  # of "rushlight", or "torch" as an alias
+        prefix = "torch.Tensor" if home is Tensor else f"torch{dot}{inside}"
         for function in functions:
             label = getattr(function, "__name__", "")
             if label == "__get__":

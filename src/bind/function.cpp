@@ -81,11 +81,20 @@ struct FunctionNode final : Node {
       Object returned = call_backward(grads);
       unpack(returned.get(), results);
     } catch (const PythonError&) {
-      throw CarriedError::take();
+      CarriedError error = CarriedError::take();
+      if (mode() & Anomaly) tell_where();
+      throw error;
     }
   }
 
  private:
+  // The error is the user's own; that it comes from this call of forward is told beside it.
+  void tell_where() const {
+    std::string text =
+        "Error detected in " + name() + ". It belongs to the call on " + describe(where) + ".";
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw CarriedError::take();
+  }
+
   Object call_backward(const Gradients& grads) {
     Object args = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1));
     PyTuple_SET_ITEM(args.get(), 0, Object::share(context).release());

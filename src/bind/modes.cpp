@@ -27,7 +27,8 @@ PyObject* has_bit(PyObject*, PyObject*) {
   return PyBool_FromLong(mode() & bit);
 }
 
-PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
+// What no_grad() and enable_grad() set: true of enable_grad() in inference mode too, as in torch.
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(!(mode() & NoGrad)); }
 
 PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
   return guarded([&]() -> PyObject* {

@@ -53,10 +53,14 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   Py_ssize_t n = PyList_GET_SIZE(list);
   if (n == 0) return nullptr;
   Object pair = Object::share(PyList_GET_ITEM(list, n - 1));
+  const uint32_t version = t.version();
   Object argument(wrap(t));
   Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get())
                          : nullptr);
   if (!packed) throw CarriedError::take();
+  check(t.version() == version,
+        "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
+        "Change a clone() of it.");
   return std::make_unique<PythonPacked>(packed.release(),
                                         Object::share(PyTuple_GET_ITEM(pair.get(), 1)).release());
 }

@@ -68,7 +68,8 @@ inline void count(Counted kind, int64_t difference) {
 int64_t count_alive(Counted kind);  // over all threads
 
 inline uint32_t& mode() { return thread_state().mode; }
-inline bool grad_enabled() { return !(mode() & NoGrad); }
+// Are ops recorded? In inference mode not even inside enable_grad().
+inline bool grad_enabled() { return !(mode() & (NoGrad | Inference)); }
 
 // Sets or clears bits of the mode word for a scope.
 class ModeGuard {

@@ -3,8 +3,19 @@
 #include <limits>
 
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 
 namespace rl {
+
+void check_divisor(const char* op, const Tensor& input, const Tensor& other) {
+  if (!is_integral_or_bool(input.dtype()) || !is_integral_or_bool(other.dtype())) return;
+  if (other.is_meta() || other.numel() == 0 || input.numel() == 0) return;
+  bool number = other.impl()->wrapped_number && other.dtype() == DType::Int64;
+  bool possible = number ? *other.data<int64_t>() != 0
+                         : *unrecorded([&] { return ops::all(other); }).data<bool>();
+  check(possible, op, ": ZeroDivisionError: an integer is divided by 0");
+}
+
 namespace impl {
 
 namespace {
@@ -49,9 +60,11 @@ Tensor pow(const Tensor& input, const Scalar& exponent, const Tensor& out) {
 }
 
 Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
-  bool reduced = is_reduced(input.dtype()) && input.dtype() == other.dtype();
+  DType common = result_type(input, other);
   return written_to(out,
-                    reduced ? next_reduced(input, other) : ops::nextafter_elements(input, other),
+                    is_reduced(common)
+                        ? next_reduced(ops::to(input, common), ops::to(other, common))
+                        : ops::nextafter_elements(input, other),
                     "nextafter_");
 }
 

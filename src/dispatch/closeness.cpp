@@ -29,9 +29,6 @@ bool allclose(const Tensor& input, const Tensor& other, double rtol, double atol
 
 bool equal(const Tensor& input, const Tensor& other) {
   if (input.sizes() != other.sizes()) return false;
-  check(input.dtype() == other.dtype(),
-        "equal: expected all tensors to have the same dtype, but got ", input.dtype(), " and ",
-        other.dtype());
   NoGradGuard guard;
   return truth(all(eq(input, other)));
 }

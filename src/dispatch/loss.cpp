@@ -53,6 +53,24 @@ Tensor weighted(const Tensor& elements, const Tensor& weight) {
   return weight.defined() ? elements * weight : elements;
 }
 
+// Losses of regression take weights that are as many as the inputs.
+Tensor weighted_like_input(const Tensor& elements, const Tensor& input, const Tensor& weight) {
+  check_value(!weight.defined() || weight.sizes() == input.sizes(),
+              "Weights and input must have the same size, got weights of shape ",
+              weight.defined() ? weight.sizes() : input.sizes(), " for an input of shape ",
+              input.sizes());
+  return weighted(elements, weight);
+}
+
+// The mean of squared and absolute differences is that of as many as the weights sum up to.
+Tensor weighted_mean(const Tensor& elements, const Tensor& input, const Tensor& weight,
+                     const std::string& reduction) {
+  Tensor all = weighted_like_input(elements, input, weight);
+  if (!weight.defined() || reduction_of(reduction) != kernels::Reduction::Mean)
+    return reduced(all, reduction);
+  return ops::div(ops::sum(all), ops::sum(weight));
+}
+
 }  // namespace
 
 namespace impl {
@@ -199,14 +217,14 @@ Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype)
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
                 std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
-  return reduced(weighted(mse_elements(input, target), weight),
-                 reduction_name(size_average, reduce, reduction));
+  return weighted_mean(mse_elements(input, target), input, weight,
+                       reduction_name(size_average, reduce, reduction));
 }
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
                std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
   Tensor elements = !input.is_floating() || !target.is_floating() ? abs(input - target)
                                                                   : l1_elements(input, target);
-  return reduced(weighted(elements, weight), reduction_name(size_average, reduce, reduction));
+  return weighted_mean(elements, input, weight, reduction_name(size_average, reduce, reduction));
 }
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
                       std::optional<bool> reduce, const std::string& reduction, double beta) {
@@ -218,7 +236,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<b
 Tensor huber_loss(const Tensor& input, const Tensor& target, const std::string& reduction,
                   double delta, const Tensor& weight) {
   check(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
-  return reduced(weighted(huber_elements(input, target, delta), weight), reduction);
+  return reduced(weighted_like_input(huber_elements(input, target, delta), input, weight),
+                 reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,

@@ -4,6 +4,6 @@ The switches can be read and assigned as in PyTorch. Those of CUDA libraries hav
 in a build without CUDA.
 """
 
-from rushlight.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+from rushlight.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -37,7 +37,10 @@ GLOBALS = {
 
 def is_of_rushlight(value):
     module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] == "rushlight"
+    if not isinstance(module, str):
+        return False
+    # As `torch`, rushlight is so named itself; its parts keep their names.
+    return module.partition(".")[0] in ("rushlight", rushlight.__name__)
 
 
 def function_modules():
@@ -59,7 +62,8 @@ def qualified_name(function):
         for public in function_modules():
             if getattr(public, name, None) is function:
                 module = public.__name__
-        return f"torch{module.removeprefix('rushlight')}.{name}"
+        _, dot, inside = module.partition(".")
+        return f"torch{dot}{inside}.{name}"
     return f"{module}.{name}"
 
 

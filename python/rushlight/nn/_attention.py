@@ -101,16 +101,17 @@ def multi_head_attention_forward(
             weights = weights.mean(dim=1)
         output = output.transpose(0, 1).reshape(length * batch, embed_dim)
     else:
-        q, k, v = (t.reshape(batch, num_heads, -1, heads[2]) for t in (q, k, v))
+        q, k, v = (t.reshape(batch, num_heads, t.size(1), heads[2]) for t in (q, k, v))
         if attn_mask is not None:
             if attn_mask.size(0) == 1:
                 attn_mask = attn_mask.unsqueeze(0)
             else:
-                attn_mask = attn_mask.view(batch, num_heads, -1, k.size(2))
+                attn_mask = attn_mask.view(batch, num_heads, attn_mask.size(1), k.size(2))
         output = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
         output = output.permute(2, 0, 1, 3).reshape(length * batch, embed_dim)
         weights = None
-    output = F.linear(output, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = F.linear(output, out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.size(1))
     if not batched:
         output = output.squeeze(1)
         weights = None if weights is None else weights.squeeze(0)

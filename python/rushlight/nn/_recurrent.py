@@ -71,6 +71,8 @@ def run(
     Returns:
         The outputs of the last layer in the form of `input`, and the last states.
     """
+    if input.size(0) == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     if mode == "LSTM" and batch_sizes is None and rushlight.is_autocast_enabled("cpu"):
         input, states, all_weights = _in_dtype_of_autocast(input, states, all_weights, has_biases)
     directions = 2 if bidirectional else 1

@@ -5,7 +5,7 @@ import copy
 import rushlight
 from rushlight.nn import functional as F
 from rushlight.nn import init
-from rushlight.nn.modules.activation import MultiheadAttention
+from rushlight.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.dropout import Dropout
 from rushlight.nn.modules.linear import Linear
@@ -150,6 +150,19 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
 
+    def _has_fast_path(self):
+        """Whether PyTorch has a fast path for a layer of such settings."""
+        attention = self.self_attn
+        return (
+            not self.norm_first
+            and attention.batch_first
+            and attention._qkv_same_embed_dim
+            and attention.in_proj_bias is not None
+            and attention.num_heads % 2 == 0
+            and self.norm1.eps == self.norm2.eps
+            and (self.activation in (F.relu, F.gelu) or isinstance(self.activation, (ReLU, GELU)))
+        )
+
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         return self.dropout1(self._self_attention(x, attn_mask, key_padding_mask, is_causal))
 
@@ -238,7 +251,10 @@ class TransformerDecoderLayer(_Layer):
 class TransformerEncoder(Module):
     """A stack of `num_layers` copies of `encoder_layer`, and `norm` at the end.
 
-    `enable_nested_tensor` and `mask_check` are accepted and change nothing.
+    Args:
+        enable_nested_tensor: in inference, give zeros (before `norm`) for what
+            `src_key_padding_mask` hides, as PyTorch does where its fast path leaves it out.
+        mask_check: do so only if the mask hides nothing but ends of sequences.
     """
 
     __constants__ = ["norm"]
@@ -272,6 +288,7 @@ class TransformerEncoder(Module):
         if mask is not None:
             batch_first = getattr(self.layers[0].self_attn, "batch_first", False)
             is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
+        padding = None if mask is not None else self._left_out(src, src_key_padding_mask)
         output = src
         for layer in self.layers:
             output = layer(
@@ -280,7 +297,34 @@ class TransformerEncoder(Module):
                 is_causal=bool(is_causal),
                 src_key_padding_mask=src_key_padding_mask,
             )
+        if padding is not None:
+            output = output.masked_fill(padding.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
+
+    def _left_out(self, src, padding):
+        """What PyTorch's fast path leaves out of the computation: None where it is not taken."""
+        first = self.layers[0]
+        if (
+            padding is None
+            or src.dim() != 3
+            or not self.enable_nested_tensor
+            or not isinstance(first, TransformerEncoderLayer)
+            or first.training
+            or rushlight.is_autocast_enabled()
+            or not rushlight.backends.mha.get_fastpath_enabled()
+            or not first._has_fast_path()
+        ):
+            return None
+        weights = [
+            *first.self_attn.parameters(), *first.norm1.parameters(), *first.norm2.parameters(),
+            *first.linear1.parameters(), *first.linear2.parameters(),
+        ]  # fmt: skip
+        if rushlight.is_grad_enabled() and any(t.requires_grad for t in (src, *weights)):
+            return None
+        hidden = padding != 0
+        if self.mask_check and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
+            return None
+        return hidden
 
 
 class TransformerDecoder(Module):

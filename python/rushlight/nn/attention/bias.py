@@ -1,0 +1,84 @@
+"""Causal masks of attention for queries and keys of different numbers, named by their corner."""
+
+from enum import IntEnum
+from warnings import warn
+
+import rushlight
+from rushlight.nn import functional as F
+
+__all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
+
+
+class CausalVariant(IntEnum):
+    """The corner in which the diagonal of a causal mask ends or begins."""
+
+    UPPER_LEFT = 1
+    LOWER_RIGHT = 2
+
+
+class CausalBias(rushlight.Tensor):
+    """The `attn_mask` of `scaled_dot_product_attention` that stands for a causal mask.
+
+    Args:
+        variant: with UPPER_LEFT the first query sees the first key alone; with LOWER_RIGHT the
+            last query sees all of them.
+        seq_len_q: the number of queries.
+        seq_len_kv: the number of keys.
+    """
+
+    def __new__(cls, variant, seq_len_q, seq_len_kv):
+        return rushlight.Tensor._make_subclass(cls, rushlight.empty(seq_len_q, seq_len_kv))
+
+    def __init__(self, variant, seq_len_q, seq_len_kv):
+        if not isinstance(variant, CausalVariant):
+            raise AssertionError(f"CausalBias: expected a CausalVariant but got {variant!r}")
+        self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
+        if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
+            warn("Lower right causal bias will produce NaNs in the output when seq_len_q > "
+                 "seq_len_kv!", stacklevel=3)  # fmt: skip
+
+    def _materialize(self, device=None):
+        """The mask, True where a query may see a key."""
+        lower_right = self.variant is CausalVariant.LOWER_RIGHT
+        shape = self.seq_len_q, self.seq_len_kv
+        diagonal = self.seq_len_kv - self.seq_len_q if lower_right else 0
+        return rushlight.ones(shape, dtype=rushlight.bool, device=device).tril(diagonal)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is not F.scaled_dot_product_attention:
+            return super().__torch_function__(func, types, args, kwargs)
+        return cls._attention(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _attention(
+        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+        enable_gqa=False,
+    ):  # fmt: skip
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        upper_left = attn_mask.variant is CausalVariant.UPPER_LEFT
+        is_causal = upper_left or attn_mask.seq_len_q == attn_mask.seq_len_kv
+        return F.scaled_dot_product_attention(
+            query, key, value, None if is_causal else attn_mask._materialize(query.device),
+            dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa,
+        )  # fmt: skip
+
+    def __repr__(self):
+        return self._materialize().__repr__()
+
+
+def causal_upper_left(*size):
+    """The causal mask of (queries, keys) whose diagonal begins at the first query and key."""
+    return _of_size("causal_upper_left", CausalVariant.UPPER_LEFT, size)
+
+
+def causal_lower_right(*size):
+    """The causal mask of (queries, keys) whose diagonal ends at the last query and key."""
+    return _of_size("causal_lower_right", CausalVariant.LOWER_RIGHT, size)
+
+
+def _of_size(name, variant, size):
+    if len(size) != 2:
+        raise AssertionError(f"{name} only supports 2D tensors")
+    return CausalBias(variant, *size)
