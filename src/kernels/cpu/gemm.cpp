@@ -23,6 +23,8 @@ GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, i
   return p;
 }
 
+constexpr int64_t packed_bytes = int64_t(8) << 20;  // of b at a time, for all threads
+
 // The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 16.
 struct Tiling {
   int64_t rows = 1, cols = 1;
@@ -53,7 +55,10 @@ struct Tiling {
   }
 
   // Would several tiles pack the same part of b?
-  bool shares_packing(const GemmProblem& p) const { return rows > 1 && p.c_col == 1 && p.n >= 64; }
+  bool shares_packing(const GemmProblem& p) const {
+    return rows > 1 && p.c_col == 1 && p.n >= 64 &&
+           packed_size(p.k, 64) * itemsize(p.dtype) <= packed_bytes;
+  }
   GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows);
     GemmProblem p = part_of(whole, i, 0, border(whole.m, index / cols + 1, rows) - i, whole.n);
@@ -78,8 +83,7 @@ GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
 // One product in tiles that share rows of b, which is packed once for all of them: at 128 rows per
 // tile, packing took 40 % of the time. A part of b that is not too large for a copy at a time.
 void run_packed(const GemmProblem& whole, const Tiling& tiling) {
-  int64_t most =
-      std::max<int64_t>(64, (int64_t(8) << 20) / (whole.k * itemsize(whole.dtype)) / 64 * 64);
+  int64_t most = packed_bytes / (whole.k * itemsize(whole.dtype)) / 64 * 64;
   GemmProblem all = whole;
   all.deepest = deepest_block(whole.m, whole.n);
   Workspace packed(packed_size(whole.k, std::min(most, whole.n)) * itemsize(whole.dtype));
