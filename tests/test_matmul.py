@@ -156,6 +156,25 @@ def test_16_bit_sums_are_rounded_once(dtype):
     assert rushlight.equal(rushlight.addr(c, a[:, 0], b[0], beta=0.3, alpha=0.7), outer.to(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("size", [(40, 40, 40), (33, 65, 70), (1, 300, 130), (130, 301, 1)])
+def test_narrow_integers_wrap(dtype, size):
+    generator = np.random.default_rng(0)
+    m, k, n = size
+    info = np.iinfo(dtype)
+    x, y, z = (generator.integers(info.min, info.max + 1, shape).astype(dtype)
+               for shape in ((m, k), (k, n), (m, n)))  # fmt: skip
+    x[0], y[:, 0] = info.min, info.min  # the largest products of all
+    a, b, c = (rushlight.tensor(v) for v in (x, y, z))
+    transposed = rushlight.tensor(np.ascontiguousarray(y.T)).t()
+    for right in (b, transposed):
+        np.testing.assert_array_equal((a @ right).numpy(), product(x, y))
+    expected = (-3 * product(x, y).astype(np.int64) + 2 * z.astype(np.int64)).astype(dtype)
+    np.testing.assert_array_equal(rushlight.addmm(c, a, b, beta=2, alpha=-3).numpy(), expected)
+    both = rushlight.stack([a, a.flip(0)]) @ rushlight.stack([b, b])
+    np.testing.assert_array_equal(both[1].numpy(), product(x[::-1], y))
+
+
 def test_addr_of_bools_is_logical():
     c, v, w = (rushlight.tensor(x, dtype=rushlight.bool)
                for x in ([[0, 1], [0, 0]], [1, 0], [1, 0]))  # fmt: skip

@@ -19,7 +19,8 @@ struct GemmProblem {
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
   int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch
-  int64_t deepest = 0;                  // deepest_block of the product that this one is a tile of
+  int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
+  bool pairs = false;   // a and b, of Int32, are pairs of int16: products of those are summed up
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -40,5 +41,16 @@ RL_ISA_KERNEL(gemm_tiles, (const GemmProblem& problem))
 inline constexpr int64_t pack_rows = 64;
 inline int64_t packed_size(int64_t k, int64_t n) { return k * ((n + 63) / 64 * 64); }
 RL_ISA_KERNEL(gemm_pack, (const GemmProblem& problem, void* packed, int64_t first, int64_t last))
+
+// Of narrow integers: out[i * out_row + j] = the pair of low[i * row + j * step] and the same of
+// high, or zero where `high` is null.
+struct Pairing {
+  DType dtype;
+  const void *low, *high;
+  int64_t rows, count, row, step;
+  uint32_t* out;
+  int64_t out_row;
+};
+RL_ISA_KERNEL(pair_up, (const Pairing& p))
 
 }  // namespace rl::kernels

@@ -23,6 +23,8 @@ GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, i
   return p;
 }
 
+constexpr int64_t packed_bytes = int64_t(8) << 20;  // of b at a time, for all threads
+
 // The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 16.
 struct Tiling {
   int64_t rows = 1, cols = 1;
@@ -54,7 +56,8 @@ struct Tiling {
 
   // Would several tiles pack the same part of b?
   bool shares_packing(const GemmProblem& p) const {
-    return rows > 1 && p.c_col == 1 && p.n >= 64;
+    return rows > 1 && p.c_col == 1 && p.n >= 64 &&
+           packed_size(p.k, 64) * itemsize(p.dtype) <= packed_bytes;
   }
   GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows);
@@ -80,8 +83,7 @@ GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
 // One product in tiles that share rows of b, which is packed once for all of them: at 128 rows per
 // tile, packing took 40 % of the time. A part of b that is not too large for a copy at a time.
 void run_packed(const GemmProblem& whole, const Tiling& tiling) {
-  int64_t most =
-      std::max<int64_t>(64, (int64_t(8) << 20) / (whole.k * itemsize(whole.dtype)) / 64 * 64);
+  int64_t most = packed_bytes / (whole.k * itemsize(whole.dtype)) / 64 * 64;
   GemmProblem all = whole;
   all.deepest = deepest_block(whole.m, whole.n);
   Workspace packed(packed_size(whole.k, std::min(most, whole.n)) * itemsize(whole.dtype));
@@ -143,6 +145,33 @@ void scale_output(const View& out, const Scalar& beta) {
   });
 }
 
+bool is_narrow(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
+
+// A matrix, or a batch of them, whose neighbours along `dim` make a pair; after an odd number
+// stands a zero.
+RowMajor paired(const View& v, int64_t dim) {
+  int64_t r = v.ndim - 2, c = v.ndim - 1, terms = v.sizes[dim], size = itemsize(v.dtype);
+  Dims sizes(v.shape());
+  sizes[dim] = (terms + 1) / 2;
+  RowMajor out(sizes, DType::Int32);
+  int64_t batches = v.ndim == 3 ? v.sizes[0] : 1, batch = v.ndim == 3 ? v.strides[0] : 0;
+  int64_t rows = sizes[r], count = sizes[c], row = v.strides[r], step = v.strides[c];
+  (dim == r ? row : step) *= 2;
+  const char* next = static_cast<const char*>(v.data) + v.strides[dim] * size;
+  int64_t whole_rows = dim == r ? terms / 2 : rows, whole = dim == c ? terms / 2 : count;
+  for (int64_t b = 0; b < batches; ++b) {
+    auto pair = [&](int64_t i, int64_t j, int64_t m, int64_t n, bool both) {
+      int64_t at = (b * batch + i * row + j * step) * size;
+      pair_up({v.dtype, static_cast<const char*>(v.data) + at, both ? next + at : nullptr, m, n,
+               row, step, out.ptr<uint32_t>() + (b * rows + i) * count + j, count});
+    };
+    pair(0, 0, whole_rows, whole, true);
+    if (whole_rows < rows) pair(rows - 1, 0, 1, count, false);
+    if (whole < count) pair(0, count - 1, rows, 1, false);
+  }
+  return out;
+}
+
 // The batch as one matrix of all rows, where they lie evenly apart.
 struct Stacked {
   int64_t sizes[2];
@@ -152,6 +181,34 @@ struct Stacked {
         view{v.data, sizes, v.strides + 1, 2, v.numel, v.dtype} {}
   static bool can(const View& v) { return v.strides[0] == v.sizes[1] * v.strides[1]; }
 };
+
+void multiply(const View& a, const View& b, const View& out, const GemmScale& scale,
+              const View& plus, bool pairs) {
+  int64_t r = out.ndim - 2, c = out.ndim - 1;
+  // One matrix for the whole batch: a single product of all rows.
+  if (out.ndim == 3 && a.sizes[0] > 1 && b.strides[0] == 0 && Stacked::can(a) &&
+      Stacked::can(out) && Stacked::can(plus)) {
+    Stacked sum(plus);
+    View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
+    return multiply(Stacked(a).view, one, Stacked(out).view, scale, sum.view, pairs);
+  }
+  GemmProblem batch;
+  batch.dtype = out.dtype, batch.pairs = pairs;
+  batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
+  batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
+  batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
+  batch.c = out.data, batch.c_row = out.strides[r], batch.c_col = out.strides[c];
+  batch.alpha = scale.alpha, batch.beta = scale.beta;
+  batch.added = plus.data, batch.added_row = plus.strides[r], batch.added_col = plus.strides[c];
+  if (out.ndim == 3) {
+    batch.count = out.sizes[0];
+    batch.a_step = a.strides[0];
+    batch.b_step = b.strides[0];
+    batch.c_step = out.strides[0];
+    batch.added_step = plus.strides[0];
+  }
+  run(batch);
+}
 
 }  // namespace
 
@@ -174,30 +231,15 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     gemm(a32.view(), b32.view(), out32.view(), scale);
     return copy(out32.view(), out);
   }
-  const View& plus = added ? *added : out;
-  // One matrix for the whole batch: a single product of all rows.
-  if (out.ndim == 3 && a.sizes[0] > 1 && b.strides[0] == 0 && Stacked::can(a) &&
-      Stacked::can(out) && Stacked::can(plus)) {
-    Stacked sum(plus);
-    View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
-    return gemm(Stacked(a).view, one, Stacked(out).view, scale, &sum.view);
+  // Products of 16 bits are added up in pairs: 3.3 times as fast as those of 8 bits alone, where
+  // every pair is used often.
+  if (is_narrow(out.dtype) && std::min(out.sizes[r], out.sizes[c]) >= 16 && a.sizes[c] >= 16) {
+    RowMajor pairs_a = paired(a, c), pairs_b = paired(b, r), out32(out.shape(), DType::Int32);
+    if (!scale.beta.equals(0)) copy(added ? *added : out, out32.view());
+    multiply(pairs_a.view(), pairs_b.view(), out32.view(), scale, out32.view(), true);
+    return copy(out32.view(), out);
   }
-  GemmProblem batch;
-  batch.dtype = out.dtype;
-  batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
-  batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
-  batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
-  batch.c = out.data, batch.c_row = out.strides[r], batch.c_col = out.strides[c];
-  batch.alpha = scale.alpha, batch.beta = scale.beta;
-  batch.added = plus.data, batch.added_row = plus.strides[r], batch.added_col = plus.strides[c];
-  if (out.ndim == 3) {
-    batch.count = out.sizes[0];
-    batch.a_step = a.strides[0];
-    batch.b_step = b.strides[0];
-    batch.c_step = out.strides[0];
-    batch.added_step = plus.strides[0];
-  }
-  run(batch);
+  multiply(a, b, out, scale, added ? *added : out, false);
 }
 
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale) {

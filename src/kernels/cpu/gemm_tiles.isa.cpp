@@ -42,6 +42,7 @@ template <class T> struct Block {
   Right<T> right;
   const Target<T>* to;
   int64_t i, j;
+  bool pairs;
 
   bool whole(int64_t columns) const {
     return right.columns >= columns && to->col == 1 && (to->beta == T(0) || to->added_col == 1);
@@ -50,7 +51,8 @@ template <class T> struct Block {
 
 // `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
 // order, whatever the tile.
-template <class T, int bytes, int rows, int width> void tile(const Block<T>& block, int64_t i) {
+template <class T, int bytes, int rows, int width, bool pairs = false> void tile(
+    const Block<T>& block, int64_t i) {
   constexpr int n = Vector<T, bytes>::lanes;
   const Left<T>& left = block.left;
   const Right<T>& right = block.right;
@@ -61,11 +63,12 @@ template <class T, int bytes, int rows, int width> void tile(const Block<T>& blo
     for (int w = 0; w < width; ++w) __builtin_prefetch(c + r * to.row + w * n * to.col);
   vec<T, bytes> sums[rows][width] = {};
   int64_t ahead = 8 * right.row;  // rows of b in place may lie pages apart
-  multiply_tile<T, bytes>(sums, block.depth, left.at(i), left.row, left.col, right.data, right.row,
-                          [&](const T* b) {
+  multiply_tile<T, bytes, pairs>(sums, block.depth, left.at(i), left.row, left.col, right.data,
+                                 right.row, [&](const T* b) {
 #pragma GCC unroll 8
-                            for (int w = 0; w < width; ++w) __builtin_prefetch(b + ahead + w * n);
-                          });
+                                   for (int w = 0; w < width; ++w)
+                                     __builtin_prefetch(b + ahead + w * n);
+                                 });
   if (block.whole(width * n)) {
     const T* added = to.added + row * to.added_row + block.j * to.added_col;
 #pragma GCC unroll 8
@@ -140,9 +143,15 @@ template <class T, int rows, int width> void complex_tile(const Block<T>& block,
 // to itself.
 template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
 [[gnu::noinline]] void column_block(const Block<T>& block, int64_t i = 0) {
-  for (; i + rows <= block.rows; i += rows)
+  for (; i + rows <= block.rows; i += rows) {
+    if constexpr (std::is_same_v<T, uint32_t>)
+      if (block.pairs) {
+        tile<T, bytes, rows, width, true>(block, i);
+        continue;
+      }
     if constexpr (complex<T>) complex_tile<T, rows, width>(block, i);
     else tile<T, bytes, rows, width>(block, i);
+  }
   if constexpr (rows > 1)
     if (i < block.rows) column_block<T, width, bytes, rows / 2>(block, i);
 }
@@ -181,6 +190,7 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
   T* packed_left = packed + plan.right_size;
   const Target<T> later = p.target.again();
   Block<T> block;
+  block.pairs = p.pairs;
   for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
     int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
     for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
@@ -275,6 +285,7 @@ template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g
   to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
   p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
   p.added_step = g.added ? g.added_step : g.c_step;
+  p.pairs = g.pairs;
   p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
   return p;
 }
@@ -283,7 +294,7 @@ template <class T> void solve(Problem<T>&& p) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
   };
-  if (p.packed) return by_tiles(p);
+  if (p.packed || p.pairs) return by_tiles(p);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
     return each(by_rows<T>);
@@ -302,6 +313,14 @@ template <class T> void solve(Problem<T>&& p) {
   by_tiles(p);
 }
 
+// The pairs of a row, where the elements stand a known step apart.
+template <class T, class Step>
+void pair_row(const T* low, const T* high, Step step, int64_t count, uint32_t* out) {
+  auto half = [](T x) { return static_cast<uint32_t>(static_cast<uint16_t>(x)); };
+  for (int64_t j = 0; j < count; ++j)
+    out[j] = half(low[j * step]) | (high ? half(high[j * step]) << 16 : 0);
+}
+
 template <class F> void for_dtype(const GemmProblem& problem, F f) {
   visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t, complex64, complex128>(
       "matmul", problem.dtype, f);
@@ -317,6 +336,22 @@ void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t 
   for_dtype(problem, [&](auto tag) {
     auto p = typed<typename decltype(tag)::type>(problem);
     pack_all(p, first, last, packed);
+  });
+}
+
+void pair_up(const Pairing& p) {
+  visit<int8_t, uint8_t, int16_t>("matmul", p.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < p.rows; ++i) {
+      const T* low = static_cast<const T*>(p.low) + i * p.row;
+      const T* high = p.high ? static_cast<const T*>(p.high) + i * p.row : nullptr;
+      uint32_t* out = p.out + i * p.out_row;
+      if (p.step == 1 && high)
+        pair_row(low, high, std::integral_constant<int64_t, 1>(), p.count, out);
+      else if (p.step == 2 && high)
+        pair_row(low, high, std::integral_constant<int64_t, 2>(), p.count, out);
+      else pair_row(low, high, p.step, p.count, out);
+    }
   });
 }
 

@@ -5,9 +5,31 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
+// sum + x * y, whose elements are of T or, if `pairs`, pairs of int16, multiplied and added up.
+template <class T, int bytes, bool pairs>
+[[gnu::always_inline]] inline vec<T, bytes> add_products(vec<T, bytes> sum, vec<T, bytes> x, T y) {
+  if constexpr (!pairs) {
+    return sum + x * y;
+  } else {
+    using V = vec<T, bytes>;
+    V all = V{} + y;
+#if defined(__AVX512BW__)
+    if constexpr (bytes == 64) return sum + (V)_mm512_madd_epi16((__m512i)x, (__m512i)all);
+#endif
+#if defined(__AVX2__)
+    if constexpr (bytes == 32) return sum + (V)_mm256_madd_epi16((__m256i)x, (__m256i)all);
+#endif
+    if constexpr (bytes == 16) return sum + (V)_mm_madd_epi16((__m128i)x, (__m128i)all);
+    using Signed = vec<int32_t, bytes>;
+    auto low = [](V v) { return (V)((Signed)(v << 16) >> 16); };
+    auto high = [](V v) { return (V)((Signed)v >> 16); };
+    return sum + low(x) * low(all) + high(x) * high(all);
+  }
+}
+
 // sums[r][w] += a(r, k) * b(k)[w] for each k < depth, in order. Row r of a stands r * a_row from a,
 // its next term a_col further; the vectors of b(k) stand k * b_row from b. ahead(b) may prefetch.
-template <class T, int bytes, int rows, int width, class Ahead>
+template <class T, int bytes, bool pairs = false, int rows, int width, class Ahead>
 [[gnu::always_inline]] inline void multiply_tile(vec<T, bytes> (&sums)[rows][width], int64_t depth,
                                                  const T* a, int64_t a_row, int64_t a_col,
                                                  const T* b, int64_t b_row, Ahead ahead) {
@@ -22,7 +44,8 @@ template <class T, int bytes, int rows, int width, class Ahead>
     for (int r = 0; r < rows; ++r) {
       T down = r < 4 ? a[r * a_row] : lower_a[(r - 4) * a_row];
 #pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] += across[w] * down;
+      for (int w = 0; w < width; ++w)
+        sums[r][w] = add_products<T, bytes, pairs>(sums[r][w], across[w], down);
     }
     a += a_col;
     lower_a += a_col;
