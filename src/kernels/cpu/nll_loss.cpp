@@ -1,6 +1,7 @@
 #include "kernels/nll_loss.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "kernels/cpu/loss_total.h"
 #include "kernels/cpu/places.h"
@@ -87,18 +88,22 @@ void nll_loss(const View& input, const View& target, const View* weight, int64_t
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     Scratch<C> losses(static_cast<size_t>(targets.count())), weights;
-    if (reduction != Reduction::None) weights.resize(losses.size());
-    C *loss = losses.data(), *used = weights.empty() ? nullptr : weights.data();
+    bool weighted = weight && reduction != Reduction::None;
+    if (weighted) weights.resize(losses.size());
+    C *loss = losses.data(), *used = weights.data();
+    std::atomic<int64_t> ignored = 0;
     targets.template for_each<T>(
         [=](int64_t i, const T* score, C w) {
           loss[i] = -C(*score) * w;
-          if (used) used[i] = w;
+          if (weighted) used[i] = w;
         },
-        [=](int64_t i) {
+        [=, &ignored](int64_t i) {
           loss[i] = 0;
-          if (used) used[i] = 0;
+          if (weighted) used[i] = 0;
+          ++ignored;
         });
-    store_losses(losses, weights, reduction, target, out, total_weight);
+    C weight_sum = weighted ? total(weights) : static_cast<C>(targets.count() - ignored);
+    store_losses(losses, weight_sum, reduction, target, out, total_weight);
   });
 }
 
