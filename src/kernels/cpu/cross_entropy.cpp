@@ -1,5 +1,6 @@
 #include "kernels/cross_entropy.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/loss_total.h"
@@ -39,7 +40,7 @@ template <class C> class Problem {
   }
 
   void forward(const View& out, const View& largest, const View& sums, const View& total_weight) {
-    Scratch<C> losses(classes_.size()), used;
+    Scratch<C> losses(classes_.size());
     InShapeOf<int64_t> classes(given_.target, classes_.data());
     InShapeOf<C> loss(given_.target, losses.data());
     SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1,
@@ -63,9 +64,8 @@ template <class C> class Problem {
             at<C>(p[4], j, steps[3]) = c == ignored ? C(0) : value;
           }
         });
-    if (given_.reduction != Reduction::None)
-      for (int64_t c : classes_) used.push_back(weight(c));
-    store_losses(losses, used, given_.reduction, given_.target, out, total_weight);
+    C weight_sum = given_.reduction == Reduction::None ? C(0) : sum_of_weights();
+    store_losses(losses, weight_sum, given_.reduction, given_.target, out, total_weight);
   }
 
   // With p the softmax: p times the weight of the whole target, less the target.
@@ -105,9 +105,14 @@ template <class C> class Problem {
     return *reinterpret_cast<T*>(first + j * step);
   }
   bool smooth() const { return given_.smoothing > 0; }
-  C weight(int64_t c) const {
-    if (c == ignored) return 0;
-    return weights_.empty() ? C(1) : weights_[static_cast<size_t>(c)];
+  C sum_of_weights() const {
+    if (weights_.empty())
+      return static_cast<C>(classes_.end() - classes_.begin() -
+                            std::count(classes_.begin(), classes_.end(), ignored));
+    Scratch<C> used(classes_.size());
+    for (size_t i = 0; i < used.size(); ++i)
+      used[i] = classes_[i] == ignored ? C(0) : weights_[static_cast<size_t>(classes_[i])];
+    return total(used);
   }
   // What the target has of its own class, by its weight, and evenly of each by theirs. A copy, so
   // that loops need not look for it again after each store.

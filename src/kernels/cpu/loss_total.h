@@ -27,15 +27,15 @@ template <class C> C total(const Scratch<C>& values) {
 
 // Writes the losses or what they are reduced to, and the sum of the weights: 0 if not reduced.
 template <class C>
-void store_losses(Scratch<C>& losses, const Scratch<C>& weights, Reduction reduction,
-                  const View& target, const View& out, const View& total_weight) {
+void store_losses(Scratch<C>& losses, C weight_sum, Reduction reduction, const View& target,
+                  const View& out, const View& total_weight) {
   auto store = [](C value, const View& to) { fill(to, Scalar(static_cast<double>(value))); };
   if (reduction == Reduction::None) {
     store(C(0), total_weight);
     copy(InShapeOf<C>(target, losses.data()).view, out);
     return;
   }
-  C weight_sum = total(weights), loss = total(losses);
+  C loss = total(losses);
   store(weight_sum, total_weight);
   store(reduction == Reduction::Mean ? loss / weight_sum : loss, out);
 }
