@@ -37,7 +37,6 @@ NEAR = {
     "fmod",
     "lgamma",
     "log",
-    "log10",
     "log2",
     "remainder",
     "sigmoid",

@@ -223,9 +223,7 @@ RL_LOG(log10)
 #undef RL_LOG
 template <class T> RL_INLINE T near_log(T x) { return log_of(log_parts(x, T(0))); }
 template <class T> RL_INLINE T near_log2(T x) { return log2_of(log_parts(x, T(0))); }
-template <class T> RL_INLINE T near_log10(T x) { return log10_of(log_parts(x, T(0))); }
 template <class T> RL_INLINE auto log2_is_far(T x) { return log_is_far(x); }
-template <class T> RL_INLINE auto log10_is_far(T x) { return log_is_far(x); }
 
 // Takes log(1 + x) and adds what rounding lost of 1 + x.
 template <class T> RL_INLINE T log1p_of(T x) {
