@@ -1,0 +1,148 @@
+"""What was measured: the times of one statement, and what can be said of them."""
+
+import dataclasses
+import math
+import statistics
+
+_UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_SPREAD_TO_WARN_OF = 0.1  # of the median, between the quartiles
+
+
+def select_unit(t):
+    """The (name, seconds) of the unit in which a time reads best."""
+    return next((unit for unit in reversed(_UNITS) if t >= unit[1]), _UNITS[0])
+
+
+def trim_sigfig(x, n):
+    """Round to n significant figures."""
+    if x == 0:
+        return x
+    return round(x, n - 1 - math.floor(math.log10(abs(x))))
+
+
+@dataclasses.dataclass(repr=False, frozen=True)
+class TaskSpec:
+    """What is measured: a statement and how results name it."""
+
+    stmt: str
+    setup: str
+    global_setup: str = ""
+    label: str | None = None
+    sub_label: str | None = None
+    description: str | None = None
+    env: str | None = None
+    num_threads: int = 1
+
+    @property
+    def title(self):
+        """The label, or the statement."""
+        if self.label is None:
+            return self.stmt.splitlines()[0] if "\n" not in self.stmt.strip() else self.stmt
+        return f"{self.label}: {self.sub_label}" if self.sub_label else self.label
+
+
+@dataclasses.dataclass(repr=False)
+class Measurement:
+    """Times of one statement.
+
+    Args:
+        number_per_run: how often the statement ran in each of the times.
+        raw_times: seconds.
+        task_spec: what was measured.
+    """
+
+    number_per_run: int
+    raw_times: list
+    task_spec: TaskSpec
+    metadata: dict | None = None
+
+    def __getattr__(self, name):
+        if name != "task_spec" and hasattr(TaskSpec, "__dataclass_fields__"):
+            if name in TaskSpec.__dataclass_fields__ or name == "title":
+                return getattr(self.task_spec, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def times(self):
+        """Seconds that one run of the statement took, in each measurement."""
+        return [t / self.number_per_run for t in self.raw_times]
+
+    @property
+    def mean(self):
+        """The mean of the times."""
+        return statistics.fmean(self.times)
+
+    @property
+    def median(self):
+        """The median of the times."""
+        return statistics.median(self.times)
+
+    @property
+    def _quartiles(self):
+        ordered = sorted(self.times)
+
+        def at(part):
+            place = part * (len(ordered) - 1)
+            low = int(place)
+            high = min(low + 1, len(ordered) - 1)
+            return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+        return at(0.25), at(0.75)
+
+    @property
+    def iqr(self):
+        """The distance between the quartiles."""
+        low, high = self._quartiles
+        return high - low
+
+    @property
+    def significant_figures(self):
+        """How many figures the spread of the times leaves: one to three."""
+        spread = self.iqr / math.sqrt(len(self.times)) * 1.645 / self.median
+        return 3 if spread == 0 else min(max(int(-math.log10(spread)), 1), 3)
+
+    @property
+    def has_warnings(self):
+        """Is the spread of the times too wide to trust the median?"""
+        return not self.meets_confidence()
+
+    def meets_confidence(self, threshold=_SPREAD_TO_WARN_OF):
+        """Is the distance between the quartiles below that part of the median?"""
+        return self.iqr / self.median < threshold
+
+    @property
+    def as_row_name(self):
+        """How a table's row of it is called."""
+        return self.sub_label or self.stmt or "[Unknown]"
+
+    def __repr__(self):
+        def shown(t):
+            return f"{t / scale:.2f} {unit}"
+
+        n, (unit, scale) = len(self.times), select_unit(self.median)
+        lines = [super().__repr__(), self.title]
+        if self.description:
+            lines.append(self.description)
+        if n == 1:
+            lines.append(f"  {shown(self.median)}")
+        else:
+            low, high = (q / scale for q in self._quartiles)
+            lines += [f"  Median: {shown(self.median)}",
+                      f"  IQR:    {shown(self.iqr)} ({low:.2f} to {high:.2f})"]  # fmt: skip
+        threads = f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
+        per = "runs per measurement" if n > 1 else "runs"
+        lines.append(
+            f"  {n} measurement{'s' if n > 1 else ''}, {self.number_per_run} {per}, {threads}"
+        )
+        if n > 1 and self.has_warnings:
+            lines.append("  WARNING: the times vary widely; the machine may be busy.")
+        return "\n".join(lines)
+
+    @staticmethod
+    def merge(measurements):
+        """One measurement for each task, of all the times of it."""
+        groups = {}
+        for m in measurements:
+            groups.setdefault(m.task_spec, []).append(m)
+        return [Measurement(1, [t for m in group for t in m.times], spec)
+                for spec, group in groups.items()]  # fmt: skip
