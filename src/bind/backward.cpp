@@ -117,10 +117,10 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
 // _leaves_of(tensors): the leaves that their gradients come to.
 PyObject* find_leaves(PyObject*, PyObject* tensors) {
   return guarded([&] {
-    Object roots = as_sequence(tensors);
+    Object roots = items_of(tensors);
     std::vector<Edge> edges;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(roots.get()); ++i)
-      edges.push_back(to_edge(PySequence_Fast_GET_ITEM(roots.get(), i), "_leaves_of"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots.get()); ++i)
+      edges.push_back(to_edge(PyTuple_GET_ITEM(roots.get(), i), "_leaves_of"));
     return wrap(leaves_of(edges));
   });
 }
