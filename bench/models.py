@@ -93,7 +93,7 @@ class Subject:
 
 def seconds(subject, what, steps, clock):
     function = getattr(subject, what)
-    begin_turn(clock)
+    begin_turn(clock, function)
     start = clock()
     for _ in range(steps):
         function()

@@ -37,10 +37,13 @@ class Row:
         return timeit.Timer(statement, setup, timer=clock, globals={"T": library})
 
 
-def begin_turn(clock):
-    """Lets the threads of the library that was measured before go to sleep."""
+def begin_turn(clock, function):
+    """On several threads: those of the library measured before go to sleep, and a few calls that do
+    not count wake this one's."""
     if clock is time.perf_counter:
         time.sleep(SPIN_SECONDS)
+        for _ in range(3):
+            function()
 
 
 def repetitions_of(timer):
@@ -59,7 +62,7 @@ def time_row(row, libraries, repetitions, clock=time.thread_time):
     best = dict.fromkeys(timers, float("inf"))
     for _ in range(repetitions):
         for name, timer in timers.items():
-            begin_turn(clock)
+            begin_turn(clock, lambda timer=timer: timer.timeit(1))
             seconds = timer.timeit(counts[name]) / counts[name]
             best[name] = min(best[name], seconds * 1e9 / row.per)
     return best
