@@ -69,3 +69,11 @@ def test_sizes_beyond_all_memory():
         with pytest.raises(RuntimeError):
             F.pad(rl.zeros(1, 2, 3), (2**60, 2**60), mode)
     assert F.pad(rl.zeros(0, 2, 3), (2**50, 0), "replicate").shape == (0, 2, 3 + 2**50)
+
+
+@pytest.mark.parametrize(
+    "pad", [(-(2**63), -(2**63)), (-(2**63), 2**63 - 1), (2**63 - 1, 1), (2**63 - 1, 2**63 - 1)]
+)
+def test_sizes_beyond_all_numbers(pad):
+    with pytest.raises(RuntimeError, match="negative output size or one too large"):
+        F.pad(rl.ones(2, 3), pad)

@@ -1,5 +1,6 @@
 // Views, and the copies that take the place of one.
 #include <algorithm>
+#include <limits>
 
 #include "core/alignment.h"
 #include "dispatch/generated.h"
@@ -409,11 +410,15 @@ Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value
   Dims sizes = input.sizes();
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = input.dim() - 1 - i;
-    sizes[d] += pad[2 * i] + pad[2 * i + 1];
-    check(sizes[d] >= 0, "pad: The input size ", input.sizes()[d], ", plus negative padding ",
-          pad[2 * i], " and ", pad[2 * i + 1],
-          ", resulted in a negative output size, which is invalid. Check dimension ", d,
-          " of your input.");
+    constexpr int64_t least = std::numeric_limits<int64_t>::min();
+    bool fits = pad[2 * i] > least && pad[2 * i + 1] > least &&  // which have no opposite
+                !__builtin_add_overflow(sizes[d], pad[2 * i], &sizes[d]) &&
+                !__builtin_add_overflow(sizes[d], pad[2 * i + 1], &sizes[d]);
+    check(
+        fits && sizes[d] >= 0, "pad: The input size ", input.sizes()[d], ", plus negative padding ",
+        pad[2 * i], " and ", pad[2 * i + 1],
+        ", resulted in a negative output size or one too large, which is invalid. Check dimension ",
+        d, " of your input.");
     inner = slice(inner, d, std::max<int64_t>(0, -pad[2 * i]),
                   inner.sizes()[d] - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
