@@ -95,18 +95,8 @@ class _Run:
         `keep`: record how they are computed. `last`: nobody will ask again.
         """
         moving = [(out, w) for out, w in zip(outputs, weights) if out.requires_grad]
-        found = [None] * len(self.leaves)  # the other outputs are constants
-        if moving:
-            outputs, weights = zip(*moving)
-            found = rushlight.autograd.grad(
-                outputs, self.leaves, weights, retain_graph=keep or not last, create_graph=keep,
-                allow_unused=True, is_grads_batched=batched,
-            )  # fmt: skip
         size = (len(weights[0]),) if batched else ()
-        return [
-            leaf.new_zeros((*size, *leaf.shape)) if g is None else g
-            for leaf, g in zip(self.leaves, found)
-        ]
+        return _gradients(moving, self.leaves, size, keep, keep or not last)
 
     def like_inputs(self, flat):
         """One value for each leaf of the inputs, nested as these are."""
@@ -132,22 +122,30 @@ class _Run:
     def pushed(self, tangents, batched=False):
         """The products of the Jacobian with tangents of the inputs' leaves, for each output."""
         used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
-        found = [None] * len(self._weights)
-        if used:
-            gradients, directions = zip(*used)
-            keep = self._keep or _recorded(directions)
-            found = rushlight.autograd.grad(
-                gradients, self._weights, directions, retain_graph=True, create_graph=keep,
-                allow_unused=True, is_grads_batched=batched,
-            )  # fmt: skip
         size = (len(tangents[0]),) if batched else ()
-        return [
-            weight.new_zeros((*size, *weight.shape)) if p is None else p
-            for weight, p in zip(self._weights, found)
-        ]
+        keep = self._keep or _recorded([t for _, t in used])
+        return _gradients(used, self._weights, size, keep, True)
 
     def like_output(self, flat):
         return tree_unflatten(flat, self._structure)
+
+
+def _gradients(weighted, inputs, batch, keep, retain):
+    """Of the sum of (output, weight) pairs by each input, zeros where nothing depends on it.
+
+    `batch`: () or (the number of weights in each,), which the gradients' shapes then begin with.
+    """
+    found = [None] * len(inputs)
+    if weighted:
+        outputs, weights = zip(*weighted)
+        found = rushlight.autograd.grad(
+            outputs, inputs, weights, retain_graph=retain, create_graph=keep,
+            allow_unused=True, is_grads_batched=bool(batch),
+        )  # fmt: skip
+    return [
+        source.new_zeros((*batch, *source.shape)) if g is None else g
+        for source, g in zip(inputs, found)
+    ]
 
 
 _running = threading.local()  # .depth: how many functions of runs are executed, one in another

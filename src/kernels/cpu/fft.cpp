@@ -55,6 +55,13 @@ class Roots {
   std::vector<Root> fine_, coarse_;
 };
 
+// Rows of complex numbers, `in_line` and `out_line` numbers R apart.
+template <class R>
+FftLines<R> rows_of(const R* in, int64_t in_line, R* out, int64_t out_line, int64_t lines,
+                    bool inverse, R scale) {
+  return {in, in_line, 2, 1, out, out_line, 2, 1, lines, inverse, inverse, scale};
+}
+
 template <class R> class Plan;
 template <class R> std::shared_ptr<const Plan<R>> plan_for(int64_t n);
 
@@ -191,11 +198,7 @@ template <class R> class Plan {
     each_chunk(job, 1, [&](FftLines<R> chunk) {
       Buffer<R> row(2 * n_);
       for (int64_t line = 0; line < chunk.lines; ++line) {
-        const R* in = chunk.in + line * chunk.in_line;
-        for (int64_t p = 0; p < n_; ++p) {
-          row[2 * p] = in[p * chunk.in_step];
-          row[2 * p + 1] = in[p * chunk.in_step + chunk.in_imag];
-        }
+        fetch(chunk, line, row.data());
         FftLines<R> part = chunk;
         part.in = part.out = row.data();
         part.in_step = part.out_step = 2;
@@ -206,6 +209,16 @@ template <class R> class Plan {
         put_back(chunk, line, row.data());
       }
     });
+  }
+  void fetch(const FftLines<R>& job, int64_t line, R* row) const {
+    const R* in = job.in + line * job.in_line;
+    for (int64_t p = 0; p < n_; ++p) {
+      row[2 * p] = in[p * job.in_step];
+      row[2 * p + 1] = in[p * job.in_step + job.in_imag];
+    }
+  }
+  void exchange_parts(R* row) const {
+    for (int64_t p = 0; p < n_; ++p) std::swap(row[2 * p], row[2 * p + 1]);
   }
   void put_back(const FftLines<R>& job, int64_t line, const R* row) const {
     R* out = job.out + line * job.out_line;
@@ -239,10 +252,8 @@ template <class R> class Plan {
                                 static_cast<uint64_t>(2 * n_));
   }
   FftLines<R> row_job(R* row, bool inverse) const {
-    int64_t m = convolution_->n_;
-    R scale = inverse ? R(1) / static_cast<R>(m) : R(1);
-    return {m, nullptr, 0, nullptr, row, 0,       2,       1,     row,
-            0, 2,       1, nullptr, 1,   inverse, inverse, scale, nullptr};
+    R scale = inverse ? R(1) / static_cast<R>(convolution_->n_) : R(1);
+    return rows_of<R>(row, 0, row, 0, 1, inverse, scale);
   }
   static void multiply(R* x, const R* y, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
@@ -256,23 +267,16 @@ template <class R> class Plan {
     each_chunk(job, 1, [&](const FftLines<R>& chunk) {
       Buffer<R> row(2 * m);
       for (int64_t line = 0; line < chunk.lines; ++line) {
-        const R* in = chunk.in + line * chunk.in_line;
-        for (int64_t p = 0; p < n_; ++p) {
-          R re = in[p * chunk.in_step], im = in[p * chunk.in_step + chunk.in_imag];
-          row[2 * p] = chunk.turned_in ? im : re;
-          row[2 * p + 1] = chunk.turned_in ? re : im;
-        }
+        fetch(chunk, line, row.data());
+        if (chunk.turned_in) exchange_parts(row.data());
         std::fill(row.data() + 2 * n_, row.data() + 2 * m, R(0));
         multiply(row.data(), chirp_.data(), n_);
         convolution_->run(row_job(row.data(), false));
         multiply(row.data(), filter_.data(), m);
         convolution_->run(row_job(row.data(), true));
         multiply(row.data(), chirp_.data(), n_);
-        for (int64_t p = 0; p < n_; ++p) {
-          R re = row[2 * p] * chunk.scale, im = row[2 * p + 1] * chunk.scale;
-          row[2 * p] = chunk.turned_out ? im : re;
-          row[2 * p + 1] = chunk.turned_out ? re : im;
-        }
+        for (int64_t i = 0; i < 2 * n_; ++i) row[i] *= chunk.scale;
+        if (chunk.turned_out) exchange_parts(row.data());
         put_back(chunk, line, row.data());
       }
     });
@@ -365,25 +369,10 @@ void fft(const View& in, const View& out, int64_t dim, bool inverse, double scal
     using R = decltype(zero);
     auto plan = plan_for<R>(lines.points);
     bool rows = lines.inner == 1;
-    int64_t line = rows ? 2 * lines.points : 2, step = rows ? 2 : 2 * lines.inner;
-    FftLines<R> job{lines.points,
-                    nullptr,
-                    0,
-                    nullptr,
-                    in.ptr<R>(),
-                    line,
-                    step,
-                    1,
-                    out.ptr<R>(),
-                    line,
-                    step,
-                    1,
-                    nullptr,
-                    rows ? lines.outer : lines.inner,
-                    inverse,
-                    inverse,
-                    static_cast<R>(scale),
-                    nullptr};
+    int64_t line = rows ? 2 * lines.points : 2;
+    FftLines<R> job = rows_of(in.ptr<R>(), line, out.ptr<R>(), line,
+                              rows ? lines.outer : lines.inner, inverse, static_cast<R>(scale));
+    if (!rows) job.in_step = job.out_step = 2 * lines.inner;
     if (rows) return plan->run(job);
     int64_t block = 2 * lines.points * lines.inner;
     each_row(lines.outer, block, [&](int64_t o) {
@@ -425,8 +414,7 @@ void fft_from_real(const View& in, const View& out, int64_t dim, bool inverse, d
     }
     auto plan = plan_for<R>(m);
     const R* turns = plan->half_turns();
-    plan->run({m, nullptr, 0, nullptr, from, n, 2, 1, to, 2 * half, 2, 1, nullptr, lines.outer,
-               inverse, inverse, R(1), nullptr});
+    plan->run(rows_of(from, n, to, 2 * half, lines.outer, inverse, R(1)));
     each_row(lines.outer, n, [&](int64_t row) {
       R* z = to + 2 * row * half;
       R re = z[0], im = z[1];
@@ -482,8 +470,7 @@ void fft_to_real(const View& in, const View& out, int64_t dim, bool inverse, dou
       z[0] = (x[0] + x[2 * m]) * ends;
       z[1] = (x[0] - x[2 * m]) * ends;
     });
-    plan->run({m, nullptr, 0, nullptr, points.data(), 2 * half, 2, 1, to, n, 2, 1, nullptr,
-               lines.outer, inverse, inverse, R(1), nullptr});
+    plan->run(rows_of<R>(points.data(), 2 * half, to, n, lines.outer, inverse, R(1)));
   });
 }
 

@@ -12,20 +12,22 @@ constexpr int64_t largest_fft_radix = 31;  // a butterfly of radix r costs r^2
 // Point p of line l is at in + l * in_line + p * in_step, its imaginary part in_imag after that:
 // all steps are in numbers R. `in` and `out` are the same memory or have none in common.
 template <class R> struct FftLines {
-  int64_t points;          // of a line: the product of the radices
-  const int64_t* radices;  // of at most largest_fft_radix
-  int64_t radix_count;
-  const R* roots;  // exp(-2 pi i t / points), t < points: real and imaginary parts by turns
   const R* in;
   int64_t in_line, in_step, in_imag;
   R* out;
   int64_t out_line, out_step, out_imag;
-  const R* factors;  // of each result, laid out as `out`; or null
   int64_t lines;
   bool turned_in,
       turned_out;  // real and imaginary parts change places, which inverts the transform
   R scale;
-  R* scratch;  // 4 * points * most_fft_lanes
+  const R* factors = nullptr;  // of each result, laid out as `out`; or null
+  R* scratch = nullptr;        // 4 * points * most_fft_lanes
+
+  // What a plan knows.
+  int64_t points = 0;                // of a line: the product of the radices
+  const int64_t* radices = nullptr;  // of at most largest_fft_radix
+  int64_t radix_count = 0;
+  const R* roots = nullptr;  // exp(-2 pi i t / points), t < points: both parts by turns
 };
 RL_ISA_KERNEL(fft_lines_of_floats, (const FftLines<float>& lines))
 RL_ISA_KERNEL(fft_lines_of_doubles, (const FftLines<double>& lines))

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/pairs.h"
 #include "kernels/cpu/transpose_square.h"
 
 namespace rl::kernels::RL_ISA {
@@ -100,7 +100,6 @@ template <class R> struct Block {
   using V = vec<R>;
   using P = Point<V>;
   static constexpr int lanes = Vector<R>::lanes;
-  static constexpr auto lane_list = std::make_integer_sequence<int, lanes>();
 
   static P get(const R* block, int64_t point) {
     const R* p = block + 2 * lanes * point;
@@ -189,20 +188,11 @@ template <class R> struct Block {
 
   // ---- to and from a block
 
-  template <int... lane> static P apart(V a, V b, std::integer_sequence<int, lane...>) {
-    return {shuffle<(2 * lane)...>(a, b), shuffle<(2 * lane + 1)...>(a, b)};
+  static P load_complex(const R* p) {
+    Parts<R> parts = load_pairs(p);
+    return {parts.real, parts.imaginary};
   }
-  template <int... lane> static V low_by_turns(P p, std::integer_sequence<int, lane...>) {
-    return shuffle<(lane / 2 + (lane & 1) * lanes)...>(p.re, p.im);
-  }
-  template <int... lane> static V high_by_turns(P p, std::integer_sequence<int, lane...>) {
-    return shuffle<(lanes / 2 + lane / 2 + (lane & 1) * lanes)...>(p.re, p.im);
-  }
-  static P load_complex(const R* p) { return apart(load(p), load(p + lanes), lane_list); }
-  static void store_complex(R* to, P p) {
-    store(to, low_by_turns(p, lane_list));
-    store(to + lanes, high_by_turns(p, lane_list));
-  }
+  static void store_complex(R* to, P p) { store_pairs(to, p.re, p.im); }
 
   static void gather(const FftLines<R>& job, const R* in, int64_t first, int64_t count, R* to) {
     for (int64_t p = first; p < job.points; ++p)
@@ -288,7 +278,6 @@ template <class R> struct Block {
     R *a = job.scratch, *b = a + 2 * lanes * job.points;
     FromColumns columns{job.in + line * job.in_line, job.in_step, job.turned_in};
     ToColumns results{job.out + line * job.out_line, job.out_step,
-
                       job.factors ? job.factors + line * job.out_line : nullptr, job.turned_out,
                       job.scale};
     if (!reads) read(job, line, count, a);
@@ -323,11 +312,7 @@ template <class R> struct Block {
 template <class R> struct Pairs {
   using V = vec<R>;
   static constexpr int lanes = Vector<R>::lanes, points = lanes / 2;
-  static constexpr auto lane_list = std::make_integer_sequence<int, lanes>();
 
-  template <int... lane> static V swapped(V v, std::integer_sequence<int, lane...>) {
-    return shuffle<(lane ^ 1)...>(v, v);
-  }
   template <int... lane> static V last_first(V v, std::integer_sequence<int, lane...>) {
     return shuffle<(lanes - 2 - (lane & ~1) + (lane & 1))...>(v, v);
   }
@@ -343,17 +328,18 @@ template <class R> struct Pairs {
 
   static void run(const FftPairs<R>& job) {
     int64_t m = job.m, k = 1;
-    const V conjugate = by_turns(1, -1, lane_list);
+    const V conjugate = by_turns(1, -1, lane_list<R>);
     for (; 2 * k + 2 * points - 1 <= m; k += points) {  // the vectors do not meet
       int64_t mirrored = m - k - points + 1;
       V a = load(job.from + 2 * k),
-        b = last_first(load(job.from + 2 * mirrored), lane_list) * conjugate;
+        b = last_first(load(job.from + 2 * mirrored), lane_list<R>) * conjugate;
       V turn = load(job.turns + 2 * k), even = a + b, odd = a - b;
-      V turned =
-          real_parts(turn, lane_list) * job.turn_re * odd -
-          imaginary_parts(turn, lane_list) * job.turn_im * swapped(odd, lane_list) * conjugate;
+      V turned = real_parts(turn, lane_list<R>) * job.turn_re * odd -
+                 imaginary_parts(turn, lane_list<R>) * job.turn_im * swap_pairs(odd, lane_list<R>) *
+                     conjugate;
       store(job.to + 2 * k, (even + turned) * job.factor);
-      store(job.to + 2 * mirrored, last_first((even - turned) * conjugate * job.factor, lane_list));
+      store(job.to + 2 * mirrored,
+            last_first((even - turned) * conjugate * job.factor, lane_list<R>));
     }
     for (; 2 * k <= m; ++k) {
       const R *x = job.from + 2 * k, *y = job.from + 2 * (m - k);

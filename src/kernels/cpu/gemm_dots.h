@@ -40,8 +40,8 @@ template <class T> T dot_product(const T* a, const T* b, int64_t length) {
   for (; i + n <= length; i += n) sums[0] += load(a + i) * load(b + i);
   T total = 0;
   for (; i < length; ++i) total = static_cast<T>(total + times(a[i], b[i]));
-  return static_cast<T>(total +
-                        sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), all_lanes<T>)[0]);
+  return static_cast<T>(
+      total + sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), lane_list<RealOf<T>>)[0]);
 }
 
 // Of complex numbers: the products of equal parts, and those of unlike ones.
@@ -56,13 +56,13 @@ std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, 
     for (int w = 0; w < 2; ++w) {
       vec<R> left = load(x + i + w * n), right = load(y + i + w * n);
       equal[w] += left * right;
-      unlike[w] += left * swap_pairs(right, all_lanes<R>);
+      unlike[w] += left * swap_pairs(right, lane_list<R>);
     }
   std::complex<R> total = 0;
   for (; i < 2 * length; i += 2) total += times(a[i / 2], b[i / 2]);
-  vec<R> parts = sum_lanes<2>(equal[0] + equal[1], all_lanes<R>);
+  vec<R> parts = sum_lanes<2>(equal[0] + equal[1], lane_list<R>);
   return total +
-         std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], all_lanes<R>)[0]);
+         std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], lane_list<R>)[0]);
 }
 
 // Adds to each lane of the rows' vectors the one whose number differs in the bit `apart`, and keeps
@@ -115,8 +115,8 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
   if (k > 0) step([k](const T* p) { return load_first(p, k); });
 #pragma GCC unroll 8
   for (int j = 0; j < columns; ++j) {
-    fold<1, rows>(sums[j], all_lanes<T>);
-    vec<T> totals = sum_lanes<rows>(sums[j][0], all_lanes<T>);
+    fold<1, rows>(sums[j], lane_list<RealOf<T>>);
+    vec<T> totals = sum_lanes<rows>(sums[j][0], lane_list<RealOf<T>>);
     for (int64_t r = 0; r < m; ++r) to.put(r, j, totals[r]);
   }
 }

@@ -23,9 +23,11 @@ template <class T> void pack_panel(const Problem<T>& p, const T* b, int64_t k, i
       R *real = reinterpret_cast<R*>(to + k * width), *imaginary = real + width;
       int64_t j = 0;
       if (p.b_col == 1)
-        for (; j + lanes<T> <= used; j += lanes<T>)
-          split_pairs(reinterpret_cast<const R*>(b + k * p.b_row + j), real + j, imaginary + j,
-                      all_lanes<T>);
+        for (; j + lanes<T> <= used; j += lanes<T>) {
+          Parts<R> parts = load_pairs(reinterpret_cast<const R*>(b + k * p.b_row + j));
+          store(real + j, parts.real);
+          store(imaginary + j, parts.imaginary);
+        }
       for (; j < width; ++j) {
         T x = j < used ? b[k * p.b_row + j * p.b_col] : T(0);
         real[j] = x.real();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/dtype.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/pairs.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -36,8 +36,6 @@ template <class R> struct Element<std::complex<R>, false> {
 };
 template <class T> using RealOf = typename Element<T>::Real;
 template <class T> constexpr bool complex = !std::is_same_v<T, RealOf<T>>;
-template <class T> constexpr auto all_lanes =
-    std::make_integer_sequence<int, Vector<RealOf<T>>::lanes>();
 template <class T> constexpr int lanes = Vector<RealOf<T>>::lanes;
 // A complex tile has two registers for each of its vectors.
 template <class T> constexpr int rows_of = complex<T> ? tile_rows / 2 : tile_rows;
@@ -56,26 +54,6 @@ template <class T> T times(T a, T b) {
 
 // Of complex numbers, 1 times infinity would have a part that is not a number.
 template <class T> T scaled(T factor, T x) { return factor == T(1) ? x : times(factor, x); }
-
-// Complex numbers in memory are pairs.
-template <class T, int... lane>
-void store_pairs(T* p, vec<T> real, vec<T> imaginary, std::integer_sequence<int, lane...>) {
-  constexpr int n = sizeof...(lane);
-  store(p, shuffle<(lane / 2 + lane % 2 * n)...>(real, imaginary));
-  store(p + n, shuffle<((n + lane) / 2 + lane % 2 * n)...>(real, imaginary));
-}
-template <class T> void store_pairs(T* p, vec<T> real, vec<T> imaginary) {
-  store_pairs(p, real, imaginary, all_lanes<T>);
-}
-template <class V, int... lane> V swap_pairs(V v, std::integer_sequence<int, lane...>) {
-  return shuffle<(lane ^ 1)...>(v, v);
-}
-template <class T, int... lane>
-void split_pairs(const T* p, T* real, T* imaginary, std::integer_sequence<int, lane...>) {
-  vec<T> low = load(p), high = load(p + sizeof...(lane));
-  store(real, shuffle<(2 * lane)...>(low, high));
-  store(imaginary, shuffle<(2 * lane + 1)...>(low, high));
-}
 
 // Where a part of c goes: c = alpha * sums + beta * added.
 template <class T> struct Target {
