@@ -54,15 +54,20 @@ def repetitions_of(timer):
     return count
 
 
-def time_row(row, libraries, repetitions, clock=time.thread_time):
-    """Nanoseconds per operation, by library name."""
-    timers = {name: row.timer(library, clock) for name, library in libraries.items()}
-    timers = {name: timer for name, timer in timers.items() if timer}
+def time_in_turns(timers, repetitions, clock=time.thread_time):
+    """Seconds that a call takes, by the timers' names."""
     counts = {name: repetitions_of(timer) for name, timer in timers.items()}
     best = dict.fromkeys(timers, float("inf"))
     for _ in range(repetitions):
         for name, timer in timers.items():
             begin_turn(clock, lambda timer=timer: timer.timeit(1))
-            seconds = timer.timeit(counts[name]) / counts[name]
-            best[name] = min(best[name], seconds * 1e9 / row.per)
+            best[name] = min(best[name], timer.timeit(counts[name]) / counts[name])
     return best
+
+
+def time_row(row, libraries, repetitions, clock=time.thread_time):
+    """Nanoseconds per operation, by library name."""
+    timers = {name: row.timer(library, clock) for name, library in libraries.items()}
+    timers = {name: timer for name, timer in timers.items() if timer}
+    best = time_in_turns(timers, repetitions, clock)
+    return {name: seconds * 1e9 / row.per for name, seconds in best.items()}
