@@ -7,6 +7,7 @@
 #include "kernels/copy.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/places.h"
+#include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
 #include "kernels/walk.h"
@@ -94,36 +95,62 @@ void visit_differentiable(const char* name, DType t, F&& f) {
   else visit_computing(name, t, f);
 }
 
-// grad_weight[row[i]] += factor[i] * grad[source[i]] for each i in order; threads share out
-// columns.
+// to[row[i]] += factor[i] * from[source[i]], for many i.
+template <class T> struct Terms {
+  Places source, row;
+  std::vector<real_t<T>> factor;
+  size_t count() const { return row.size(); }
+  void add(int64_t from, int64_t to, real_t<T> by) {
+    source.push_back(from);
+    row.push_back(to);
+    factor.push_back(by);
+  }
+};
+
+// A complex row is one of twice as many reals.
 template <class T>
-void add_rows(const View& grad, const Places& source, const Places& row,
-              const std::vector<T>& factor, const View& grad_weight) {
-  int64_t width = grad_weight.sizes[1], n = static_cast<int64_t>(row.size());
-  int64_t grain = std::max<int64_t>(1, default_grain / (n + 1));
-  DType from_type = grad.dtype, to_type = grad_weight.dtype;
-  int64_t from_row = grad.strides[0] * itemsize(from_type);
-  int64_t from_step = grad.strides[1] * itemsize(from_type);
-  int64_t to_row = grad_weight.strides[0] * itemsize(to_type);
-  int64_t to_step = grad_weight.strides[1] * itemsize(to_type);
-  parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
-    int64_t m = end - begin;
-    bool direct = from_type == dtype_of<T> && to_type == dtype_of<T> && from_step == sizeof(T) &&
-                  to_step == sizeof(T);
-    std::vector<T> sum(static_cast<size_t>(m)), g(static_cast<size_t>(m));
-    for (size_t i = 0; i < row.size(); ++i) {
-      char* to = grad_weight.ptr<char>() + row[i] * to_row + begin * to_step;
-      const char* from = grad.ptr<char>() + source[i] * from_row + begin * from_step;
-      if (direct) {
-        T* y = reinterpret_cast<T*>(to);
-        const T* x = reinterpret_cast<const T*>(from);
-        for (int64_t j = 0; j < m; ++j) y[j] += factor[i] * x[j];
-        continue;
-      }
-      load_strip(to_type, to, to_step, dtype_of<T>, sum.data(), m);
-      load_strip(from_type, from, from_step, dtype_of<T>, g.data(), m);
-      for (size_t j = 0; j < sum.size(); ++j) sum[j] += factor[i] * g[j];
-      store_strip(dtype_of<T>, sum.data(), to_type, to, to_step, m);
+void add_row_sum(const T* table, int64_t row_step, const int64_t* rows, const real_t<T>* factors,
+                 size_t count, T* sum, int64_t width) {
+  using R = real_t<T>;
+  constexpr int64_t parts = sizeof(T) / sizeof(R);
+  RowSum<R> job{reinterpret_cast<const R*>(table), row_step * parts,          rows,         factors,
+                static_cast<int64_t>(count),       reinterpret_cast<R*>(sum), width * parts};
+  if constexpr (std::is_same_v<R, float>) add_rows_of_floats(job);
+  else add_rows_of_doubles(job);
+}
+
+// Adds to `sum` the terms [first, last), which have one row, in order: their columns from `begin`
+// on.
+template <class T>
+void add_run(const View& from, const Terms<T>& terms, size_t first, size_t last, int64_t begin,
+             T* sum, int64_t width) {
+  if (from.dtype == dtype_of<T> && (from.strides[1] == 1 || width == 1))
+    return add_row_sum(from.ptr<T>() + begin * from.strides[1], from.strides[0],
+                       &terms.source[first], &terms.factor[first], last - first, sum, width);
+  std::vector<T> x(static_cast<size_t>(width));
+  const int64_t only = 0, size = itemsize(from.dtype);
+  for (size_t i = first; i < last; ++i) {
+    int64_t place = terms.source[i] * from.strides[0] + begin * from.strides[1];
+    load_strip(from.dtype, from.ptr<char>() + place * size, from.strides[1] * size, dtype_of<T>,
+               x.data(), width);
+    add_row_sum(x.data(), 0, &only, &terms.factor[i], 1, sum, width);
+  }
+}
+
+// All terms, whose rows repeat in any order: threads share out columns.
+template <class T> void add_terms(const View& from, const Terms<T>& terms, const View& to) {
+  int64_t grain = std::max<int64_t>(1, default_grain / static_cast<int64_t>(terms.count() + 1));
+  int64_t size = itemsize(to.dtype), step = to.strides[1] * size;
+  parallel_for(0, to.sizes[1], grain, [&](int64_t begin, int64_t end) {
+    bool direct = to.dtype == dtype_of<T> && (to.strides[1] == 1 || end - begin == 1);
+    std::vector<T> loaded(direct ? 0 : static_cast<size_t>(end - begin));
+    for (size_t i = 0, next; i < terms.count(); i = next) {
+      for (next = i + 1; next < terms.count() && terms.row[next] == terms.row[i];) ++next;
+      char* y = to.ptr<char>() + (terms.row[i] * to.strides[0] + begin * to.strides[1]) * size;
+      T* sum = direct ? reinterpret_cast<T*>(y) : loaded.data();
+      if (!direct) load_strip(to.dtype, y, step, dtype_of<T>, sum, end - begin);
+      add_run(from, terms, i, next, begin, sum, end - begin);
+      if (!direct) store_strip(dtype_of<T>, sum, to.dtype, y, step, end - begin);
     }
   });
 }
@@ -140,13 +167,8 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
                         bool scale_by_frequency, const View& grad_weight) {
   check_table("embedding_backward", grad_weight);
   int64_t rows = grad_weight.sizes[0], width = grad_weight.sizes[1];
-  Places all = rows_of("embedding_backward", index, rows), source, row;
+  Places all = rows_of("embedding_backward", index, rows);
   Places counts = scale_by_frequency ? frequencies(all, rows) : Places();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i] == padding_idx) continue;
-    source.push_back(static_cast<int64_t>(i));
-    row.push_back(all[i]);
-  }
   visit_differentiable("embedding_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // the gradient as a matrix, one row per index
@@ -160,10 +182,14 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
       matrix.dtype = dtype_of<T>;
       copy(grad, {gathered.data(), grad.sizes, packed.data(), grad.ndim, grad.numel, matrix.dtype});
     }
-    std::vector<T> factor(row.size(), T(1));
-    for (size_t i = 0; scale_by_frequency && i < row.size(); ++i)
-      factor[i] = T(1.0 / static_cast<double>(counts[static_cast<size_t>(row[i])]));
-    add_rows<T>(matrix, source, row, factor, grad_weight);
+    Terms<T> terms;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i] == padding_idx) continue;
+      int64_t count = scale_by_frequency ? counts[static_cast<size_t>(all[i])] : 1;
+      terms.add(static_cast<int64_t>(i), all[i],
+                static_cast<real_t<T>>(1.0 / static_cast<double>(count)));
+    }
+    add_terms(matrix, terms, grad_weight);
   });
 }
 
@@ -191,6 +217,63 @@ void embedding_renorm(const View& weight, const View& index, double max_norm, do
   }
 }
 
+namespace {
+
+template <class T>
+void largest_of_bags(const View& weight, const Places& rows, const Bags& bags, int64_t padding_idx,
+                     const View& out, const View& max_indices) {
+  size_t width = static_cast<size_t>(weight.sizes[1]);
+  int64_t work = static_cast<int64_t>(rows.size() * width) + 1;
+  int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
+  parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
+    std::vector<T> largest(width), x(width);
+    Places origin(width);
+    for (int64_t b = first; b < last; ++b) {
+      std::fill(largest.begin(), largest.end(), T(0));
+      std::fill(origin.begin(), origin.end(), -1);
+      bool used = false;
+      for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
+        int64_t r = rows[static_cast<size_t>(i)];
+        if (r == padding_idx) continue;
+        load_row(weight, r, x.data());
+        for (size_t j = 0; j < width; ++j)
+          if (!used || x[j] > largest[j]) {
+            largest[j] = x[j];
+            origin[j] = r;
+          }
+        used = true;
+      }
+      store_row(out, b, largest.data());
+      store_row(max_indices, b, origin.data());
+    }
+  });
+}
+
+template <class T>
+void sum_bags(const View& weight, const Places& rows, const Bags& bags, bool mean,
+              const std::vector<T>& scale, int64_t padding_idx, const View& out) {
+  int64_t width = weight.sizes[1], work = static_cast<int64_t>(rows.size()) * width + 1;
+  int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
+  parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
+    std::vector<T> sum(static_cast<size_t>(width));
+    Terms<T> terms;
+    for (int64_t b = first; b < last; ++b) {
+      size_t before = terms.count();
+      for (int64_t i = bags.begin(b); i < bags.end(b); ++i)
+        if (int64_t r = rows[static_cast<size_t>(i)]; r != padding_idx)
+          terms.add(r, b, scale[static_cast<size_t>(i)]);
+      size_t used = terms.count() - before;
+      std::fill(sum.begin(), sum.end(), T(0));
+      if (used) add_run(weight, terms, before, terms.count(), 0, sum.data(), width);
+      for (T& v : sum)
+        if (mean && used) v /= static_cast<T>(used);
+      store_row(out, b, sum.data());
+    }
+  });
+}
+
+}  // namespace
+
 void embedding_bag(const View& weight, const View& index, const View& offsets, Bag mode,
                    const View* sample_weights, int64_t padding_idx, const View& out,
                    const View* max_indices) {
@@ -199,40 +282,10 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
   Bags bags("embedding_bag", offsets, index.numel);
   visit_computing("embedding_bag", weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    size_t width = static_cast<size_t>(weight.sizes[1]);
+    if (mode == Bag::Max)
+      return largest_of_bags<T>(weight, rows, bags, padding_idx, out, *max_indices);
     std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size());
-    bool direct = weight.dtype == dtype_of<T> && weight.strides[1] == 1;
-    int64_t work = index.numel * weight.sizes[1] + 1;
-    int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
-    parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
-      std::vector<T> result(width), loaded(width);
-      Places origin(mode == Bag::Max ? width : 0);
-      for (int64_t b = first; b < last; ++b) {
-        std::fill(result.begin(), result.end(), T(0));
-        std::fill(origin.begin(), origin.end(), -1);
-        int64_t used = 0;
-        for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
-          int64_t r = rows[static_cast<size_t>(i)];
-          if (r == padding_idx) continue;
-          const T* x = direct ? weight.ptr<T>() + r * weight.strides[0] : loaded.data();
-          if (!direct) load_row(weight, r, loaded.data());
-          T s = scale[static_cast<size_t>(i)];
-          if (mode != Bag::Max)
-            for (size_t j = 0; j < width; ++j) result[j] += s * x[j];
-          else
-            for (size_t j = 0; j < width; ++j)
-              if (used == 0 || x[j] > result[j]) {
-                result[j] = x[j];
-                origin[j] = r;
-              }
-          ++used;
-        }
-        if (mode == Bag::Mean && used > 0)
-          for (T& v : result) v /= static_cast<T>(used);
-        store_row(out, b, result.data());
-        if (max_indices) store_row(*max_indices, b, origin.data());
-      }
-    });
+    sum_bags(weight, rows, bags, mode == Bag::Mean, scale, padding_idx, out);
   });
 }
 
@@ -276,8 +329,9 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
   visit_computing("embedding_bag_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (mode == Bag::Max) return add_maxima<T>(grad, *max_indices, grad_weight);
-    std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size()), factor;
-    Places counts = frequencies(rows, count), source, row;
+    std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size());
+    Places counts = frequencies(rows, count);
+    Terms<T> terms;
     for (int64_t b = 0; b < bags.count(); ++b) {
       auto begin = rows.begin() + bags.begin(b), end = rows.begin() + bags.end(b);
       int64_t used = end - begin - std::count(begin, end, padding_idx);
@@ -286,12 +340,10 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
         T f = scale[static_cast<size_t>(r - rows.begin())];
         if (mode == Bag::Mean) f /= static_cast<T>(used);
         if (scale_by_frequency) f /= static_cast<T>(counts[static_cast<size_t>(*r)]);
-        source.push_back(b);
-        row.push_back(*r);
-        factor.push_back(f);
+        terms.add(b, *r, f);
       }
     }
-    add_rows<T>(grad, source, row, factor, grad_weight);
+    add_terms(grad, terms, grad_weight);
   });
 }
 

@@ -1,0 +1,38 @@
+#include "kernels/cpu/row_sums.h"
+
+#include "kernels/cpu/simd.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// The columns [j, j + vectors * lanes) of the sum stay in registers.
+template <int vectors, class R> void add_columns(const RowSum<R>& job, int64_t j) {
+  constexpr int lanes = Vector<R>::lanes;
+  vec<R> sums[vectors];
+  for (int v = 0; v < vectors; ++v) sums[v] = load(job.sum + j + v * lanes);
+  for (int64_t i = 0; i < job.count; ++i) {
+    const R* row = job.table + job.rows[i] * job.row_step + j;
+    for (int v = 0; v < vectors; ++v) sums[v] += job.factors[i] * load(row + v * lanes);
+  }
+  for (int v = 0; v < vectors; ++v) store(job.sum + j + v * lanes, sums[v]);
+}
+
+template <class R> void add_rows(const RowSum<R>& job) {
+  constexpr int lanes = Vector<R>::lanes;
+  int64_t j = 0;
+  for (; j + 8 * lanes <= job.width; j += 8 * lanes) add_columns<8>(job, j);
+  for (; j + 4 * lanes <= job.width; j += 4 * lanes) add_columns<4>(job, j);
+  for (; j + lanes <= job.width; j += lanes) add_columns<1>(job, j);
+  if (j == job.width) return;
+  for (int64_t i = 0; i < job.count; ++i) {
+    const R* row = job.table + job.rows[i] * job.row_step;
+    for (int64_t k = j; k < job.width; ++k) job.sum[k] += job.factors[i] * row[k];
+  }
+}
+
+}  // namespace
+
+void add_rows_of_floats(const RowSum<float>& job) { add_rows(job); }
+void add_rows_of_doubles(const RowSum<double>& job) { add_rows(job); }
+
+}  // namespace rl::kernels::RL_ISA
