@@ -119,21 +119,20 @@ void add_row_sum(const T* table, int64_t row_step, const int64_t* rows, const re
   else add_rows_of_doubles(job);
 }
 
-// Adds to `sum` the terms [first, last), which have one row, in order: their columns from `begin`
-// on.
+// sum += factor[i] * from[source[i]], of `width` columns from `begin` on, for i < count in order.
 template <class T>
-void add_run(const View& from, const Terms<T>& terms, size_t first, size_t last, int64_t begin,
-             T* sum, int64_t width) {
+void add_run(const View& from, const int64_t* source, const real_t<T>* factor, size_t count,
+             int64_t begin, T* sum, int64_t width) {
   if (from.dtype == dtype_of<T> && (from.strides[1] == 1 || width == 1))
-    return add_row_sum(from.ptr<T>() + begin * from.strides[1], from.strides[0],
-                       &terms.source[first], &terms.factor[first], last - first, sum, width);
+    return add_row_sum(from.ptr<T>() + begin * from.strides[1], from.strides[0], source, factor,
+                       count, sum, width);
   std::vector<T> x(static_cast<size_t>(width));
   const int64_t only = 0, size = itemsize(from.dtype);
-  for (size_t i = first; i < last; ++i) {
-    int64_t place = terms.source[i] * from.strides[0] + begin * from.strides[1];
+  for (size_t i = 0; i < count; ++i) {
+    int64_t place = source[i] * from.strides[0] + begin * from.strides[1];
     load_strip(from.dtype, from.ptr<char>() + place * size, from.strides[1] * size, dtype_of<T>,
                x.data(), width);
-    add_row_sum(x.data(), 0, &only, &terms.factor[i], 1, sum, width);
+    add_row_sum(x.data(), 0, &only, factor + i, 1, sum, width);
   }
 }
 
@@ -149,7 +148,7 @@ template <class T> void add_terms(const View& from, const Terms<T>& terms, const
       char* y = to.ptr<char>() + (terms.row[i] * to.strides[0] + begin * to.strides[1]) * size;
       T* sum = direct ? reinterpret_cast<T*>(y) : loaded.data();
       if (!direct) load_strip(to.dtype, y, step, dtype_of<T>, sum, end - begin);
-      add_run(from, terms, i, next, begin, sum, end - begin);
+      add_run(from, &terms.source[i], &terms.factor[i], next - i, begin, sum, end - begin);
       if (!direct) store_strip(dtype_of<T>, sum, to.dtype, y, step, end - begin);
     }
   });
@@ -256,15 +255,17 @@ void sum_bags(const View& weight, const Places& rows, const Bags& bags, bool mea
   int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
   parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
     std::vector<T> sum(static_cast<size_t>(width));
-    Terms<T> terms;
     for (int64_t b = first; b < last; ++b) {
-      size_t before = terms.count();
-      for (int64_t i = bags.begin(b); i < bags.end(b); ++i)
-        if (int64_t r = rows[static_cast<size_t>(i)]; r != padding_idx)
-          terms.add(r, b, scale[static_cast<size_t>(i)]);
-      size_t used = terms.count() - before;
       std::fill(sum.begin(), sum.end(), T(0));
-      if (used) add_run(weight, terms, before, terms.count(), 0, sum.data(), width);
+      auto end = rows.begin() + bags.end(b);
+      int64_t used = 0;
+      for (auto r = rows.begin() + bags.begin(b), next = r; r < end; r = next + 1) {
+        next = std::find(r, end, padding_idx);
+        used += next - r;
+        if (r != next)
+          add_run(weight, &*r, &scale[static_cast<size_t>(r - rows.begin())],
+                  static_cast<size_t>(next - r), 0, sum.data(), width);
+      }
       for (T& v : sum)
         if (mean && used) v /= static_cast<T>(used);
       store_row(out, b, sum.data());
