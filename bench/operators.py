@@ -100,9 +100,11 @@ def time_sample(operator, sample, libraries, options, clock):
 def time_operator(operator, libraries, options, clock):
     """Microseconds by library, of as many samples as can be called; none if none can."""
     torch = libraries["torch"]
-    dtype = next((getattr(torch, d) for d in DTYPES
-                  if getattr(torch, d) in operator.supported_dtypes("cpu")), None)
-    if dtype is None or options.gradients and not operator.supports_autograd:
+    takes = operator.supported_dtypes("cpu")
+    if options.gradients:
+        takes = operator.supported_backward_dtypes("cpu") if operator.supports_autograd else ()
+    dtype = next((getattr(torch, d) for d in DTYPES if getattr(torch, d) in takes), None)
+    if dtype is None:
         return {}
     samples = list(operator.sample_inputs("cpu", dtype, requires_grad=options.gradients))
     sums = {}

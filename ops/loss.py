@@ -73,6 +73,13 @@ kernel("nll_loss_gradient_kernel(grad_output: Tensor, target: Tensor, weight: Te
 composite("nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, "
           "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean')", names=("nn.functional.nll_loss",),
           doc="Negative log likelihood of class targets.")
+kernel("ctc_loss_kernel(log_probs: Tensor, labels: Tensor, input_lengths: list[int], target_lengths: list[int], blank: int) "
+       "-> tuple[loss, alpha]", node="CtcLossBackward0", names=("torch._ctc_loss_of",),
+       doc="-log of the probability of all alignments, (N), of padded labels (N, longest).",
+       grad={"log_probs": "ctc_loss_gradient(grad, log_probs, labels, input_lengths, target_lengths, blank, loss, alpha)"})
+kernel("ctc_loss_gradient(grad_output: Tensor, log_probs: Tensor, labels: Tensor, input_lengths: list[int], "
+       "target_lengths: list[int], blank: int, loss: Tensor, alpha: Tensor)", names=(), doc="Gradient of ctc_loss_kernel.",
+       grad="ctc_loss has no second derivative")
 kernel("cross_entropy_kernel(input: Tensor, target: Tensor, weight: Tensor | None, "
        "ignore_index: int, reduction: str, label_smoothing: float) "
        "-> tuple[loss, largest, sums, total_weight]", node="NllLossBackward0", names=(),

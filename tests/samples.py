@@ -203,6 +203,7 @@ SAMPLES = _once([
     ("functional_embedding", ("index(4, 2, 2), x(4, 3)", "index(4, 5), x(4, 3), 1, scale_grad_by_freq=True")),
     ("embedding_bag_kernel", tuple(f"x(4, 3), index(4, 5), fixed([0, 2, 2], 'int64'), {rest}" for rest in (
         "'sum', None, -1, False", "'mean', None, 1, True", "'max', None, 2, False", "'sum', pos(5), 0, False"))),
+    ("ctc_loss_kernel", ("x(5, 2, 4), fixed([[1, 1], [3, 2]], 'int64'), (5, 4), (2, 1), 0",)),
     ("interpolate_kernel", tuple(f"x(1, 2, {rest}" for rest in (
         "3), (5,), 'nearest', False, False, ()", "3), (5,), 'linear', True, False, ()", "3, 4), (2, 5), 'bilinear', False, True, ()",
         "3, 4), (5, 3), 'bicubic', False, False, (1.7, 0.8)", "2, 3, 2), (3, 2, 2), 'trilinear', False, False, ()"))),

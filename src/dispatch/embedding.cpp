@@ -17,9 +17,10 @@ void check_indices(const Tensor& indices, const char* op) {
 }
 
 kernels::Bag bag_of(const std::string& mode) {
-  return mode == "sum"    ? kernels::Bag::Sum
-         : mode == "mean" ? kernels::Bag::Mean
-                          : kernels::Bag::Max;
+  if (mode == "sum") return kernels::Bag::Sum;
+  if (mode == "mean") return kernels::Bag::Mean;
+  check_value(mode == "max", "embedding_bag: mode must be sum, mean or max, got ", mode);
+  return kernels::Bag::Max;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "dispatch/generated.h"
 #include "dispatch/optional_view.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/ctc_loss.h"
 #include "kernels/softmax.h"
 
 namespace rl {
@@ -111,6 +112,53 @@ Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const 
   Tensor g = grad.dtype() == out.dtype() ? grad : to_dtype(grad, out.dtype());
   kernels::nll_loss_backward(g.view(), target.view(), weights.get(), ignore_index,
                              reduction_of(reduction), total_weight.view(), out.view());
+  return out;
+}
+
+namespace {
+void check_lengths(const Tensor& log_probs, const Tensor& labels, const Dims& inputs,
+                   const Dims& targets, int64_t blank) {
+  check(log_probs.dim() == 3, "ctc_loss: expected log_probs of (steps, batch, classes), got shape ",
+        log_probs.sizes());
+  int64_t steps = log_probs.sizes()[0], batch = log_probs.sizes()[1];
+  check(labels.dim() == 2 && labels.sizes()[0] == batch && labels.dtype() == DType::Int64,
+        "ctc_loss: expected labels of (", batch, ", longest target) of dtype int64, got shape ",
+        labels.sizes(), " of ", labels.dtype());
+  check(0 <= blank && blank < log_probs.sizes()[2], "ctc_loss: blank ", blank, " is not one of ",
+        log_probs.sizes()[2], " classes");
+  auto fit = [&](const char* name, const Dims& lengths, int64_t most) {
+    check(lengths.size() == batch, "ctc_loss: expected ", batch, " ", name, ", got ",
+          lengths.size());
+    for (int64_t n : lengths)
+      check(0 <= n && n <= most, "ctc_loss: ", name, " must be from 0 to ", most, ", got ", n);
+  };
+  fit("input_lengths", inputs, steps);
+  fit("target_lengths", targets, labels.sizes()[1]);
+}
+}  // namespace
+
+std::array<Tensor, 2> ctc_loss_kernel(const Tensor& log_probs, const Tensor& labels,
+                                      const Dims& input_lengths, const Dims& target_lengths,
+                                      int64_t blank) {
+  check_lengths(log_probs, labels, input_lengths, target_lengths, blank);
+  int64_t steps = log_probs.sizes()[0], batch = log_probs.sizes()[1];
+  Tensor loss = rl::empty(Dims{batch}, options(log_probs));
+  Tensor alpha = rl::empty(Dims{batch, steps, 2 * labels.sizes()[1] + 3}, options(log_probs));
+  if (!loss.is_meta())
+    kernels::ctc_loss(log_probs.view(), labels.view(), {input_lengths, target_lengths, blank},
+                      loss.view(), alpha.view());
+  return {loss, alpha};
+}
+
+Tensor ctc_loss_gradient(const Tensor& grad, const Tensor& log_probs, const Tensor& labels,
+                         const Dims& input_lengths, const Dims& target_lengths, int64_t blank,
+                         const Tensor& loss, const Tensor& alpha) {
+  check_lengths(log_probs, labels, input_lengths, target_lengths, blank);
+  Tensor probs = ops::contiguous(log_probs), out = empty_like(probs);
+  if (!out.is_meta())
+    kernels::ctc_loss_backward(grad.view(), probs.view(), labels.view(),
+                               {input_lengths, target_lengths, blank}, loss.view(), alpha.view(),
+                               out.view());
   return out;
 }
 

@@ -323,7 +323,7 @@ def ctc_loss(
             f"ctc_loss: input_lengths must be at most {steps} but got {max(input_lengths)}"
         )
     labels = _padded_labels(targets, target_lengths, batch, log_probs.device)
-    loss = _ctc_per_sample(log_probs, labels, input_lengths, target_lengths, blank)
+    loss, _ = rushlight._ctc_loss_of(log_probs, labels, input_lengths, target_lengths, blank)
     if zero_infinity:
         loss = rushlight.where(loss == math.inf, rushlight.zeros_like(loss), loss)
     if reduction == "mean":
@@ -362,51 +362,3 @@ def _padded_labels(targets, target_lengths, batch, device):
     for i, part in enumerate(targets.split(target_lengths)):
         labels[i, : part.numel()] = part
     return labels
-
-
-def _ctc_per_sample(log_probs, labels, input_lengths, target_lengths, blank):
-    """The forward recursion over alignments, in logarithms, on labels with blanks between them."""
-    steps, batch, _ = log_probs.shape
-    device = log_probs.device
-    states = 2 * labels.size(1) + 1
-    path = rushlight.full((batch, states), blank, dtype=rushlight.int64, device=device)
-    path[:, 1::2] = labels
-    # A label may follow the one two places before directly unless it is the same or a blank.
-    skip = rushlight.zeros(batch, states, dtype=rushlight.bool, device=device)
-    skip[:, 2:] = (path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank)
-    minus_inf = -math.inf
-    emitted = log_probs.gather(2, path.unsqueeze(0).expand(steps, -1, -1))
-    first = rushlight.arange(states, device=device) < 2
-    sizes_in = rushlight.tensor(input_lengths, device=device)
-    sizes_out = rushlight.tensor(target_lengths, device=device)
-    none_yet = rushlight.where(rushlight.arange(states, device=device) == 0, 0.0, minus_inf).to(
-        log_probs.dtype
-    )
-    alpha = none_yet.expand(batch, states)
-    for t in range(steps):
-        if t == 0:
-            new = emitted[0].masked_fill(~first, minus_inf)
-        else:
-            one = F.pad(alpha, (1, 0), value=minus_inf)[:, :-1]
-            two = F.pad(alpha, (2, 0), value=minus_inf)[:, :-2].masked_fill(~skip, minus_inf)
-            new = _logsumexp3(alpha, one, two) + emitted[t]
-        alpha = rushlight.where((sizes_in > t).unsqueeze(1), new, alpha)
-    ends = rushlight.stack([2 * sizes_out, (2 * sizes_out - 1).clamp_min(0)], 1)
-    last = alpha.gather(1, ends)
-    only_blank = (sizes_out == 0).unsqueeze(1) & rushlight.tensor([False, True], device=device)
-    last = last.masked_fill(only_blank, minus_inf)
-    loss = -_logsumexp3(last[:, 0], last[:, 1], last.new_full((), minus_inf))
-    # The gradient is that of logits with log_softmax in front of the loss, as in the paper's
-    # eq. 16: the probabilities themselves are added to what the recursion gives.
-    inside = (rushlight.arange(steps, device=device).unsqueeze(1) < sizes_in).unsqueeze(2)
-    total = log_probs.exp().masked_fill(~inside, 0).sum((0, 2))
-    return loss + (total - total.detach())
-
-
-def _logsumexp3(a, b, c):
-    """log(exp(a) + exp(b) + exp(c)), minus infinity with gradient zero where all three are."""
-    top = rushlight.maximum(rushlight.maximum(a, b), c).detach()
-    top = top.masked_fill(top == -math.inf, 0)
-    total = (a - top).exp() + (b - top).exp() + (c - top).exp()
-    empty = total == 0
-    return (total.masked_fill(empty, 1).log() + top).masked_fill(empty, -math.inf)
