@@ -402,6 +402,8 @@ LOSSES = [
           "x = T.randn(4, 21, 128, 128); t = T.randint(0, 21, (4, 128, 128))", target=3),
     *both("nll_loss, 65536 x 16", "F.nll_loss(x, t)",
           "x = T.randn(65536, 16); t = T.randint(0, 16, (65536,))"),
+    *both("ctc_loss, 200 steps, 16 x 40 of 30", "F.ctc_loss(x, t, [200] * 16, [40] * 16)",
+          "x = T.randn(200, 16, 30).log_softmax(2); t = T.randint(1, 30, (16, 40))"),
     *both("l1_loss, 1 M", "F.l1_loss(x, t)", PAIR),
     *both("huber_loss, 1 M", "F.huber_loss(x, t)", PAIR),
     *both("kl_div, 1 M", "F.kl_div(x, t, reduction='batchmean')", PAIR),
