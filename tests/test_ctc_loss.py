@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+
 import rushlight as torch
 from rushlight.nn import functional as F
 

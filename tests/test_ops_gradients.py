@@ -65,7 +65,7 @@ OF_LOGITS = {"ctc_loss_kernel"}
 
 
 def redefines_gradient(op, number):
-    """Whether the op, or an argument of the sample, says that the gradient is not the derivative."""
+    """Whether the op or an argument of the sample has a gradient that is not the derivative."""
     if op.full_name in OF_LOGITS:
         return True
     call = case(op, number)

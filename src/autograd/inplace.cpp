@@ -2,7 +2,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
-#include "core/kernel_lock.h"
+#include "core/fork_mutex.h"
+#include "core/interpreter.h"
 
 namespace rl {
 

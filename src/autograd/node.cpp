@@ -6,7 +6,7 @@
 
 #include "autograd/meta.h"
 #include "core/after_fork.h"
-#include "core/kernel_lock.h"
+#include "core/interpreter.h"
 
 namespace rl {
 
@@ -51,7 +51,7 @@ Ref<Node> share_if_alive(Node* node) {
 
 // Without the interpreter, which the holder may be waiting for: the node may call Python.
 void RunLock::wait(const void* self) {
-  WithoutInterpreter waiting(true);
+  LongWait waiting(true);
   for (int tries = 0;; ++tries) {
     const void* holder = nullptr;
     if (node_->runner.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;

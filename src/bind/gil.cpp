@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include "bind/object.h"
-#include "core/kernel_lock.h"
+#include "core/interpreter.h"
 #include "core/refcount.h"
 #include "core/thread_state.h"
 #include "kernels/libraries.h"
@@ -86,8 +86,10 @@ void use_the_gil() {
   interpreter_has_lock = false;
 #endif
   count_without_sharing();
-  LongWork::interpreter = {leave_for_kernel, come_from_kernel};
-  WithoutInterpreter::interpreter = {leave_if_useful, come_back};
+  LongWork::leave = leave_for_kernel;
+  LongWork::enter = come_from_kernel;
+  LongWait::leave = leave_if_useful;
+  LongWait::enter = come_back;
   Py_AtExit(kernels::end_libraries);  // after which daemon threads go on without the GIL
 }
 

@@ -14,12 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/kernel_lock.h"
+#include "core/thread_state.h"
 
 namespace rl {
 
-LongWork::Interpreter LongWork::interpreter, WithoutInterpreter::interpreter;
-bool interpreter_has_lock = true;
 int64_t detail::largest_grain = INT64_MAX;
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/interpreter.h"
 #include "core/thread_state.h"
 
 namespace rl {
@@ -18,28 +19,6 @@ double cpu_quota(const char* root = "");
 
 // Work per chunk that pays for waking a thread: about 32 K simple element operations.
 inline constexpr int64_t default_grain = 32768;
-
-// While one is alive, this thread touches nothing that the interpreter above the core guards:
-// bind/ lets other Python threads run meanwhile. Pass whether the work is long enough for that.
-class LongWork {
- public:
-  struct Interpreter {
-    void* (*leave)() = nullptr;  // gives null if nobody waits for it
-    void (*enter)(void* left) = nullptr;
-  };
-  static Interpreter interpreter;
-
-  explicit LongWork(bool is_long)
-      : left_(is_long && interpreter.leave ? interpreter.leave() : nullptr) {}
-  ~LongWork() {
-    if (left_) interpreter.enter(left_);
-  }
-  LongWork(const LongWork&) = delete;
-  LongWork& operator=(const LongWork&) = delete;
-
- private:
-  void* left_;
-};
 
 namespace detail {
 extern int64_t largest_grain;  // lowered by tests, so that small loops are split too

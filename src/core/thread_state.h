@@ -16,8 +16,9 @@ enum ModeBit : uint32_t {
   FunctionMode = 16,  // a __torch_function__ mode is active
   Autocast = 32,
   Profiling = 64,
-  InBackward = 128,       // this thread runs a backward pass
-  NoTorchFunction = 256,  // the subclass protocol is switched off
+  InBackward = 128,        // this thread runs a backward pass
+  NoTorchFunction = 256,   // the subclass protocol is switched off
+  KeepsInterpreter = 512,  // LongWork does not leave the interpreter (core/kernel_lock.h)
 };
 
 struct FreeList {
