@@ -192,15 +192,6 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-def pdist(input, p=2.0):
-    """The p-norm distance of every pair of rows: (0, 1), (0, 2), ..., (n-2, n-1)."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist: expected 2 dims but got shape {tuple(input.shape)}")
-    n = input.size(0)
-    first, second = rushlight.triu_indices(n, n, 1, device=input.device)
-    return (input.index_select(0, first) - input.index_select(0, second)).norm(p, -1)
-
-
 # -- losses ------------------------------------------------------------------------------------
 
 
