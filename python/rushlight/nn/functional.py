@@ -312,19 +312,18 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"affine_grid: expected a positive size but got {list(size)}")
-    axes = []
-    for n in size[2:]:
+    # Coordinates come last dim first; each adds its column of theta, along a dim of its own.
+    grid = theta[:, :, dims].reshape(size[0], dims, *[1] * dims)
+    for d, n in enumerate(size[2:]):
         axis = rushlight.linspace(-1, 1, n, dtype=theta.dtype, device=theta.device)
         if n <= 1:
             axis = rushlight.zeros_like(axis)
         elif not align_corners:
             axis = axis * ((n - 1) / n)
-        axes.append(axis)
-    # Coordinates come last dim first: x, y, z, 1.
-    mesh = rushlight.meshgrid(*axes, indexing="ij")[::-1]
-    points = rushlight.stack([*mesh, rushlight.ones_like(mesh[0])], -1).reshape(1, -1, dims + 1)
-    grid = points.expand(size[0], -1, -1).bmm(theta.transpose(1, 2))
-    return grid.view(size[0], *size[2:], dims)
+        along = [-1 if k == d else 1 for k in range(dims)]
+        column = theta[:, :, dims - 1 - d].reshape(size[0], dims, *[1] * dims)
+        grid = grid + column * axis.view(along)
+    return grid.movedim(1, -1).contiguous()
 
 
 def pixel_shuffle(input, upscale_factor):
