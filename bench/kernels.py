@@ -34,6 +34,9 @@ FLOATS = "n = 1 << 20; a = T.rand(n) + 0.5; b = T.rand(n) + 0.5; m = a > 1.0; "
 SIGNED = "x = T.randn(1 << 20); "
 MATRIX = "x = T.randn(1024, 1024); "
 IMAGES = "x = T.randn(4, 64, 56, 56); "
+# How many, of what size: any, positive definite ones, lower triangles; right sides.
+MATRICES = ("a = T.randn({0}, {1}, {1}) + {1} * T.eye({1}); s = a @ a.mT; t = T.linalg.cholesky(s);"
+            " b = T.randn({0}, {1}, {1}); v = T.randn({0}, {1}, 1)")
 
 ELEMENTWISE = [
     *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
@@ -44,6 +47,7 @@ ELEMENTWISE = [
        "F.gelu(a)", "F.silu(a)", "T.clamp(a, 0.6, 0.9)", "T.lerp(a, b, 0.3)",
        "T.addcmul(a, a, b)", "a ** 3", "a % b", "a == b", "T.where(m, a, 0.0)", "~m",
        "a.to(T.float64)", "a.int()", "a.half()")),
+    *(forward(f"{op}, 1 M", op, FLOATS) for op in ("T.polygamma(1, a)", "T.igamma(a, b)")),
     *(forward(f"{op}, 1 M", op, SIGNED) for op in
       ("F.softplus(x)", "F.mish(x)", "F.leaky_relu(x)", "F.elu(x)", "F.hardswish(x)",
        "F.gelu(x, approximate='tanh')")),
@@ -121,6 +125,7 @@ REDUCTIONS = [
     forward("sum((0, 2, 3))", "x.sum((0, 2, 3))", IMAGES),
     forward("mean((2, 3))", "x.mean((2, 3))", IMAGES),
     forward("logsumexp(1)", "x.logsumexp(1)", MATRIX),
+    *(forward(f"trapezoid({d})", f"T.trapezoid(x, dx=0.1, dim={d})", MATRIX) for d in (0, 1)),
     forward("cumsum(0)", "x.cumsum(0)", MATRIX, 3),
     forward("cumsum(1)", "x.cumsum(1)", MATRIX),
     forward("cumprod(1)", "x.cumprod(1)", MATRIX),
@@ -249,6 +254,9 @@ SORTING = [
     forward("sort(1), 1024 x 1024", "x.sort(1)", MATRIX, 1),
     forward("argsort of int64, 256 K", "a.argsort()", "a = T.randint(0, 1 << 40, (1 << 18,))", 1),
     forward("topk(10), 1024 x 1024", "x.topk(10)", MATRIX, 1),
+    forward("topk(5), 1000 x 1000", "x.topk(5)", "x = T.randn(1000, 1000)"),
+    *(forward(f"mode({d}) of 20 values, 1024 x 1024", f"x.mode({d})",
+              "x = T.randint(0, 20, (1024, 1024))") for d in (0, 1)),
     forward("topk(100) of 1 M", "a.topk(100)", "a = T.randn(1 << 20)", 1),
     forward("median of 1 M", "a.median()", "a = T.randn(1 << 20)", 1),
     forward("unique of 256 K", "a.unique()", "a = T.randint(0, 1000, (1 << 18,))", 1),
@@ -312,6 +320,18 @@ MATMUL = [
     forward("kron, 32", "T.kron(a, b)", "a, b = T.randn(32, 32), T.randn(32, 32)"),
     forward("tensordot", "T.tensordot(a, b, 2)", "a, b = T.randn(64, 32, 32), T.randn(32, 32, 64)"),
     forward("cdist, 512 x 64", "T.cdist(a, b)", "a, b = T.randn(512, 64), T.randn(512, 64)"),
+    *both("cdist p=1, 300 x 64", "T.cdist(a, b, 1.0)", "a, b = T.randn(300, 64), T.randn(300, 64)",
+          "a, b"),
+    *both("cdist p=inf, 1000 x 8", "T.cdist(a, b, float('inf'))",
+          "a, b = T.randn(1000, 8), T.randn(1000, 8)", "a, b"),
+    *both("cdist p=2, 10 x 3", "T.cdist(a, b)", "a, b = T.randn(10, 3), T.randn(10, 3)", "a, b"),
+    *both("pdist, 700 x 32", "F.pdist(x)", "x = T.randn(700, 32)"),
+    *(forward(f"{call}, {batch} of {n} x {n}", f"T.linalg.{call}", MATRICES.format(batch, n))
+      for batch, n in ((10000, 3), (1000, 16), (1, 512))
+      for call in ("inv(a)", "det(a)", "cholesky(s)", "solve(a, b)", "solve(a, v)",
+                   "solve_triangular(t, b, upper=False)", "solve_triangular(t, v, upper=False)")),
+    forward("multi_dot of four", "T.linalg.multi_dot([a, b, c, d])",
+            "a, b, c, d = T.randn(10, 20), T.randn(20, 5), T.randn(5, 30), T.randn(30, 4)"),
     forward("einsum bhid,bhjd->bhij", "T.einsum('bhid,bhjd->bhij', q, k)",
             "q, k = T.randn(4, 8, 128, 64), T.randn(4, 8, 128, 64)"),
     *both("linear, 256 x 768 to 3072", "F.linear(x, w, b)",
@@ -383,6 +403,13 @@ POOLING = [
     *both("adaptive_avg_pool to 1", "F.adaptive_avg_pool2d(x, 1)", IMAGES),
     *both("interpolate nearest, 2x", "F.interpolate(x, scale_factor=2)", IMAGES),
     *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
+    *(row for mode in ("bilinear", "nearest", "bicubic") for size in (16, 128) for row in
+      both(f"grid_sample {mode}, {size}",
+           f"F.grid_sample(x, g, mode='{mode}', align_corners=False)",
+           f"x = T.randn(2, 16, {size}, {size}); g = T.rand(2, {size}, {size}, 2) * 2 - 1",
+           "x, g")),
+    *both("affine_grid, 128", "F.affine_grid(x, (2, 3, 128, 128), align_corners=False)",
+          "x = T.randn(2, 2, 3)"),
     forward("interpolate bilinear, bytes", "F.interpolate(x, (224, 224), mode='bilinear')",
             "x = T.randint(0, 256, (8, 3, 300, 400), dtype=T.uint8)"),
 ]

@@ -130,6 +130,8 @@ kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> 
 
 composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)", "cross(input, other, dim)", names=("linalg.cross",), out=True,
           ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.")
+composite("linalg_multi_dot(tensors: list[Tensor])", names=("linalg.multi_dot",), out=True, ref="numpy.linalg.multi_dot",
+          doc="Product of matrices in the order of least work; the first and the last may be vectors.")
 composite("matrix_power(input: Tensor, n: int)", out=True, names=("torch.matrix_power", "Tensor.matrix_power"),
           doc="input multiplied with itself n times; a negative n multiplies the inverse.", ref="numpy.linalg.matrix_power")
 composite("linalg_matrix_power(A: Tensor, n: int)", "matrix_power(A, n)", out=True, names=("linalg.matrix_power",),

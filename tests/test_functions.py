@@ -160,6 +160,15 @@ def test_incomplete_gamma_over_a_wide_range():
         np.testing.assert_allclose(
             rl.igammac(a_, x).numpy(), special.gammaincc(a, a * factor), rtol=1e-10
         )
+        a_, x = a_.float(), x.float()
+        exact = a_.double().numpy(), x.double().numpy()
+        np.testing.assert_allclose(rl.igamma(a_, x).numpy(), special.gammainc(*exact), 1e-6, 1e-38)
+        np.testing.assert_allclose(
+            rl.igammac(a_, x).numpy(), special.gammaincc(*exact), 1e-6, 1e-38
+        )
+    huge = rl.tensor([1e4, 1e30, 1e300], dtype=rl.float64)
+    for a_ in (rl.tensor(0.5, dtype=rl.float64), rl.tensor(900.0, dtype=rl.float64)):
+        assert not rl.igammac(a_, huge).any() and (rl.igamma(a_, huge) == 1).all()
 
 
 def test_polynomials_of_high_degree():

@@ -276,36 +276,6 @@ def test_the_same_for_any_number_of_threads(dtype, m, k, n):
         )
 
 
-@pytest.mark.parametrize("batch", [(), (2, 3)])
-def test_distances_by_a_product(batch):
-    rushlight.manual_seed(0)
-    a = rushlight.randn(*batch, 30, 5, dtype=rushlight.float64, requires_grad=True)
-    b = rushlight.randn(4, 5, dtype=rushlight.float64, requires_grad=True)
-    weight = rushlight.randn(*batch, 30, 4, dtype=rushlight.float64)
-    modes = ["use_mm_for_euclid_dist_if_necessary", "donot_use_mm_for_euclid_dist"]
-    found, expected = (
-        [d, *rushlight.autograd.grad((d * weight).sum(), [a, b])]
-        for d in (rushlight.cdist(a, b, compute_mode=mode) for mode in modes)
-    )
-    assert all(map(rushlight.allclose, found, expected))
-
-
-def test_distances_to_nan():
-    a = rushlight.ones(30, 4)
-    a[3, 1] = float("nan")
-    for recorded in (False, True):
-        found = rushlight.cdist(a.clone().requires_grad_(recorded), rushlight.zeros(30, 4))
-        assert found[3].isnan().all() and found.isnan().sum() == 30
-
-
-def test_distance_zero_has_gradient_zero():
-    a = rushlight.ones(30, 4, requires_grad=True)
-    rushlight.cdist(a, rushlight.ones(30, 4)).sum().backward()
-    assert rushlight.equal(a.grad, rushlight.zeros(30, 4))
-    with pytest.raises(ValueError, match="compute_mode"):
-        rushlight.cdist(a, a, compute_mode="fast")
-
-
 EQUATIONS = [
     "ab,bc,cd->ad", "ab,bc,cd,de->ae", "ab,ab,c->c", "aab,bc,c->a", "ij,ij,ij->", "a,b,c->cab",
     "bhid,bhjd,bhjk->bhik", "ab,bc,cd,de,ef,fa->", "...ab,...bc,c...->...a",

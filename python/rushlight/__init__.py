@@ -92,7 +92,7 @@ _ELSEWHERE = {
     "random": ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
     "functional": (
         "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
-        "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "lu",
+        "broadcast_tensors", "cartesian_prod", "chain_matmul", "detach_", "einsum", "lu",
         "meshgrid", "nonzero", "norm", "split", "tensordot", "unique", "unique_consecutive",
         "unravel_index",
     ),
@@ -108,7 +108,7 @@ _ELSEWHERE = {
                  "kaiser_window"),
     "nn.functional": (
         "adaptive_avg_pool1d", "alpha_dropout", "channel_shuffle", "conv_tbc", "cosine_similarity",
-        "feature_alpha_dropout", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
+        "feature_alpha_dropout", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
         "rrelu", "rrelu_",
     ),
     "cuda": ("Event", "Stream"),

@@ -44,12 +44,12 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         edges = _equal_bins(input, bins, range)
     with rushlight.no_grad():
         values = input.reshape(-1).contiguous()
-        inside = (values >= edges[0]) & (values <= edges[-1])
-        places = rushlight.searchsorted(edges.contiguous(), values[inside], right=True) - 1
-        places = places.clamp(max=edges.numel() - 2)
-        counted = rushlight.ones_like(values) if weight is None else weight.reshape(-1)
-        hist = rushlight.zeros(edges.numel() - 1, dtype=input.dtype, device=input.device)
-        hist = hist.index_add(0, places, counted[inside].to(input.dtype))
+        # Places of values below all edges, in each bin, and from the last edge on; NaN is there too.
+        places = rushlight.searchsorted(edges.contiguous(), values, right=True)
+        counted = None if weight is None else weight.reshape(-1).to(input.dtype)
+        hist = rushlight.bincount(places, counted, edges.numel() + 1)[1:-1].to(input.dtype)
+        on_edge = values == edges[-1]
+        hist[-1] += on_edge.sum() if counted is None else counted[on_edge].sum()
         if density:
             hist = hist / hist.sum() / edges.diff()
     if out is not None:

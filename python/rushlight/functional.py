@@ -242,45 +242,6 @@ def lu(A, pivot=True, get_infos=False, out=None):
     return tuple(into(target, part) for target, part in zip(out, found, strict=True))
 
 
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Distances between all pairs of rows of x1 (..., n, d) and x2 (..., m, d).
-
-    Euclidean ones of more than 25 rows are made of a matrix product, |a|^2 + |b|^2 - 2 a b, which
-    loses digits where rows lie close together, unless compute_mode says otherwise.
-    """
-    for name, x in (("X1", x1), ("X2", x2)):
-        if x.dim() < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
-    by_product = {
-        "use_mm_for_euclid_dist_if_necessary": max(x1.shape[-2], x2.shape[-2]) > 25,
-        "use_mm_for_euclid_dist": True,
-        "donot_use_mm_for_euclid_dist": False,
-    }
-    if compute_mode not in by_product:
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    if p == 2 and by_product[compute_mode]:
-        return _euclidean_distances(x1, x2)
-    return rushlight.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
-
-
-def _euclidean_distances(x1, x2):
-    left, right = (x.square().sum(-1, keepdim=True) for x in (x1, x2))
-    one, other = rushlight.ones_like(left), rushlight.ones_like(right)
-    squares = rushlight.matmul(
-        rushlight.cat([-2 * x1, left, one], -1), rushlight.cat([x2, other, right], -1).mT
-    )
-    if not squares.requires_grad:
-        return squares.clamp_min_(0).sqrt_()
-    near = squares <= 0  # below 0 by rounding; the distance 0 has no slope, its gradient is 0
-    return rushlight.where(near, 0.0, rushlight.where(near, 1.0, squares).sqrt())
-
-
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """Distinct elements (or slices of a dim), in order; on request where each came from and how
     often."""

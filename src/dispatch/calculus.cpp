@@ -62,11 +62,9 @@ Tensor strips_at(const char* op, const Tensor& y, const Tensor& x, int64_t dim) 
                 d);
 }
 
-Tensor strips_of_width(const char* op, const Tensor& y, const Scalar& dx, int64_t dim) {
-  int64_t d = wrap_dim(dim, y.dim(), op);
+void check_spacing(const char* op, const Tensor& y, const Scalar& dx) {
   check_not_bool(y, op);
   check(!dx.is_complex() && !dx.is_bool(), op, ": Currently, we only support dx as a real number");
-  return strips(y, wrap_number(dx), d);
 }
 
 // An integral over no point at all is 0.
@@ -81,15 +79,20 @@ Tensor no_points(const Tensor& y, int64_t dim) {
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_at("trapezoid", y, x, dim), Dims{dim});
 }
+// The sum, less half of both ends: a pass over y alone.
 Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
-  return y.size(dim) == 0 ? no_points(y, dim)
-                          : sum(strips_of_width("trapezoid", y, dx, dim), Dims{dim});
+  if (y.size(dim) == 0) return no_points(y, dim);
+  check_spacing("trapezoid", y, dx);
+  Tensor ends = select(y, dim, 0) + select(y, dim, -1);
+  return (sum(y, Dims{dim}) - ends * Scalar(0.5)) * wrap_number(dx);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return cumsum(strips_at("cumulative_trapezoid", y, x, dim), dim);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
-  return cumsum(strips_of_width("cumulative_trapezoid", y, dx, dim), dim);
+  check_spacing("cumulative_trapezoid", y, dx);
+  return cumsum(
+      strips(y, wrap_number(dx), wrap_dim(dim, y.dim(), "cumulative_trapezoid")), dim);
 }
 
 namespace {

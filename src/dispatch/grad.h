@@ -159,6 +159,11 @@ Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Ten
 Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Tensor& weight,
                              int64_t ignore_index, const std::string& reduction);
 
+// Distances; of x1 and x2, undefined where it is not wanted.
+std::array<Tensor, 2> cdist_gradients(const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                                      double p, const Tensor& out, bool of_x1, bool of_x2);
+Tensor pdist_gradient(const Tensor& grad, const Tensor& input, double p, const Tensor& out);
+
 // Linear algebra; the formulas are in linalg_grad.cpp.
 Tensor inverse_backward(const Tensor& grad, const Tensor& inverse);
 Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper);

@@ -1,5 +1,6 @@
 // Linear algebra made of other ops.
 #include <cmath>
+#include <vector>
 
 #include "dispatch/linalg.h"
 
@@ -286,6 +287,64 @@ std::array<Tensor, 3> svd(const Tensor& a, bool some, bool compute_uv) {
   return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()),
           linalg_svdvals(a),
           zeros(with_matrix(batch, a.size(-1), a.size(-1)), a.dtype(), {}, a.device())};
+}
+
+namespace {
+
+// For each run [i, j] of matrices, where the cheapest order of products splits it: the textbook
+// dynamic programme over the sizes between them.
+struct ProductOrder {
+  size_t count;
+  std::vector<double> cost;
+  std::vector<size_t> split;
+
+  explicit ProductOrder(const std::vector<double>& sizes)
+      : count(sizes.size() - 1), cost(count * count, 0), split(count * count, 0) {
+    for (size_t length = 1; length < count; ++length)
+      for (size_t i = 0; i + length < count; ++i) {
+        size_t j = i + length;
+        for (size_t k = i; k < j; ++k) {
+          double work = cost[i * count + k] + cost[(k + 1) * count + j] +
+                        sizes[i] * sizes[k + 1] * sizes[j + 1];
+          if (k > i && work >= cost[i * count + j]) continue;
+          cost[i * count + j] = work;
+          split[i * count + j] = k;
+        }
+      }
+  }
+  Tensor multiply(const TensorList& matrices, size_t i, size_t j) const {
+    if (i == j) return matrices[i];
+    size_t k = split[i * count + j];
+    return mm(multiply(matrices, i, k), multiply(matrices, k + 1, j));
+  }
+};
+
+}  // namespace
+
+Tensor linalg_multi_dot(const TensorList& tensors) {
+  size_t count = tensors.size();
+  check(count >= 2, "multi_dot(): expected at least 2 tensors but got ", count);
+  TensorList matrices = tensors;
+  for (size_t i = 0; i < count; ++i) {
+    bool end = i == 0 || i + 1 == count;
+    Tensor& t = matrices[i];
+    check(t.dim() == 2 || (end && t.dim() == 1), "multi_dot(): tensor ", i, " must be ",
+          end ? "1D or 2D" : "2D", " but got ", t.dim(), "D");
+    check(t.dtype() == tensors[0].dtype(),
+          "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
+          tensors[0].dtype(), " and tensor ", i, " ", t.dtype());
+    if (t.dim() == 1) t = unsqueeze(t, i == 0 ? 0 : 1);
+  }
+  std::vector<double> sizes{static_cast<double>(matrices[0].size(0))};
+  for (size_t i = 0; i < count; ++i) {
+    check(i == 0 || matrices[i - 1].size(1) == matrices[i].size(0), "multi_dot(): tensors ", i - 1,
+          " and ", i, " with shapes ", tensors[i - 1].sizes(), " and ", tensors[i].sizes(),
+          " cannot be multiplied");
+    sizes.push_back(static_cast<double>(matrices[i].size(1)));
+  }
+  Tensor result = ProductOrder(sizes).multiply(matrices, 0, count - 1);
+  if (tensors[0].dim() == 1) result = squeeze(result, Dims{0});
+  return tensors[count - 1].dim() == 1 ? squeeze(result, Dims{-1}) : result;
 }
 
 Tensor matrix_power(const Tensor& a, int64_t n) {

@@ -78,6 +78,10 @@ Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& o
                           const std::string& mode, const std::string& padding_mode,
                           bool align_corners) {
   check_grid(input, grid, orders);
+  if (is_reduced(input.dtype()))
+    return ops::to(grid_sample_kernel(ops::to(input, DType::Float32), ops::to(grid, DType::Float32),
+                                      orders, mode, padding_mode, align_corners),
+                   input.dtype());
   for (int64_t d = 2; d < input.dim(); ++d)
     check(input.sizes()[d] > 0,
           "grid_sample: expected input to have non-empty spatial dimensions, but got shape ",
@@ -98,6 +102,10 @@ Tensor grid_sample_adjoint(const Tensor& grad, const Tensor& grid, const Dims& s
                            const Dims& orders, const std::string& mode,
                            const std::string& padding_mode, bool align_corners) {
   check_grid(grad, grid, orders);
+  if (is_reduced(grad.dtype()))
+    return ops::to(grid_sample_adjoint(ops::to(grad, DType::Float32), ops::to(grid, DType::Float32),
+                                       size, orders, mode, padding_mode, align_corners),
+                   grad.dtype());
   check(size.size() == orders.size(), "grid_sample_adjoint: expected ", orders.size(),
         " sizes, got ", size);
   Dims sizes{grad.sizes()[0], grad.sizes()[1]};
@@ -133,6 +141,15 @@ Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& g
                      const Dims& orders, const std::string& mode, const std::string& padding_mode,
                      bool align_corners) {
   if (mode == "nearest") return ops::zeros_like(grid);
+  if (!grad_enabled() && !is_reduced(grid.dtype())) {
+    Tensor out = rl::empty(grid.sizes(), options(grid));
+    if (out.is_meta()) return out;
+    Tensor weights = ops::contiguous(values), x = ops::contiguous(images),
+           places = ops::contiguous(grid);
+    kernels::grid_slopes(weights.view(), x.view(), places.view(), out.view(),
+                         impl::sampling_of(orders, mode, padding_mode, align_corners));
+    return out;
+  }
   TensorList columns;
   for (int64_t d = 0; d < orders.size(); ++d) {
     Dims more = orders;

@@ -28,9 +28,12 @@ struct GridSampling {
 };
 
 // input (N, C, *), grid (N, *out, dims) in [-1, 1] with x first, out (N, C, *out); 2 or 3 dims
-// (Bicubic: 2). All of them row-major.
+// (Bicubic: 2). All of them row-major, of float32 or float64.
 void grid_sample(const View& input, const View& grid, const View& out, const GridSampling& how);
-// Its transpose: adds each element of `values` (N, C, *out) to the places that it would be read
+// The gradient of its result's product with `values` by the grid: out is like grid.
+void grid_slopes(const View& values, const View& input, const View& grid, const View& out,
+                 const GridSampling& how);
+// The transpose of grid_sample: adds each element of `values` (N, C, *out) to the places that it would be read
 // from; out (N, C, *).
 void grid_scatter(const View& values, const View& grid, const View& out, const GridSampling& how);
 

@@ -155,7 +155,6 @@ RL_INLINE float zeta(float s, float q) {
 // The n-th derivative of digamma.
 template <class T> RL_INLINE T polygamma(int64_t n, T x) {
   if (n == 0) return digamma(x);
-  if (n == 1) return trigamma(x);
   double order = static_cast<double>(n);
   double value = exp(lgamma(order + 1)) * zeta(order + 1, static_cast<double>(x));
   return static_cast<T>(n % 2 ? value : -value);

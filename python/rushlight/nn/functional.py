@@ -192,15 +192,6 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-def pdist(input, p=2.0):
-    """The p-norm distance of every pair of rows: (0, 1), (0, 2), ..., (n-2, n-1)."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist: expected 2 dims but got shape {tuple(input.shape)}")
-    n = input.size(0)
-    first, second = rushlight.triu_indices(n, n, 1, device=input.device)
-    return (input.index_select(0, first) - input.index_select(0, second)).norm(p, -1)
-
-
 # -- losses ------------------------------------------------------------------------------------
 
 
@@ -321,19 +312,18 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"affine_grid: expected a positive size but got {list(size)}")
-    axes = []
-    for n in size[2:]:
+    # Coordinates come last dim first; each adds its column of theta, along a dim of its own.
+    grid = theta[:, :, dims].reshape(size[0], dims, *[1] * dims)
+    for d, n in enumerate(size[2:]):
         axis = rushlight.linspace(-1, 1, n, dtype=theta.dtype, device=theta.device)
         if n <= 1:
             axis = rushlight.zeros_like(axis)
         elif not align_corners:
             axis = axis * ((n - 1) / n)
-        axes.append(axis)
-    # Coordinates come last dim first: x, y, z, 1.
-    mesh = rushlight.meshgrid(*axes, indexing="ij")[::-1]
-    points = rushlight.stack([*mesh, rushlight.ones_like(mesh[0])], -1).reshape(1, -1, dims + 1)
-    grid = points.expand(size[0], -1, -1).bmm(theta.transpose(1, 2))
-    return grid.view(size[0], *size[2:], dims)
+        along = [-1 if k == d else 1 for k in range(dims)]
+        column = theta[:, :, dims - 1 - d].reshape(size[0], dims, *[1] * dims)
+        grid = grid + column * axis.view(along)
+    return grid.movedim(1, -1).contiguous()
 
 
 def pixel_shuffle(input, upscale_factor):

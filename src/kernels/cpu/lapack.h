@@ -21,16 +21,6 @@ template <class T> struct Lapack;
     static int potrf(char uplo, int n, T* a, int lda) {                                           \
       return scipy_LAPACKE_##p##potrf(LAPACK_COL_MAJOR, uplo, n, a, lda);                         \
     }                                                                                             \
-    static int getrf(int m, int n, T* a, int lda, int* pivots) {                                  \
-      return scipy_LAPACKE_##p##getrf(LAPACK_COL_MAJOR, m, n, a, lda, pivots);                    \
-    }                                                                                             \
-    static int getri(int n, T* a, int lda, const int* pivots) {                                   \
-      return scipy_LAPACKE_##p##getri(LAPACK_COL_MAJOR, n, a, lda, pivots);                       \
-    }                                                                                             \
-    static int getrs(char op, int n, int k, const T* a, int lda, const int* pivots, T* b,         \
-                     int ldb) {                                                                   \
-      return scipy_LAPACKE_##p##getrs(LAPACK_COL_MAJOR, op, n, k, a, lda, pivots, b, ldb);        \
-    }                                                                                             \
     static int ldl_factor(bool conjugated, int n, T* a, int lda, int* pivots) {                   \
       auto f = conjugated ? &scipy_LAPACKE_##p##hermitian##trf : &scipy_LAPACKE_##p##sytrf;       \
       return f(LAPACK_COL_MAJOR, 'L', n, a, lda, pivots);                                         \
@@ -95,6 +85,7 @@ template <class T> struct Matrix {
 
 // First element of item `index` of a batch whose items have `inner` dims.
 template <class T> T* item_of(const View& v, int64_t index, int64_t inner) {
+  if (v.ndim == inner + 1) return v.ptr<T>() + index * v.strides[0];  // without a division
   int64_t at = 0;
   for (int64_t d = v.ndim - inner - 1; d >= 0; --d) {
     at += index % v.sizes[d] * v.strides[d];
@@ -156,8 +147,8 @@ inline int64_t batch_count(const View& v, int64_t inner) {
   return count;
 }
 
-// f(TypeTag, index) for each matrix of the batch of `a`, the batch split over threads.
-template <class F> void for_each_matrix(const char* op, const View& a, F&& f) {
+// f(TypeTag, begin, end) for parts of the batch of `a`, which is split over threads.
+template <class F> void for_matrices(const char* op, const View& a, F&& f) {
   int64_t rows = a.sizes[a.ndim - 2], columns = a.sizes[a.ndim - 1];
   check(std::max(rows, columns) <= INT32_MAX / 4, op, ": a matrix of ", rows, " by ", columns,
         " is too large");
@@ -170,8 +161,14 @@ template <class F> void for_each_matrix(const char* op, const View& a, F&& f) {
     parallel_for(0, batch_count(a, 2), std::max<int64_t>(default_grain / work, 1),
                  [&](int64_t begin, int64_t end) {
                    LibraryCall call;
-                   for (int64_t i = begin; i < end; ++i) f(tag, i);
+                   f(tag, begin, end);
                  });
+  });
+}
+// f(TypeTag, index) for each matrix.
+template <class F> void for_each_matrix(const char* op, const View& a, F&& f) {
+  for_matrices(op, a, [&](auto tag, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(tag, i);
   });
 }
 inline void set_info(const View& info, int64_t index, int code) {

@@ -1,9 +1,9 @@
 // Cholesky, LU and triangular systems.
 #include <cmath>
 #include <cstdlib>
-#include <utility>
 
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/row_factor.h"
 #include "kernels/linalg.h"
 
 namespace rl::kernels {
@@ -14,10 +14,33 @@ char triangle(bool upper) { return upper ? 'U' : 'L'; }
 
 }  // namespace
 
+namespace {
+
+// U of a = U^T U, in registers: to call the library takes longer than that. Written to out, or its
+// transpose.
+template <class T>
+void cholesky_of_small(Matrix<T> a, Matrix<T> out, bool upper, const View& info, int64_t at) {
+  T u[panel_width * panel_width];
+  Matrix<T> to = upper ? out : turned(out), from = upper ? a : turned(a);
+  int64_t n = a.rows;
+  int zero_pivot = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i; j < n; ++j) u[i * n + j] = from(i, j);
+  run_tile(CholeskyTile<T>{u, n, n, &zero_pivot});
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j) to(i, j) = i <= j ? u[i * n + j] : T(0);
+  set_info(info, at, zero_pivot);
+}
+
+}  // namespace
+
 void cholesky(const View& a, const View& out, bool upper, const View& info) {
   for_each_matrix("cholesky", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at);
+    if constexpr (!is_complex_v<T>)
+      if (from.rows <= panel_width)
+        return cholesky_of_small(from, matrix_of<T>(out, at), upper, info, at);
     Columns<T> m(from.rows, from.columns);
     m.load(from);
     set_info(info, at, Lapack<T>::potrf(triangle(upper), m.rows(), m.data(), m.ld()));
@@ -27,81 +50,25 @@ void cholesky(const View& a, const View& out, bool upper, const View& info) {
   });
 }
 
-namespace {
-
-// Matrices of this many rows and columns cost the library more in calls than in work.
-constexpr int most_small = 16;
-
-template <class T> bool is_small(const Columns<T>& m) {
-  return std::max(m.rows(), m.columns()) <= most_small;
-}
-
-template <class T> auto magnitude(T value) {  // LAPACK's, of complex numbers
-  if constexpr (is_complex_v<T>) return std::abs(value.real()) + std::abs(value.imag());
-  else return std::abs(value);
-}
-
-template <class T> void exchange_rows(const Columns<T>& m, int a, int b) {
-  for (int j = 0; a != b && j < m.columns(); ++j) std::swap(m(a, j), m(b, j));
-}
-
-// Gaussian elimination; the 1-based place of the first pivot that is zero, or 0. With row
-// exchanges a column of zeros is left as it is.
-template <class T> int eliminate(const Columns<T>& m, int* pivots, bool exchange) {
-  int zero_pivot = 0;
-  for (int k = 0; k < std::min(m.rows(), m.columns()); ++k) {
-    int best = k;
-    for (int i = k + 1; exchange && i < m.rows(); ++i)
-      if (magnitude(m(i, k)) > magnitude(m(best, k))) best = i;
-    pivots[k] = best + 1;
-    if (m(best, k) == T(0)) {
-      if (!zero_pivot) zero_pivot = k + 1;
-      if (exchange) continue;
-    }
-    exchange_rows(m, k, best);
-    for (int i = k + 1; i < m.rows(); ++i) m(i, k) /= m(k, k);
-    for (int j = k + 1; j < m.columns(); ++j)
-      for (int i = k + 1; i < m.rows(); ++i) m(i, j) -= m(i, k) * m(k, j);
-  }
-  return zero_pivot;
-}
-
-template <class T> int lu_in_place(const Columns<T>& m, int* pivots, bool exchange = true) {
-  if (!exchange || is_small(m)) return eliminate(m, pivots, exchange);
-  return Lapack<T>::getrf(m.rows(), m.columns(), m.data(), m.ld(), pivots);
-}
-
-// x becomes the solution of L U x = P x.
-template <class T> void solve_small(const Columns<T>& lu, const int* pivots, const Columns<T>& x) {
-  for (int k = 0; k < lu.rows(); ++k) exchange_rows(x, k, pivots[k] - 1);
-  for (int j = 0; j < x.columns(); ++j) {
-    for (int k = 0; k < lu.rows(); ++k)
-      for (int i = k + 1; i < lu.rows(); ++i) x(i, j) -= lu(i, k) * x(k, j);
-    for (int k = lu.rows() - 1; k >= 0; --k) {
-      x(k, j) /= lu(k, k);
-      for (int i = 0; i < k; ++i) x(i, j) -= lu(i, k) * x(k, j);
-    }
-  }
-}
-
-}  // namespace
-
 void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, const View& info) {
-  for_each_matrix("lu_factor", a, [&](auto tag, int64_t at) {
+  for_matrices("lu_factor", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
-    Matrix<T> from = matrix_of<T>(a, at);
-    Columns<T> m(from.rows, from.columns);
-    Buffer<int> order(std::max<int64_t>(std::min(from.rows, from.columns), 1));
-    m.load(from);
-    set_info(info, at, lu_in_place(m, order.data(), pivot));
-    m.store(matrix_of<T>(lu, at));
-    store_vector<int32_t>(order.data(), pivots, at);
+    Matrix<T> shape = matrix_of<T>(a, begin);
+    RowLu<T> elimination(shape.rows, pivot);
+    Rows<T> m(shape.rows, shape.columns);
+    Buffer<int> order(std::max<int64_t>(std::min(shape.rows, shape.columns), 1));
+    for (int64_t at = begin; at < end; ++at) {
+      copy_matrix(matrix_of<T>(a, at), m.matrix());
+      set_info(info, at, elimination.factor(m.matrix(), order.data()));
+      copy_matrix(m.matrix(), matrix_of<T>(lu, at));
+      store_vector<int32_t>(order.data(), pivots, at);
+    }
   });
 }
 
 namespace {
 
-// The row exchanges of one matrix. They may be the user's, and LAPACK writes where they say.
+// The row exchanges of one matrix. They may be the user's, and are followed where they say.
 void load_pivots(const char* op, const View& pivots, int64_t at, int64_t rows, int* exchanges) {
   load_vector<int32_t>(pivots, at, exchanges);
   for (int64_t i = 0; i < pivots.sizes[pivots.ndim - 1]; ++i)
@@ -113,28 +80,25 @@ void load_pivots(const char* op, const View& pivots, int64_t at, int64_t rows, i
 
 void lu_solve(const View& lu, const View& pivots, const View& b, const View& out, bool left,
               Transpose op) {
-  // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T, so A solves for conj(x^T).
-  bool through_conjugate = !left && op == Transpose::Adjoint;
-  char code = left ? (op == Transpose::None        ? 'N'
-                      : op == Transpose::Transpose ? 'T'
-                                                   : 'C')
-                   : (op == Transpose::None ? 'T' : 'N');
-  for_each_matrix("lu_solve", lu, [&](auto tag, int64_t at) {
+  // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T.
+  bool transposed = left ? op != Transpose::None : op == Transpose::None;
+  for_matrices("lu_solve", lu, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
-    Matrix<T> from = matrix_of<T>(lu, at), right = matrix_of<T>(b, at);
-    Columns<T> m(from.rows, from.columns);
-    Columns<T> x(left ? right.rows : right.columns, left ? right.columns : right.rows);
-    Buffer<int> order(std::max<int64_t>(from.rows, 1));
-    m.load(from);
-    x.load(right, !left);
-    load_pivots("lu_solve", pivots, at, from.rows, order.data());
-    if (through_conjugate) x.conjugate();
-    if (code == 'N' && is_small(m)) solve_small(m, order.data(), x);
-    else
-      Lapack<T>::getrs(code, m.rows(), x.columns(), m.data(), m.ld(), order.data(), x.data(),
-                       x.ld());
-    if (through_conjugate) x.conjugate();
-    x.store(matrix_of<T>(out, at), !left);
+    bool conjugated = is_complex_v<T> && op == Transpose::Adjoint;
+    Matrix<T> shape = matrix_of<T>(lu, begin), right = matrix_of<T>(b, begin);
+    Rows<T> m(shape.rows, shape.columns);
+    Rows<T> x(left ? right.rows : right.columns, left ? right.columns : right.rows);
+    Buffer<int> order(std::max<int64_t>(shape.rows, 1));
+    for (int64_t at = begin; at < end; ++at) {
+      Matrix<T> given = matrix_of<T>(b, at), to = matrix_of<T>(out, at);
+      copy_matrix(matrix_of<T>(lu, at), m.matrix());
+      copy_matrix(left ? given : turned(given), x.matrix());
+      load_pivots("lu_solve", pivots, at, shape.rows, order.data());
+      if (conjugated) conjugate(m.matrix());
+      if (transposed) solve_lu_transposed(m.read(), order.data(), x.matrix());
+      else solve_lu(m.read(), order.data(), x.matrix());
+      copy_matrix(x.matrix(), left ? to : turned(to));
+    }
   });
 }
 
@@ -191,56 +155,39 @@ void lu_permutation(const View& pivots, const View& permutation) {
   }
 }
 
-namespace {
-
-#define RL_TRSM(T, p, alpha)                                                                     \
-  void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE op, CBLAS_DIAG diagonal,           \
-            const Columns<T>& a, const Columns<T>& x) {                                          \
-    const T one(1);                                                                              \
-    scipy_cblas_##p##trsm(CblasColMajor, side, uplo, op, diagonal, x.rows(), x.columns(), alpha, \
-                          a.data(), a.ld(), x.data(), x.ld());                                   \
-  }
-RL_TRSM(float, s, one)
-RL_TRSM(double, d, one)
-RL_TRSM(complex64, c, &one)
-RL_TRSM(complex128, z, &one)
-#undef RL_TRSM
-
-}  // namespace
-
 void solve_triangular(const View& a, const View& b, const View& out, bool upper, bool left,
                       bool unitriangular) {
-  for_each_matrix("solve_triangular", a, [&](auto tag, int64_t at) {
+  for_matrices("solve_triangular", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
-    Matrix<T> from = matrix_of<T>(a, at), right = matrix_of<T>(b, at);
-    Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
-    m.load(from);
-    x.load(right);
-    trsm(left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower, CblasNoTrans,
-         unitriangular ? CblasUnit : CblasNonUnit, m, x);
-    x.store(matrix_of<T>(out, at));
+    Matrix<T> right = matrix_of<T>(b, begin);
+    Rows<T> x(left ? right.rows : right.columns, left ? right.columns : right.rows);
+    for (int64_t at = begin; at < end; ++at) {  // x A = b is A^T x^T = b^T
+      Matrix<T> given = matrix_of<T>(b, at), to = matrix_of<T>(out, at), m = matrix_of<T>(a, at);
+      copy_matrix(left ? given : turned(given), x.matrix());
+      solve_triangle(reading(left ? m : turned(m)), upper == left, unitriangular, x.matrix());
+      copy_matrix(x.matrix(), left ? to : turned(to));
+    }
   });
 }
 
 void inverse(const View& a, const View& out, const View& info) {
-  for_each_matrix("inverse", a, [&](auto tag, int64_t at) {
+  for_matrices("inverse", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
-    Matrix<T> from = matrix_of<T>(a, at);
-    Columns<T> m(from.rows, from.columns);
-    Buffer<int> order(std::max<int64_t>(from.rows, 1));
-    m.load(from);
-    int code = lu_in_place(m, order.data());
-    set_info(info, at, code);
-    if (is_small(m)) {
-      Columns<T> x(from.rows, from.columns);
-      for (int j = 0; j < m.columns(); ++j)
-        for (int i = 0; i < m.rows(); ++i) x(i, j) = T(i == j ? 1 : 0);
-      if (code == 0) solve_small(m, order.data(), x);
-      return (code == 0 ? x : m).store(matrix_of<T>(out, at));
+    int64_t n = matrix_of<T>(a, begin).rows;
+    RowLu<T> elimination(n, true);
+    Rows<T> m(n, n), x(n, n);
+    Buffer<int> order(std::max<int64_t>(n, 1));
+    for (int64_t at = begin; at < end; ++at) {
+      copy_matrix(matrix_of<T>(a, at), m.matrix());
+      int code = elimination.factor(m.matrix(), order.data());
+      set_info(info, at, code);
+      if (code == 0) {
+        std::fill_n(x.matrix().data, n * n, T(0));
+        for (int64_t i = 0; i < n; ++i) x.matrix()(i, i) = T(1);
+        solve_lu(m.read(), order.data(), x.matrix());
+      }
+      copy_matrix(code == 0 ? x.matrix() : m.matrix(), matrix_of<T>(out, at));
     }
-    if (code == 0) code = Lapack<T>::getri(m.rows(), m.data(), m.ld(), order.data());
-    set_info(info, at, code);
-    m.store(matrix_of<T>(out, at));
   });
 }
 

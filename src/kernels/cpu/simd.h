@@ -45,4 +45,30 @@ template <class V> void stream(void* p, V v) {
   if constexpr (sizeof(V) == 16) return _mm_stream_si128(static_cast<__m128i*>(p), (__m128i)v);
 }
 
+// p[at[i]] in each lane i, and 0 where at[i] is negative; an index is as wide as an element.
+template <class T, class I> vec<T> gather(const T* p, vec<I> at) {
+  static_assert(sizeof(T) == sizeof(I));
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    __mmask16 used = _mm512_cmpge_epi32_mask((__m512i)at, _mm512_setzero_si512());
+    return (vec<T>)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), used, (__m512i)at, p, 4);
+  } else {
+    __mmask8 used = _mm512_cmpge_epi64_mask((__m512i)at, _mm512_setzero_si512());
+    return (vec<T>)_mm512_mask_i64gather_pd(_mm512_setzero_pd(), used, (__m512i)at, p, 8);
+  }
+#elif defined(__AVX2__)
+  auto used = at >= vec<I>{};
+  if constexpr (sizeof(T) == 4)
+    return (vec<T>)_mm256_mask_i32gather_ps(_mm256_setzero_ps(), (const float*)p, (__m256i)at,
+                                            (__m256)used, 4);
+  else
+    return (vec<T>)_mm256_mask_i64gather_pd(_mm256_setzero_pd(), (const double*)p, (__m256i)at,
+                                            (__m256d)used, 8);
+#else
+  vec<T> v;
+  for (int i = 0; i < Vector<T>::lanes; ++i) v[i] = at[i] < 0 ? T(0) : p[at[i]];
+  return v;
+#endif
+}
+
 }  // namespace rl::kernels::RL_ISA

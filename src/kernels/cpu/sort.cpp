@@ -89,14 +89,44 @@ void select_least(Scratch<Item>& items, int64_t k) {
     };
     shrink();
     for (size_t i = capacity; i < items.size(); ++i) {
-      pool[size] = items[i];
-      size += items[i] < bound;
+      if (!(items[i] < bound)) continue;
+      pool[size++] = items[i];
       if (size == capacity) shrink();
     }
     last = std::copy_n(pool.begin(), size, items.begin());
   }
   if (end != last) std::nth_element(items.begin(), end, last);
   std::sort(items.begin(), end);
+}
+
+// Brings the last item of the most frequent key, the least of those as frequent, to the front.
+// Keys in a range of few are counted, an eighth of what it takes to sort them.
+template <class Item>
+void select_most_frequent(Scratch<Item>& items) {
+  using Key = typename Item::Key;
+  auto less = [](const Item& a, const Item& b) { return a.key() < b.key(); };
+  auto [low, high] = std::minmax_element(items.begin(), items.end(), less);
+  Key first = low->key(), range = high->key() - first;
+  if (range < 4 * items.size()) {
+    Scratch<int64_t> counts(static_cast<size_t>(range) + 1, 0);
+    for (const Item& item : items) ++counts[static_cast<size_t>(item.key() - first)];
+    auto most = std::max_element(counts.begin(), counts.end());
+    Key wanted = static_cast<Key>(first + static_cast<Key>(most - counts.begin()));
+    auto last = std::find_if(items.rbegin(), items.rend(),
+                             [&](const Item& item) { return item.key() == wanted; });
+    return std::swap(items[0], *last);
+  }
+  sort_items(items);
+  size_t best_end = 0, best_length = 0, begin = 0;
+  for (size_t i = 1; i <= items.size(); ++i) {
+    if (i < items.size() && items[i].key() == items[begin].key()) continue;
+    if (i - begin > best_length) {
+      best_length = i - begin;
+      best_end = i - 1;
+    }
+    begin = i;
+  }
+  std::swap(items[0], items[best_end]);
 }
 
 // How many items are not NaN, which is where the keys of NaN start in rising order.
@@ -146,19 +176,8 @@ void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
 void mode(const View& input, int64_t dim, const View& values, const View& indices) {
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
               " to have non-zero size.");
-  for_each_line("mode", input, dim, false, 1, &values, indices, [](auto& items) {
-    sort_items(items);
-    size_t best_end = 0, best_length = 0, begin = 0;
-    for (size_t i = 1; i <= items.size(); ++i) {
-      if (i < items.size() && items[i].key() == items[begin].key()) continue;
-      if (i - begin > best_length) {
-        best_length = i - begin;
-        best_end = i - 1;
-      }
-      begin = i;
-    }
-    std::swap(items[0], items[best_end]);
-  });
+  for_each_line("mode", input, dim, false, 1, &values, indices,
+                [](auto& items) { select_most_frequent(items); });
 }
 
 }  // namespace rl::kernels

@@ -51,8 +51,29 @@ void radix_sort(Scratch<Item>& items) {
   }
 }
 
+// Keys in a range of few take one pass to count and one to bring each item to its place.
+template <class Item>
+bool counting_sort(Scratch<Item>& items) {
+  using Key = typename Item::Key;
+  constexpr size_t fewest = 64, most_keys = 1 << 16;  // their counts stay in the cache
+  if (items.size() < fewest) return false;
+  Key low = items[0].key(), high = low;
+  for (const Item& item : items) low = std::min(low, item.key()), high = std::max(high, item.key());
+  Key range = high - low;
+  if (range >= most_keys || range >= 4 * items.size()) return false;
+  Scratch<size_t> place(static_cast<size_t>(range) + 1, 0);
+  for (const Item& item : items) ++place[static_cast<size_t>(item.key() - low)];
+  size_t sum = 0;
+  for (size_t& p : place) sum += std::exchange(p, sum);
+  Scratch<Item> other(items.size());
+  for (const Item& item : items) other[place[static_cast<size_t>(item.key() - low)]++] = item;
+  items.swap(other);
+  return true;
+}
+
 template <class Item>
 void sort_any(Scratch<Item>& items) {
+  if (counting_sort(items)) return;
   // below this size, scattering costs more than comparing
   if (items.size() < 256 * sizeof(typename Item::Key) / 2) std::sort(items.begin(), items.end());
   else radix_sort(items);

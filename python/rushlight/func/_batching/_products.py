@@ -100,3 +100,16 @@ def _attention(level, func, args, kwargs):
 
 
 register("scaled_dot_product_attention", _attention)
+
+
+def _distances(level, func, args, kwargs):
+    x1, x2, *rest = args
+    if x1.dim() < 2 or x2.dim() < 2:
+        return NotImplemented
+    rank = max(x1.dim(), x2.dim())
+    found = [level.examples(x) for x in (x1, x2)]
+    x1, x2 = (x if f is None else padded(f, rank) for x, f in zip((x1, x2), found))
+    return level.stand_in(func(x1, x2, *rest, **kwargs))
+
+
+register("cdist", _distances)

@@ -1,0 +1,222 @@
+#include "kernels/factor_tiles.h"
+
+#include "kernels/cpu/lanes.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// The vectors of a packed row.
+template <class T> constexpr int row_vectors = static_cast<int>(panel_width) / Vector<T>::lanes;
+
+// Written and read as whole vectors: after a narrower store, a load of one waits for the cache.
+template <class T> struct PackedRow {
+  static constexpr int n = Vector<T>::lanes, count = row_vectors<T>;
+  vec<T> part[count];
+
+  explicit PackedRow(const T* from) {
+    for (int v = 0; v < count; ++v) part[v] = load(from + v * n);
+  }
+  PackedRow(const T* from, int64_t columns) {  // zeros beyond
+    for (int v = 0; v < count; ++v) {
+      int64_t left = columns - v * n;
+      part[v] = left >= n  ? load(from + v * n)
+                : left > 0 ? load_part(from + v * n, left)
+                           : vec<T>{};
+    }
+  }
+  void put(T* to) const {
+    for (int v = 0; v < count; ++v) store(to + v * n, part[v]);
+  }
+  void put(T* to, int64_t columns) const {
+    for (int v = 0; v < count; ++v) {
+      int64_t left = columns - v * n;
+      if (left >= n) store(to + v * n, part[v]);
+      else if (left > 0) store_part(to + v * n, part[v], left);
+    }
+  }
+  void set(int64_t k, T value) {
+    for (int v = 0; v < count; ++v)
+      part[v] = count_lanes<T>() == static_cast<LaneOf<T>>(k - v * n) ? vec<T>{} + value : part[v];
+  }
+  // Less factor * pivot in the lanes after k.
+  void eliminate(const PackedRow& pivot, T factor, int64_t k) {
+    for (int v = 0; v < count; ++v) {
+      vec<T> changed = part[v] - factor * pivot.part[v];
+      part[v] = count_lanes<T>() > static_cast<LaneOf<T>>(k - v * n) ? changed : part[v];
+    }
+  }
+};
+
+template <class T> void swap_rows(T* a, T* b) {
+  PackedRow<T> first(a), second(b);
+  second.put(a);
+  first.put(b);
+}
+
+template <class T> void lu_panel(const LuPanel<T>& p) {
+  T* packed = p.packed;
+  auto row = [&](int64_t i) { return packed + i * panel_width; };
+  for (int64_t i = 0; i < p.rows; ++i) PackedRow<T>(p.a + i * p.step, p.columns).put(row(i));
+  int64_t best = 0;
+  T most = math::magnitude(row(0)[0]);
+  for (int64_t i = 1; i < p.rows; ++i)
+    if (T size = math::magnitude(row(i)[0]); size > most) best = i, most = size;
+  for (int64_t k = 0; k < p.rows && k < p.columns; ++k) {
+    if (!p.exchange) best = k;
+    p.pivots[k] = static_cast<int>(best) + 1;
+    T top = row(best)[k];
+    if (top == T(0) && *p.zero_pivot == 0) *p.zero_pivot = static_cast<int>(k) + 1;
+    if (best != k) swap_rows(row(best), row(k));
+    bool nothing = top == T(0) && p.exchange;  // a column of zeros is left as it is
+    PackedRow<T> pivot(row(k));
+    best = k + 1, most = T(-1);
+    for (int64_t i = k + 1; i < p.rows; ++i) {
+      if (!nothing) {
+        T factor = row(i)[k] / top;
+        PackedRow<T> changed(row(i));
+        changed.eliminate(pivot, factor, k);
+        changed.set(k, factor);
+        changed.put(row(i));
+      }
+      if (k + 1 == panel_width) continue;
+      if (T size = math::magnitude(row(i)[k + 1]); size > most) best = i, most = size;
+    }
+  }
+  for (int64_t i = 0; i < p.rows; ++i) PackedRow<T>(row(i)).put(p.a + i * p.step, p.columns);
+}
+
+template <class T> void cholesky_tile(const CholeskyTile<T>& t) {
+  T packed[panel_width * panel_width];
+  auto row = [&](int64_t i) { return packed + i * panel_width; };
+  for (int64_t i = 0; i < t.n; ++i) PackedRow<T>(t.a + i * t.step, t.n).put(row(i));
+  for (int64_t k = 0; k < t.n; ++k) {
+    T square = row(k)[k];
+    if (!(square > T(0))) {
+      *t.zero_pivot = static_cast<int>(k) + 1;
+      break;
+    }
+    T root = math::sqrt(square);
+    PackedRow<T> pivot(row(k));
+    for (vec<T>& part : pivot.part) part /= root;
+    pivot.set(k, root);
+    pivot.put(row(k));
+    for (int64_t i = k + 1; i < t.n; ++i) {
+      PackedRow<T> changed(row(i));
+      changed.eliminate(pivot, row(k)[i], i - 1);
+      changed.put(row(i));
+    }
+  }
+  for (int64_t i = 0; i < t.n; ++i) PackedRow<T>(row(i)).put(t.a + i * t.step, t.n);
+}
+
+// The columns of a strip: each row less those solved before, divided by the diagonal. Two sums at a
+// time, so that additions overlap.
+template <int width, class T> RL_INLINE void solve_strip(const TriangleTile<T>& t, T* x) {
+  constexpr int n = Vector<T>::lanes;
+  auto get = [](const T* from, vec<T>* to) {
+    for (int v = 0; v < width; ++v) to[v] = load(from + v * n);
+  };
+  for (int64_t step = 0; step < t.n; ++step) {
+    int64_t i = t.upper ? t.n - 1 - step : step, first = t.upper ? i + 1 : 0;
+    const T* a = t.a + i * t.row + first * t.column;
+    const T* solved = x + first * t.x_step;
+    vec<T> sum[width], second[width] = {}, other[width];
+    get(x + i * t.x_step, sum);
+    int64_t j = 0;
+    for (; j + 2 <= step; j += 2, a += 2 * t.column, solved += 2 * t.x_step) {
+      get(solved, other);
+      for (int v = 0; v < width; ++v) sum[v] -= a[0] * other[v];
+      get(solved + t.x_step, other);
+      for (int v = 0; v < width; ++v) second[v] -= a[t.column] * other[v];
+    }
+    if (j < step) {
+      get(solved, other);
+      for (int v = 0; v < width; ++v) sum[v] -= a[0] * other[v];
+    }
+    T diagonal = t.unit ? T(1) : t.a[i * (t.row + t.column)];
+    for (int v = 0; v < width; ++v) {
+      sum[v] += second[v];
+      if (!t.unit) sum[v] /= diagonal;
+    }
+    for (int v = 0; v < width; ++v) store(x + i * t.x_step + v * n, sum[v]);
+  }
+}
+
+// Elements [i, i + rows) of a vector, `known` others of which are solved, from `first` on. Rows of
+// `a` lie in one piece. Of several rows at a time the additions overlap, and those of what was
+// written last wait once for all.
+template <int rows, class T>
+RL_INLINE void solve_rows(const TriangleTile<T>& t, int64_t i, int64_t first, int64_t known) {
+  constexpr int n = Vector<T>::lanes;
+  T sums[rows] = {};
+  const T *a = t.a + i * t.row + first, *x = t.x + first;
+  int64_t k = known;
+  if (known >= n) {
+    vec<T> parts[rows] = {};
+    for (k = 0; k + n <= known; k += n) {
+      vec<T> solved = load(x + k);
+      for (int r = 0; r < rows; ++r) parts[r] += load(a + r * t.row + k) * solved;
+    }
+    for (int r = 0; r < rows; ++r) fold_lanes<Add, T>(parts[r], sums + r);
+  } else {
+    k = 0;
+  }
+  for (; k < known; ++k)
+    for (int r = 0; r < rows; ++r) sums[r] += a[r * t.row + k] * x[k];
+  for (int step = 0; step < rows; ++step) {
+    int r = t.upper ? rows - 1 - step : step;
+    const T* own = t.a + (i + r) * t.row + i;
+    T value = t.x[i + r] - sums[r];
+    if (!t.unit) value /= own[r];
+    t.x[i + r] = value;
+    for (int other = t.upper ? 0 : r + 1; other < (t.upper ? r : rows); ++other)
+      sums[other] += t.a[(i + other) * t.row + i + r] * value;
+  }
+}
+
+// A vector that lies in one piece: by rows or by columns of `a`, whichever do so too.
+template <class T> void solve_vector(const TriangleTile<T>& t) {
+  constexpr int together = 4;
+  if (t.column == 1) {
+    int64_t known = 0;
+    for (; known + together <= t.n; known += together)
+      solve_rows<together>(t, t.upper ? t.n - known - together : known, t.upper ? t.n - known : 0,
+                           known);
+    for (; known < t.n; ++known)
+      solve_rows<1>(t, t.upper ? t.n - known - 1 : known, t.upper ? t.n - known : 0, known);
+    return;
+  }
+  for (int64_t step = 0; step < t.n; ++step) {
+    int64_t i = t.upper ? t.n - 1 - step : step, next = t.upper ? 0 : i + 1;
+    if (!t.unit) t.x[i] /= t.a[i * (t.row + t.column)];
+    const T* a = t.a + next * t.row + i * t.column;
+    T *x = t.x + next, value = t.x[i];
+    for_places<T>(t.n - 1 - step, [&](auto at) { at.put(x, at(x) - value * at(a)); });
+  }
+}
+
+template <class T> void triangle_tile(const TriangleTile<T>& t) {
+  constexpr int n = Vector<T>::lanes, width = 4;
+  if (t.columns == 1 && t.x_step == 1 && (t.row == 1 || t.column == 1)) return solve_vector(t);
+  int64_t c = 0, left = t.columns % n;
+  for (; c + width * n <= t.columns; c += width * n) solve_strip<width>(t, t.x + c);
+  for (; c + n <= t.columns; c += n) solve_strip<1>(t, t.x + c);
+  if (left == 0) return;
+  T rest[triangle_rows * n];  // part of a vector, once stored, is not soon to be read again
+  for (int64_t i = 0; i < t.n; ++i) store(rest + i * n, load_part(t.x + i * t.x_step + c, left));
+  TriangleTile<T> last = t;
+  last.x_step = n;
+  solve_strip<1>(last, rest);
+  for (int64_t i = 0; i < t.n; ++i) store_part(t.x + i * t.x_step + c, load(rest + i * n), left);
+}
+
+}  // namespace
+
+void lu_panel_f32(const LuPanel<float>& p) { lu_panel(p); }
+void lu_panel_f64(const LuPanel<double>& p) { lu_panel(p); }
+void cholesky_tile_f32(const CholeskyTile<float>& t) { cholesky_tile(t); }
+void cholesky_tile_f64(const CholeskyTile<double>& t) { cholesky_tile(t); }
+void triangle_tile_f32(const TriangleTile<float>& t) { triangle_tile(t); }
+void triangle_tile_f64(const TriangleTile<double>& t) { triangle_tile(t); }
+
+}  // namespace rl::kernels::RL_ISA

@@ -1,0 +1,161 @@
+"""Factors, inverses and solutions beside NumPy's, for the sizes at which the kernels change their
+ways."""
+
+import numpy as np
+import pytest
+
+import rushlight
+from rushlight import linalg
+
+pytestmark = pytest.mark.kernels
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+# None, single ones, less than a vector, panels and what is left of them, tiles, halves of halves.
+SIZES = [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 48, 70, 130]
+
+
+def tolerance(dtype):
+    return 1e-10 if dtype in ("float64", "complex128") else 2e-3
+
+
+def numbers(dtype, *shape, seed=0):
+    generator = np.random.default_rng(seed)
+    found = generator.standard_normal(shape)
+    if dtype.startswith("complex"):
+        found = found + 1j * generator.standard_normal(shape)
+    return found.astype(dtype)
+
+
+def systems(dtype, n, batch=()):
+    """Matrices far from singular ones."""
+    return numbers(dtype, *batch, n, n) + np.eye(n, dtype=dtype) * max(n, 1) ** 0.5
+
+
+def adjoint(a):
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def assert_near(found, expected, dtype):
+    expected = np.asarray(expected)
+    assert tuple(found.shape) == expected.shape
+    scale = max(1, np.abs(expected).max(initial=0))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=tolerance(dtype) * scale)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inverse_and_solution(dtype, n, batch):
+    a = systems(dtype, n, batch)
+    columns, rows = numbers(dtype, *batch, n, 5, seed=1), numbers(dtype, *batch, 5, n, seed=2)
+    t = rushlight.tensor(a)
+    turned = rushlight.tensor(np.ascontiguousarray(np.swapaxes(a, -1, -2))).mT
+    for matrix in (t, turned):
+        assert_near(linalg.inv(matrix), np.linalg.inv(a), dtype)
+        found = linalg.solve(matrix, rushlight.tensor(columns))
+        assert_near(found, np.linalg.solve(a, columns), dtype)
+    assert_near(linalg.solve(t, rushlight.tensor(columns[..., :1])),
+                np.linalg.solve(a, columns[..., :1]), dtype)
+    assert_near(linalg.solve(t, rushlight.tensor(rows), left=False), rows @ np.linalg.inv(a), dtype)
+    sign, size = linalg.slogdet(t)
+    expected = np.linalg.slogdet(a)
+    assert_near(sign, expected[0], dtype)
+    assert_near(size, expected[1], dtype)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_factors(dtype, n):
+    for rows, columns in ((n, n), (n + 7, n), (n, n + 7), (n + 40, n), (n, n + 40)):
+        a = numbers(dtype, rows, columns)
+        p, lower, upper = linalg.lu(rushlight.tensor(a))
+        assert_near(p @ lower @ upper, a, dtype)
+        parts = lower.numpy()
+        size = np.abs(parts.real) + np.abs(parts.imag)
+        assert size.max(initial=0) <= (2 if dtype.startswith("complex") else 1) * (1 + 1e-5)
+    a = systems(dtype, n)
+    positive = a @ adjoint(a)
+    factor = np.linalg.cholesky(positive)
+    garbled = positive + np.triu(np.full((n, n), 7), 1).astype(dtype)  # that triangle is not read
+    assert_near(linalg.cholesky(rushlight.tensor(garbled)), factor, dtype)
+    garbled = np.ascontiguousarray(adjoint(garbled))
+    assert_near(linalg.cholesky(rushlight.tensor(garbled), upper=True), adjoint(factor), dtype)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("flipped", [True, False])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solution_by_factors(dtype, n, flipped, left):
+    a, b = systems(dtype, n), numbers(dtype, n, 4) if left else numbers(dtype, 4, n)
+    lu, pivots = linalg.lu_factor(rushlight.tensor(a))
+    found = linalg.lu_solve(lu, pivots, rushlight.tensor(b), left=left, adjoint=flipped)
+    inverse = np.linalg.inv(adjoint(a) if flipped else a)
+    assert_near(found, inverse @ b if left else b @ inverse, dtype)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_triangular_solution(dtype, upper, left, unit):
+    for n in SIZES:
+        a = numbers(dtype, n, n) / (n + 1) + 2 * np.eye(n, dtype=dtype)
+        used = np.triu(a) if upper else np.tril(a)
+        if unit:
+            np.fill_diagonal(used, 1)
+        for count in (0, 1, 3, 16, 70):
+            b = numbers(dtype, n, count) if left else numbers(dtype, count, n)
+            inverse = np.linalg.inv(used)
+            expected = inverse @ b if left else b @ inverse
+            apart = rushlight.zeros(n, 2 * n, dtype=getattr(rushlight, dtype))[:, ::2]
+            for matrix in (rushlight.tensor(a), rushlight.tensor(np.ascontiguousarray(a.T)).mT,
+                           apart.copy_(rushlight.tensor(a))):
+                found = linalg.solve_triangular(matrix, rushlight.tensor(b), upper=upper, left=left,
+                                                unitriangular=unit)
+                assert_near(found, expected, dtype)
+
+
+@pytest.mark.parametrize("n", [1, 3, 16, 20, 70])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular(dtype, n):
+    a = rushlight.tensor(systems(dtype, n))
+    a[:, n // 2] = 0
+    assert linalg.inv_ex(a).info == linalg.lu_factor_ex(a).info == n // 2 + 1
+    with pytest.raises(linalg.LinAlgError):
+        linalg.inv(a)
+    p, lower, upper = linalg.lu(a)
+    assert_near(p @ lower @ upper, a.numpy(), dtype)
+    assert linalg.det(a) == 0
+    negative = rushlight.eye(n, dtype=a.dtype)
+    negative[-1, -1] = -1
+    assert linalg.cholesky_ex(negative).info == n
+
+
+def test_nan_spreads():
+    for n in (3, 20, 70):
+        a = rushlight.tensor(systems("float32", n))
+        a[0, 0] = float("nan")
+        assert linalg.det(a).isnan() and linalg.inv_ex(a).inverse.isnan().any()
+        assert linalg.solve_triangular(a, rushlight.ones(n, 1), upper=False).isnan().all()
+
+
+def test_results_into_a_transposed_matrix():
+    a = rushlight.tensor(systems("float32", 20))
+    out = rushlight.empty(20, 20).t()
+    linalg.inv(a, out=out)
+    rushlight.testing.assert_close(out, linalg.inv(a))
+
+
+def test_multi_dot():
+    generator = np.random.default_rng(0)
+    sizes = [3, 20, 5, 30, 4, 6]
+    matrices = [generator.standard_normal(pair) for pair in zip(sizes, sizes[1:])]
+    ends = [generator.standard_normal(3), *matrices, generator.standard_normal(6)]
+    for given in (matrices[:2], matrices[:3], matrices, ends[:-1], ends[1:], ends, [ends[0]] * 2):
+        found = linalg.multi_dot([rushlight.tensor(m) for m in given])
+        np.testing.assert_allclose(found.numpy(), np.linalg.multi_dot(given), rtol=1e-10)
+    x = rushlight.ones(2, 3)
+    for bad in ([x], [x, x], [x, x.mT.double()], [x, rushlight.ones(3), x]):
+        with pytest.raises(RuntimeError, match="multi_dot"):
+            linalg.multi_dot(bad)
