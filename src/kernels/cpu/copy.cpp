@@ -78,16 +78,6 @@ void copy_converting(const Walk<2>& w, DType from, DType to) {
   });
 }
 
-// Past the caches, from a strip that stays in the first-level one.
-void fill_streaming(int64_t size, const void* value, char* to, int64_t n) {
-  constexpr int64_t strip = 4096;
-  alignas(64) char filled[strip];
-  copy_strided(size, static_cast<const char*>(value), 0, filled, size, strip / size);
-  for (int64_t i = 0; i < n * size; i += strip)
-    copy_streaming(filled, to + i, std::min(strip, n * size - i));
-  end_streaming();
-}
-
 }  // namespace
 
 void copy(const View& from, const View& to) {
@@ -128,11 +118,9 @@ void fill(const View& to, const Scalar& value) {
 void fill_element(const View& to, const void* value) {
   if (to.numel == 0) return;
   Walk<1> w({&to}, true);
-  int64_t size = itemsize(to.dtype), step = w.strides[0][0];
-  bool streamed = step == size && worth_streaming(to.numel * size);
+  int64_t size = itemsize(to.dtype);
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
-    if (streamed) return fill_streaming(size, value, p[0], n);
-    copy_strided(size, static_cast<const char*>(value), 0, p[0], step, n);
+    copy_strided(size, static_cast<const char*>(value), 0, p[0], w.strides[0][0], n);
   });
 }
 
