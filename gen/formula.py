@@ -30,6 +30,7 @@ NEAR = {
     "bessel_y1",
     "cos",
     "digamma",
+    "erfc",
     "erfinv",
     "exp",
     "floor_divide",

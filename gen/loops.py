@@ -30,7 +30,9 @@ class Loop:
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
     def template(self):
-        """The loop; for real types by strips without and with elements far for some function."""
+        """The loop; for real types by strips. One whose elements prove far for some function is
+        worked out again, so what is overwritten is held; the next is then expected to be far.
+        """
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
         lines = [
             f"template <class T> void {self.name}(int64_t count, void* const* operands, "
@@ -44,42 +46,59 @@ class Loop:
         for i, name in enumerate(self.numbers):
             lines.append(f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();")
 
-        def loop(names, body, begin, end):
-            loads = [f"  const T {cxx_variable(name)} = at_{name}[i];" for name in names]
-            head = f"for (int64_t i = {begin}; i < {end}; ++i) {{"
-            return [head, *loads, *(f"  {line}" for line in body), "}"]
-
-        def store(near, begin, end):
-            formula = f"result[i] = static_cast<{result}>({self.formula.scalar(near)});"
-            return ["#pragma GCC ivdep", *loop(used, [formula], begin, end)]
-
         used = [o for o in self.operands if o in self.formula.used]
 
+        def loop(near, first=(), at="at_{}", to="result"):
+            names = [(cxx_variable(o), at.format(o)) for o in used]
+            return [
+                "#pragma GCC ivdep",
+                "for (int64_t i = 0; i < count; ++i) {",
+                *(f"  const T {name} = {place}[i];" for name, place in names),
+                *(f"  {line}" for line in first),
+                f"  {to}[i] = static_cast<{result}>({self.formula.scalar(near)});",
+                "}",
+            ]
+
         near = self.formula.near_calls(self.operands)
-        plain = store((), "0", "count")
         if not near:
-            return "\n".join([*lines, *(f"  {line}" for line in plain), "}"])
-        flags = [
-            f"far |= {name}_is_far({', '.join(map(cxx_variable, arguments))});"
-            for name, arguments in near
+            return "\n".join([*lines, *(f"  {line}" for line in loop(())), "}"])
+        tests = [
+            f"{name}_is_far({', '.join(map(cxx_variable, arguments))})" for name, arguments in near
         ]
-        read = [o for o in self.operands if any(o in arguments for _, arguments in near)]
-        inner = [
-            f"const int64_t end = count - begin < {_STRIP} ? count : begin + {_STRIP};",
-            f"decltype({near[0][0]}_is_far({', '.join('T()' for _ in near[0][1])})) far = 0;",
-            *loop(read, flags, "begin", "end"),
-            "if (far == 0) {",
-            *(f"  {line}" for line in store(near, "begin", "end")),
-            "} else {",
-            *(f"  {line}" for line in store((), "begin", "end")),
+        flags = [f"far |= {test};" for test in tests]
+        no_arguments = ", ".join("T()" for _ in near[0][1])
+        strip = [
+            "const int64_t count = all - begin < strip ? all - begin : strip;",
+            f"{result}* to = result + begin;",
+        ]
+        for o in used:
+            strip += [
+                f"const T* from_{o} = at_{o} + begin;",
+                f"if (static_cast<const void*>(from_{o}) == to)",
+                f"  from_{o} = static_cast<const T*>("
+                f"__builtin_memcpy(held_{o}, from_{o}, static_cast<size_t>(count) * sizeof(T)));",
+            ]
+        strip += [
+            "const bool expected = far != 0;",
+            "far = 0;",
+            "if (!expected) {",
+            *(f"  {line}" for line in loop(near, flags, "from_{}", "to")),
+            "}",
+            "if (expected || far != 0) {",
+            "  far = 0;",
+            *(f"  {line}" for line in loop((), flags, "from_{}", "to")),
             "}",
         ]
         lines += [
             "  if constexpr (is_complex_v<T>) {",
-            *(f"    {line}" for line in plain),
+            *(f"    {line}" for line in loop(())),
             "  } else {",
-            f"    for (int64_t begin = 0; begin < count; begin += {_STRIP}) {{",
-            *(f"      {line}" for line in inner),
+            f"    constexpr int64_t strip = {_STRIP};",
+            "    const int64_t all = count;",
+            *(f"    alignas(64) T held_{o}[strip];" for o in used),
+            f"    decltype({near[0][0]}_is_far({no_arguments})) far = 0;",
+            "    for (int64_t begin = 0; begin < all; begin += strip) {",
+            *(f"      {line}" for line in strip),
             "    }",
             "  }",
         ]

@@ -13,7 +13,7 @@ elementwise("elu(input: Tensor, alpha: Scalar = 1, scale: Scalar = 1, input_scal
             "where(input <= 0, alpha * scale * expm1(input * input_scale), input * scale)", dtypes=FLOATING, names=(), inplace=True,
             doc="scale * (input above 0, alpha * (exp(input_scale * input) - 1) below).",
             grad={"input": "where(input <= 0, grad * input_scale * alpha * scale * exp(input * input_scale), grad * scale)"})
-elementwise("gelu_erf(input: Tensor)", "0.5 * input * (1 + erf(input * 0.70710678118654752440))", dtypes=FLOATING, node="GeluBackward0", names=(), doc="Exact gelu.",
+elementwise("gelu_erf(input: Tensor)", "gelu(input)", dtypes=FLOATING, node="GeluBackward0", names=(), doc="Exact gelu.",
             grad={"input": "grad * (0.5 * (1 + erf(input * 0.70710678118654752440)) + "
                            "input * 0.39894228040143267794 * exp(-0.5 * input * input))"})
 elementwise("gelu_tanh(input: Tensor)",

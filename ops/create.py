@@ -1,5 +1,5 @@
 """New tensors, copies and conversions."""
-from ops.schema import composite, elementwise, kernel
+from ops.schema import composite, kernel
 
 _OPTIONS = ("dtype: dtype = None, layout: layout = None, device: device = None, requires_grad: bool = False, "
             "pin_memory: bool = False")
@@ -29,8 +29,8 @@ composite("resize_(input: Tensor, size: list[int], *, memory_format: memory_form
           doc="Changes the shape in place; the storage grows where it must.")
 kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, node="FillBackward1", doc="input with every element replaced by a 0-d value.",
        grad={"input": "zeros_like(grad)", "value": "sum(grad)"})
-elementwise("fill(input: Tensor, value: Scalar)", "value", inplace=True, out=False, doc="input with every element replaced by value.",
-            grad={"input": "zeros_like(grad)"})
+kernel("fill(input: Tensor, value: Scalar)", inplace=True, doc="input with every element replaced by value.",
+       grad={"input": "zeros_like(grad)"})
 kernel("conj_physical(input: Tensor)", inplace=True, out=True, doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})
 composite("conj(input: Tensor)",
           doc="Complex conjugate; real tensors are returned as they are.")

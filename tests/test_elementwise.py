@@ -219,7 +219,7 @@ def test_the_slope_of_gelu():
 @pytest.mark.parametrize(
     "name",
     ["sin", "cos", "tan", "exp", "log", "log2", "log10", "sigmoid", "lgamma", "digamma", "erfinv",
-     "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"],
+     "erfc", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
 def test_a_far_element_changes_no_other(name, dtype):
@@ -233,6 +233,50 @@ def test_a_far_element_changes_no_other(name, dtype):
         keep = rl.ones(3000, dtype=rl.bool)
         keep[::700] = False
         np.testing.assert_array_equal(function(mixed)[keep].numpy(), alone[keep].numpy())
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tan", "sigmoid", "erfc"])
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+def test_strips_with_far_elements(name, dtype):
+    """Some strips are worked out twice: what is overwritten must be there for the second time."""
+    x = rl.linspace(0.01, 8.0, 9000, dtype=dtype)
+    x[1500] = -1e30
+    x[3000:5200] = 1e30
+    x[8999] = float("nan")
+    expected = rl.cat([getattr(rl, name)(part) for part in x.split(100)])
+    np.testing.assert_array_equal(getattr(rl, name)(x).numpy(), expected.numpy())
+    np.testing.assert_array_equal(getattr(x.clone(), name + "_")().numpy(), expected.numpy())
+    both = rl.stack([x, x], 1)  # strided, in place and not
+    np.testing.assert_array_equal(getattr(rl, name)(both[:, 1]).numpy(), expected.numpy())
+    getattr(both[:, 0], name + "_")()
+    np.testing.assert_array_equal(both[:, 0].numpy(), expected.numpy())
+    np.testing.assert_array_equal(both[:, 1].numpy(), x.numpy())
+
+
+def test_remainders_that_overwrite_an_operand():
+    a = rl.linspace(-9, 9, 5000, dtype=rl.float64)
+    b = rl.linspace(0.5, 2, 5000, dtype=rl.float64)
+    a[2000] = 1e300  # far
+    expected = np.remainder(a.numpy(), b.numpy())
+    out = b.clone()
+    np.testing.assert_array_equal(rl.remainder(a, out, out=out).numpy(), expected)
+    np.testing.assert_array_equal(a.clone().remainder_(b).numpy(), expected)
+    np.testing.assert_array_equal(rl.remainder(a, a).numpy(), np.zeros(5000))
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+def test_gelu_over_its_range(dtype):
+    gelu = rl.nn.functional.gelu
+    x = rl.cat([rl.linspace(-12, 12, 100_001), rl.logspace(-30, 1, 1000)]).to(dtype)
+    v, eps = x.double().numpy(), np.finfo(np.float32 if dtype == rl.float32 else np.float64).eps
+    error = np.abs(gelu(x).double().numpy() - v * scipy.special.ndtr(v))
+    assert (error <= 2 * eps * np.abs(v)).all()
+    if dtype == rl.float32:  # the tail keeps digits
+        tail = (v < 0) & (v > -4)
+        assert (error[tail] <= 1e-4 * np.abs(v * scipy.special.ndtr(v))[tail]).all()
+    corner = gelu(rl.tensor([0.0, np.inf, np.nan, 1e30, -1e30], dtype=dtype)).tolist()
+    assert corner[:2] == [0, np.inf] and np.isnan(corner[2]) and corner[3] == pytest.approx(1e30)
+    assert abs(corner[4]) < 1e-20
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -487,6 +531,9 @@ def test_fill(dtype):
         expected = np.full(x.shape, 1 if dtype == rl.bool else 7)
         assert x.fill_(7) is x
         np.testing.assert_array_equal(values(x), expected)
+    large = rl.zeros(9_000_001, dtype=dtype)[1:]  # past the caches
+    expected = large.fill_(1).numpy(force=True) if dtype != rl.bfloat16 else values(large.fill_(1))
+    assert (expected == 1).all() and len(expected) == 9_000_000
     whole = rl.zeros(4, 6, dtype=dtype)
     whole[1:3, ::2].fill_(1)
     assert int((whole != 0).sum()) == 6

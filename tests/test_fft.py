@@ -7,8 +7,9 @@ import pytest
 
 import rushlight as rl
 
-# Radices 2 to 31, powers of each; lengths that are cut into rows and columns; primes beyond 31.
-SHORT = [*range(1, 70), 121, 125, 127, 128, 144, 169, 243, 256, 343, 361, 500, 512, 529, 841, 961]
+# Radices 2 to 127, powers of each; lengths that are cut into rows and columns; primes beyond 127.
+SHORT = [*range(1, 70), 101, 121, 125, 127, 128, 131, 137, 144, 169, 226, 243, 254, 256, 262, 343,
+         361, 394, 500, 512, 529, 841, 961]  # fmt: skip
 LONG = [997, 1000, 1009, 1024, 2022, 2048, 4096, 5040, 8192, 10000, 16384]
 
 
@@ -55,7 +56,7 @@ def test_long_lines(n, dtype):
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("beside", [(2,), (3, 5), (16,), (20,), (2, 33)])
 def test_lines_side_by_side(beside, dtype):
-    for n in (1, 2, 7, 12, 32, 37, 60, 128, 144, 500):
+    for n in (1, 2, 7, 12, 32, 37, 60, 128, 131, 144, 500):
         check_all(numbers((2, n, *beside), dtype), n, 1)
 
 

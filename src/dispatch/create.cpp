@@ -426,6 +426,15 @@ Tensor fill(const Tensor& input, const Tensor& value, const Tensor& given) {
   return out;
 }
 
+Tensor fill(const Tensor& input, const Scalar& value, const Tensor& given) {
+  Tensor out = given.defined() || !in_hidden_order(input) ? empty_unless(given, input)
+                                                          : empty_as_it_lies(input, input.dtype());
+  if (out.is_meta()) return out;
+  make_own(out);
+  kernels::fill(AsItLies(out).view(), value);
+  return out;
+}
+
 Tensor complex(const Tensor& real, const Tensor& imag) {
   check(real.is_floating(),
         "complex: Expected both inputs to be Half, Float or Double tensors but got ", real.dtype(),

@@ -70,6 +70,7 @@ RL_INLINE double exp_tail(double r) {
                     2.480149238841031e-05, 2.7557588439221337e-06, 2.7630523423391015e-07,
                     2.499985233855735e-08);
 }
+template <class T> RL_INLINE T exp_of_rest(T r) { return T(1) + (r + r * r * exp_tail(r)); }
 
 // Between these bounds lies every x for which exp(x) is neither 0 nor infinite. A NaN stays one.
 template <class T> RL_INLINE T clamp_exponent(T x) {
@@ -80,12 +81,12 @@ template <class T> RL_INLINE T clamp_exponent(T x) {
 // exp(x) 2^n, without overflow in between; x is clamped.
 template <class T> RL_INLINE T exp_scaled(T x, int n) {
   ExpParts<T> e = exp_parts(x);
-  return scale(T(1) + (e.r + e.r * e.r * exp_tail(e.r)), e.n + n);
+  return scale(exp_of_rest(e.r), e.n + n);
 }
 // exp(x) where it is a normal number: |x| <= 87 for float, 708 for double.
 template <class T> RL_INLINE T exp_normal(T x) {
   ExpParts<T> e = exp_parts(x);
-  return (T(1) + (e.r + e.r * e.r * exp_tail(e.r))) * power_of_two<T>(e.n);
+  return exp_of_rest(e.r) * power_of_two<T>(e.n);
 }
 // exp(x) for x <= 0, and 0 where that is no normal number: a third faster, for softmax.
 template <class T> RL_INLINE T exp_below(T x) {
@@ -160,6 +161,11 @@ template <class T> struct LogParts {
 };
 // For normal x, from which the k that is found is shifted.
 template <class T> RL_INLINE LogParts<T> log_parts(T x, T shift) {
+  if constexpr (sizeof(T) == 4) {
+    int32_t bits = bit_cast<int32_t>(x), above = bits - bit_cast<int32_t>(0.70710678f);
+    T m = bit_cast<T>(bits - (above & ~0x7fffff));
+    return {static_cast<T>(above >> 23) - shift, m - T(1)};
+  }
   constexpr int mantissa = Format<T>::mantissa, offset = 2 * Format<T>::bias;  // k + offset > 0
   constexpr T up = T(UInt<T>(1) << mantissa);
   using U = UInt<T>;
@@ -249,7 +255,12 @@ template <class T> RL_INLINE ExpParts<T> exp_parts_of_square(T x, T share) {
 }
 template <class T> RL_INLINE T exp_of_square(T x, T share) {
   ExpParts<T> e = exp_parts_of_square(x, share);
-  return scale(T(1) + (e.r + e.r * e.r * exp_tail(e.r)), e.n);
+  return scale(exp_of_rest(e.r), e.n);
+}
+// Where that is a normal number: x^2 share <= 87 for float, 708 for double.
+template <class T> RL_INLINE T exp_of_square_normal(T x, T share) {
+  ExpParts<T> e = exp_parts_of_square(x, share);
+  return exp_of_rest(e.r) * power_of_two<T>(e.n);
 }
 
 // ---- powers ----
@@ -331,12 +342,13 @@ template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_INLINE T
 
 // ---- the logistic function and its relatives ----
 
-// From e = exp(-|x|).
+// From e = exp(-|x|). The numerator is chosen by its bits: gcc would divide both. What rounding
+// took from 1 + e is small enough for a line to stand for the reciprocal.
 template <class T> RL_INLINE T sigmoid_from(T x, T e) {
-  T d = T(1) + e, lost = e - (d - T(1));  // d + lost is 1 + e exactly
-  T s = (x < T(0) ? e : T(1)) / d;
-  T one_over_d = x < T(0) ? T(1) - s : s;
-  return s - s * (lost * one_over_d);
+  auto upper = bit_cast<typename Format<T>::Int>(x < T(0) ? e : T(1));
+  T d = T(1) + e, lost = e - (d - T(1)), share = lost * (T(1.457) - T(0.486) * d);
+  T s = bit_cast<T>(upper) / d;
+  return s - s * share;
 }
 template <class T> RL_INLINE T sigmoid(T x) { return sigmoid_from(x, exp(-magnitude(x))); }
 template <class T> RL_INLINE T near_sigmoid(T x) {

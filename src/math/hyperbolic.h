@@ -14,10 +14,15 @@ RL_INLINE float tanh(float x) {
   return copysign(a < 0.6f ? small : large, x);
 }
 RL_INLINE double tanh(double x) {
-  double a = magnitude(x), bounded = a > 20.0 ? 20.0 : a;
-  double e = expm1(2.0 * bounded), d = e + 2.0, t = e / d;
-  double lost = e > 2.0 ? 2.0 - (d - e) : e - (d - 2.0);  // d + lost is e + 2 exactly
-  return copysign(t - t * lost * 0.5 * (1.0 - t), x);
+  double a = magnitude(x), z = x * x;
+  double small =
+      x + x * z *
+              polynomial(z, -0.33333333333332352, 0.13333333333173737, -0.053968253878372643,
+                         0.021869486026075741, -0.0088631951525612133, 0.0035917246507682812,
+                         -0.0014532400640692757, 0.00057920309422918668, -0.00021040591034306928,
+                         5.1090294921527979e-05);
+  double large = 1.0 - 2.0 / (exp_normal(a > 20.0 ? 40.0 : 2.0 * a) + 1.0);
+  return copysign(a < 0.55 ? small : large, x);
 }
 
 // exp(a) / 2 for a >= 0, infinite only where that is.

@@ -112,15 +112,15 @@ def _sizes_and_dims(name, input, s, dim):
 
 
 def _wrapped(name, input, dims):
-    wrapped = []
+    count = input.dim()
     for d in dims:
-        if not -input.dim() <= d < input.dim():
+        if not -count <= d < count:
             raise IndexError(
-                f"{name}: Dimension out of range (expected to be in range of [{-input.dim()}, "
-                f"{input.dim() - 1}], but got {d})"
+                f"{name}: Dimension out of range (expected to be in range of [{-count}, "
+                f"{count - 1}], but got {d})"
             )
-        wrapped.append(d % input.dim())
-    if len(set(wrapped)) != len(wrapped):
+    wrapped = [d % count for d in dims]
+    if len(wrapped) > 1 and len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"{name}: FFT dims must be unique")
     return wrapped
 
@@ -139,35 +139,37 @@ def _as_complex(input):
 
 def _resized(name, input, sizes, dims):
     """The input, cut or padded with zeros to the sizes that are given."""
+    shape = input.shape
     for n, d in zip(sizes, dims):
-        n = input.shape[d] if n is None else n
+        points = shape[d]
+        if n is None:
+            n = points
         if n < 1:
             raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
-        if n < input.shape[d]:
+        if n < points:
             input = input.narrow(d, 0, n)
-        elif n > input.shape[d]:
-            shape = list(input.shape)
-            shape[d] = n - shape[d]
-            input = rushlight.cat([input, input.new_zeros(shape)], d)
+        elif n > points:
+            missing = list(input.shape)
+            missing[d] = n - points
+            input = rushlight.cat([input, input.new_zeros(missing)], d)
     return input
 
 
-def _scale(name, norm, points, inverse):
+def _scale(name, norm, inverse, input, dims, n=1):
+    """The factor of a transform of n times as many points as `input` has along dims."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise RuntimeError(f"{name}: Invalid normalization mode: {norm!r}")
-    if norm == "ortho":
-        return 1 / math.sqrt(points)
-    return 1 / points if (norm == "forward") != inverse else 1.0
-
-
-def _points(input, dims):
-    return math.prod(input.shape[d] for d in dims)
+    if norm != "ortho" and (norm == "forward") == inverse:
+        return 1.0
+    shape = input.shape
+    points = n * math.prod(shape[d] for d in dims)
+    return 1 / math.sqrt(points) if norm == "ortho" else 1 / points
 
 
 def _complex(name, input, sizes, dims, norm, inverse):
     dims = _wrapped(name, input, dims)
     input = _as_complex(_resized(name, _promoted(name, input), sizes, dims))
-    return _native._c2c(input, dims, inverse, _scale(name, norm, _points(input, dims), inverse))
+    return _native._c2c(input, dims, inverse, _scale(name, norm, inverse, input, dims))
 
 
 def _from_real(name, input, sizes, dims, norm, inverse=False):
@@ -178,7 +180,7 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
     dims = _wrapped(name, input, dims)
     input = _resized(name, _promoted(name, input), sizes, dims)
     *others, last = dims
-    scale = _scale(name, norm, _points(input, dims), inverse)
+    scale = _scale(name, norm, inverse, input, dims)
     half = _native._r2c(input, last, input.shape[last], inverse, scale, False)
     return _native._c2c(half, others, inverse, 1.0) if others else half
 
@@ -194,5 +196,5 @@ def _to_real(name, input, sizes, dims, norm, inverse):
     half = _resized(name, _as_complex(_promoted(name, input)), [*sizes[:-1], n // 2 + 1], dims)
     if others:
         half = _native._c2c(half, others, inverse, 1.0)
-    scale = _scale(name, norm, n * _points(half, others), inverse)
+    scale = _scale(name, norm, inverse, half, others, n)
     return _native._c2r(half, last, n, inverse, scale, True)

@@ -27,6 +27,12 @@ void transform(const FftLines<float>& job) { fft_lines_of_floats(job); }
 void transform(const FftLines<double>& job) { fft_lines_of_doubles(job); }
 void mix_pairs(const FftPairs<float>& job) { fft_pairs_of_floats(job); }
 void mix_pairs(const FftPairs<double>& job) { fft_pairs_of_doubles(job); }
+void multiply(const float* x, const float* y, float* to, int64_t n) {
+  multiply_float_pairs(x, y, to, n);
+}
+void multiply(const double* x, const double* y, double* to, int64_t n) {
+  multiply_double_pairs(x, y, to, n);
+}
 
 // exp(-2 pi i t / n) for many t: products of two out of 2 sqrt(n), as sines cost more than that.
 class Roots {
@@ -95,9 +101,7 @@ template <class R> class Plan {
   void run(FftLines<R> job) const {
     job.points = n_;
     if (convolution_) return convolve(job);
-    bool as_rows = is_row(job.in_step, job.in_imag) && is_row(job.out_step, job.out_imag);
-    bool fills_lanes = rows_ && columns_->n_ >= lanes;
-    if (rows_ && as_rows && (fills_lanes || job.lines < lanes)) return by_columns_and_rows(job);
+    if (takes_rows(job)) return by_columns_and_rows(job);
     if (roots_.empty()) return through_rows(job);
     job.radices = radices_.data();
     job.radix_count = static_cast<int64_t>(radices_.size());
@@ -110,13 +114,22 @@ template <class R> class Plan {
     });
   }
 
+  // Does a line of such a job share vectors with others?
+  bool shares_lanes(const FftLines<R>& job) const {
+    return !convolution_ && !takes_rows(job) && !roots_.empty();
+  }
+
   // exp(-2 pi i k / (2 n)) times -i, for k <= n / 2.
   const R* half_turns() const { return half_turns_.data(); }
 
  private:
   static constexpr int64_t lanes = most_fft_lanes * sizeof(float) / sizeof(R);
-  static int64_t scratch_of(int64_t points) { return 4 * points * most_fft_lanes; }
+  static int64_t scratch_of(int64_t points) { return 4 * (points + 1) * most_fft_lanes; }
   static bool is_row(int64_t step, int64_t imag) { return step == 2 && imag == 1; }
+  bool takes_rows(const FftLines<R>& job) const {
+    bool as_rows = is_row(job.in_step, job.in_imag) && is_row(job.out_step, job.out_imag);
+    return rows_ && as_rows && (columns_->n_ >= lanes || job.lines < lanes);
+  }
 
   // Does the length have no larger prime factors?
   bool find_radices() {
@@ -212,6 +225,7 @@ template <class R> class Plan {
   }
   void fetch(const FftLines<R>& job, int64_t line, R* row) const {
     const R* in = job.in + line * job.in_line;
+    if (is_row(job.in_step, job.in_imag)) return void(std::copy_n(in, 2 * n_, row));
     for (int64_t p = 0; p < n_; ++p) {
       row[2 * p] = in[p * job.in_step];
       row[2 * p + 1] = in[p * job.in_step + job.in_imag];
@@ -223,6 +237,7 @@ template <class R> class Plan {
   void put_back(const FftLines<R>& job, int64_t line, const R* row) const {
     R* out = job.out + line * job.out_line;
     const R* factors = job.factors ? job.factors + line * job.out_line : nullptr;
+    if (is_row(job.out_step, job.out_imag) && !factors) return void(std::copy_n(row, 2 * n_, out));
     for (int64_t p = 0; p < n_; ++p) {
       std::complex<R> value(row[2 * p], row[2 * p + 1]);
       int64_t at = p * job.out_step;
@@ -239,43 +254,36 @@ template <class R> class Plan {
     convolution_ = plan_for<R>(m);
     Roots roots(2 * n_);
     for (int64_t j = 0; j < n_; ++j) roots.append(square_modulo(j), chirp_);
+    chirp_.resize(static_cast<size_t>(2 * m));
     filter_.assign(static_cast<size_t>(2 * m), R(0));
     for (int64_t j = 0; j < n_; ++j)
       for (int64_t at : {j, (m - j) % m}) {
         filter_[2 * at] = chirp_[2 * j];
         filter_[2 * at + 1] = -chirp_[2 * j + 1];
       }
-    convolution_->run(row_job(filter_.data(), false));
+    convolution_->run(row_job(filter_.data(), false, 1, nullptr));
   }
   int64_t square_modulo(int64_t j) const {
     return static_cast<int64_t>(static_cast<unsigned __int128>(j) * static_cast<uint64_t>(j) %
                                 static_cast<uint64_t>(2 * n_));
   }
-  FftLines<R> row_job(R* row, bool inverse) const {
-    R scale = inverse ? R(1) / static_cast<R>(convolution_->n_) : R(1);
-    return rows_of<R>(row, 0, row, 0, 1, inverse, scale);
-  }
-  static void multiply(R* x, const R* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      R re = x[2 * i] * y[2 * i] - x[2 * i + 1] * y[2 * i + 1];
-      x[2 * i + 1] = x[2 * i] * y[2 * i + 1] + x[2 * i + 1] * y[2 * i];
-      x[2 * i] = re;
-    }
+  FftLines<R> row_job(R* row, bool inverse, R scale, const R* factors) const {
+    FftLines<R> job = rows_of<R>(row, 0, row, 0, 1, inverse, scale);
+    job.factors = factors;
+    return job;
   }
   void convolve(const FftLines<R>& job) const {
     int64_t m = convolution_->n_;
+    R scale = job.scale / static_cast<R>(m);
     each_chunk(job, 1, [&](const FftLines<R>& chunk) {
       Buffer<R> row(2 * m);
       for (int64_t line = 0; line < chunk.lines; ++line) {
         fetch(chunk, line, row.data());
         if (chunk.turned_in) exchange_parts(row.data());
         std::fill(row.data() + 2 * n_, row.data() + 2 * m, R(0));
-        multiply(row.data(), chirp_.data(), n_);
-        convolution_->run(row_job(row.data(), false));
-        multiply(row.data(), filter_.data(), m);
-        convolution_->run(row_job(row.data(), true));
-        multiply(row.data(), chirp_.data(), n_);
-        for (int64_t i = 0; i < 2 * n_; ++i) row[i] *= chunk.scale;
+        multiply(row.data(), chirp_.data(), row.data(), n_);
+        convolution_->run(row_job(row.data(), false, 1, filter_.data()));
+        convolution_->run(row_job(row.data(), true, scale, chirp_.data()));
         if (chunk.turned_out) exchange_parts(row.data());
         put_back(chunk, line, row.data());
       }
@@ -414,12 +422,20 @@ void fft_from_real(const View& in, const View& out, int64_t dim, bool inverse, d
     }
     auto plan = plan_for<R>(m);
     const R* turns = plan->half_turns();
-    plan->run(rows_of(from, n, to, 2 * half, lines.outer, inverse, R(1)));
+    FftPairs<R> pairs{m, turns, inverse ? R(-1) : R(1), R(1), middle / 2, nullptr, nullptr};
+    FftLines<R> job = rows_of(from, n, to, 2 * half, lines.outer, inverse, R(1));
+    if (plan->shares_lanes(job)) {
+      job.pairs = &pairs;
+      job.ends = ends;
+      return plan->run(job);
+    }
+    plan->run(job);
     each_row(lines.outer, n, [&](int64_t row) {
       R* z = to + 2 * row * half;
       R re = z[0], im = z[1];
-      R sign = inverse ? R(-1) : R(1);
-      mix_pairs(FftPairs<R>{m, turns, sign, R(1), middle / 2, z, z});
+      FftPairs<R> part = pairs;
+      part.from = part.to = z;
+      mix_pairs(part);
       z[0] = (re + im) * ends;
       z[2 * m] = (re - im) * ends;
       z[1] = z[2 * m + 1] = 0;
@@ -461,16 +477,27 @@ void fft_to_real(const View& in, const View& out, int64_t dim, bool inverse, dou
     }
     auto plan = plan_for<R>(m);
     const R* turns = plan->half_turns();
+    FftPairs<R> pairs{m, turns, inverse ? R(1) : R(-1), R(-1), middle, nullptr, nullptr};
+    FftLines<R> job = rows_of(from, 2 * half, to, n, lines.outer, inverse, R(1));
+    if (plan->shares_lanes(job)) {
+      job.pairs = &pairs;
+      job.mixes_first = true;
+      job.ends = ends;
+      return plan->run(job);
+    }
     Buffer<R> points(2 * half * lines.outer);
     each_row(lines.outer, n, [&](int64_t row) {
       const R* x = from + 2 * row * half;
       R* z = points.data() + 2 * row * half;
-      R sign = inverse ? R(1) : R(-1);
-      mix_pairs(FftPairs<R>{m, turns, sign, R(-1), middle, x, z});
+      FftPairs<R> part = pairs;
+      part.from = x;
+      part.to = z;
+      mix_pairs(part);
       z[0] = (x[0] + x[2 * m]) * ends;
       z[1] = (x[0] - x[2 * m]) * ends;
     });
-    plan->run(rows_of<R>(points.data(), 2 * half, to, n, lines.outer, inverse, R(1)));
+    job.in = points.data();
+    plan->run(job);
   });
 }
 

@@ -84,8 +84,9 @@ template <class R, class P> void transform_odd(P* t, int64_t radix, const R* roo
   }
   for (int64_t p = 1; p <= pairs; ++p) {
     P even = first, odd{};
-    for (int64_t q = 0; q < pairs; ++q) {
-      const R* root = roots + 2 * (p * (q + 1) % radix * step);
+    for (int64_t q = 0, turn = p; q < pairs; ++q, turn += p) {
+      if (turn >= radix) turn -= radix;
+      const R* root = roots + 2 * (turn * step);
       even = even + sums[q].scaled(root[0]);
       odd = odd - turns[q].scaled(root[1]);
     }
@@ -194,68 +195,92 @@ template <class R> struct Block {
   }
   static void store_complex(R* to, P p) { store_pairs(to, p.re, p.im); }
 
-  static void gather(const FftLines<R>& job, const R* in, int64_t first, int64_t count, R* to) {
-    for (int64_t p = first; p < job.points; ++p)
+  static void gather(const FftLines<R>& job, const R* in, int64_t first, int64_t points,
+                     int64_t count, R* to) {
+    for (int64_t p = first; p < points; ++p)
       for (int64_t l = 0; l < lanes; ++l) {
         const R* from = in + l * job.in_line + p * job.in_step;
         to[2 * lanes * p + l] = l < count ? from[0] : R(0);
         to[2 * lanes * p + lanes + l] = l < count ? from[job.in_imag] : R(0);
       }
   }
-  static void read(const FftLines<R>& job, int64_t line, int64_t count, R* to) {
+  static void read(const FftLines<R>& job, int64_t line, int64_t points, int64_t count, R* to) {
     const R* in = job.in + line * job.in_line;
     if (count == lanes && job.in_step == 2 && job.in_imag == 1) {
       int64_t p = 0, bytes = sizeof(R);
-      for (; p + lanes / 2 <= job.points; p += lanes / 2)
+      for (; p + lanes / 2 <= points; p += lanes / 2)
         transpose_square<R>(reinterpret_cast<const char*>(in + 2 * p), job.in_line * bytes,
                             reinterpret_cast<char*>(to + 2 * lanes * p), lanes * bytes);
-      gather(job, in, p, count, to);
+      gather(job, in, p, points, count, to);
     } else if (job.in_line == 2 && job.in_imag == 1) {
       R padded[2 * lanes] = {};
-      for (int64_t p = 0; p < job.points; ++p) {
+      for (int64_t p = 0; p < points; ++p) {
         std::copy_n(in + p * job.in_step, 2 * count, padded);
         put(to, p, load_complex(padded));
       }
     } else {
-      gather(job, in, 0, count, to);
+      gather(job, in, 0, points, count, to);
     }
-    if (job.turned_in)
-      for (int64_t p = 0; p < job.points; ++p) {
-        P t = get(to, p);
-        put(to, p, {t.im, t.re});
-      }
+  }
+  static void exchange_parts(const FftLines<R>& job, R* block) {
+    for (int64_t p = 0; p < job.points; ++p) {
+      P t = get(block, p);
+      put(block, p, {t.im, t.re});
+    }
   }
 
-  static void scatter(const FftLines<R>& job, const R* from, int64_t first, int64_t count, R* out) {
-    for (int64_t p = first; p < job.points; ++p)
+  // ---- real lines
+
+  static void mix_pairs(const FftLines<R>& job, R* block) {
+    const FftPairs<R>& pairs = *job.pairs;
+    for (int64_t k = 1; 2 * k <= pairs.m; ++k) {
+      P x = get(block, k), y = get(block, pairs.m - k);
+      P even{x.re + y.re, x.im - y.im}, odd{x.re - y.re, x.im + y.im};
+      P turned =
+          odd.times(pairs.turns[2 * k] * pairs.turn_re, pairs.turns[2 * k + 1] * pairs.turn_im);
+      P high = even - turned;
+      put(block, pairs.m - k, P{high.re, -high.im}.scaled(pairs.factor));
+      put(block, k, (even + turned).scaled(pairs.factor));
+    }
+  }
+  static void mix_before(const FftLines<R>& job, R* block) {
+    P first = get(block, 0), last = get(block, job.points);
+    mix_pairs(job, block);
+    put(block, 0, P{first.re + last.re, first.re - last.re}.scaled(job.ends));
+  }
+  static void mix_after(const FftLines<R>& job, R* block) {
+    P first = get(block, 0);
+    mix_pairs(job, block);
+    put(block, 0, P{first.re + first.im, V{}}.scaled(job.ends));
+    put(block, job.points, P{first.re - first.im, V{}}.scaled(job.ends));
+  }
+
+  static void scatter(const FftLines<R>& job, const R* from, int64_t first, int64_t points,
+                      int64_t count, R* out) {
+    for (int64_t p = first; p < points; ++p)
       for (int64_t l = 0; l < count; ++l) {
         R* to = out + l * job.out_line + p * job.out_step;
         to[0] = from[2 * lanes * p + l];
         to[job.out_imag] = from[2 * lanes * p + lanes + l];
       }
   }
-  static void write(const FftLines<R>& job, R* from, int64_t line, int64_t count) {
+  static void write(const FftLines<R>& job, R* from, int64_t line, int64_t points, int64_t count) {
     R* out = job.out + line * job.out_line;
-    if (job.turned_out || job.scale != R(1))
-      for (int64_t p = 0; p < job.points; ++p) {
-        P t = get(from, p).scaled(job.scale);
-        put(from, p, job.turned_out ? P{t.im, t.re} : t);
-      }
     if (job.factors) multiply(job, from, line, count);
     if (count == lanes && job.out_step == 2 && job.out_imag == 1) {
       int64_t p = 0, bytes = sizeof(R);
-      for (; p + lanes / 2 <= job.points; p += lanes / 2)
+      for (; p + lanes / 2 <= points; p += lanes / 2)
         transpose_square<R>(reinterpret_cast<const char*>(from + 2 * lanes * p), lanes * bytes,
                             reinterpret_cast<char*>(out + 2 * p), job.out_line * bytes);
-      scatter(job, from, p, count, out);
+      scatter(job, from, p, points, count, out);
     } else if (job.out_line == 2 && job.out_imag == 1) {
       R padded[2 * lanes];
-      for (int64_t p = 0; p < job.points; ++p) {
+      for (int64_t p = 0; p < points; ++p) {
         store_complex(padded, get(from, p));
         std::copy_n(padded, 2 * count, out + p * job.out_step);
       }
     } else {
-      scatter(job, from, 0, count, out);
+      scatter(job, from, 0, points, count, out);
     }
   }
   static void multiply(const FftLines<R>& job, R* block, int64_t line, int64_t count) {
@@ -273,14 +298,19 @@ template <class R> struct Block {
   // and the last one writes them.
   static void transform(const FftLines<R>& job, int64_t line, int64_t count) {
     bool full = count == lanes && job.radix_count;
-    bool reads = full && job.in_line == 2 && job.in_imag == 1,
-         writes = full && job.out_line == 2 && job.out_imag == 1;
+    bool before = job.pairs && job.mixes_first, after = job.pairs && !job.mixes_first;
+    bool reads = full && !before && job.in_line == 2 && job.in_imag == 1,
+         writes = full && !after && job.out_line == 2 && job.out_imag == 1;
     R *a = job.scratch, *b = a + 2 * lanes * job.points;
     FromColumns columns{job.in + line * job.in_line, job.in_step, job.turned_in};
     ToColumns results{job.out + line * job.out_line, job.out_step,
                       job.factors ? job.factors + line * job.out_line : nullptr, job.turned_out,
                       job.scale};
-    if (!reads) read(job, line, count, a);
+    if (!reads) {
+      read(job, line, job.points + before, count, a);
+      if (before) mix_before(job, a);
+      if (job.turned_in) exchange_parts(job, a);
+    }
     int64_t done = 1;
     for (int64_t i = 0; i < job.radix_count; ++i) {
       int64_t radix = job.radices[i];
@@ -292,7 +322,12 @@ template <class R> struct Block {
       std::swap(a, b);
       done *= radix;
     }
-    if (!writes) write(job, a, line, count);
+    if (writes) return;
+    if (job.scale != R(1))
+      for (int64_t p = 0; p < job.points; ++p) put(a, p, get(a, p).scaled(job.scale));
+    if (job.turned_out) exchange_parts(job, a);
+    if (after) mix_after(job, a);
+    write(job, a, line, job.points + after, count);
   }
 
   static void run(const FftLines<R>& job) {
@@ -355,11 +390,33 @@ template <class R> struct Pairs {
   }
 };
 
+template <class R> void multiply_pairs(const R* x, const R* y, R* to, int64_t n) {
+  constexpr int64_t width = Vector<R>::lanes;
+  int64_t i = 0;
+  for (; i + width <= n; i += width) {
+    Parts<R> a = load_pairs(x + 2 * i), b = load_pairs(y + 2 * i);
+    store_pairs(to + 2 * i, a.real * b.real - a.imaginary * b.imaginary,
+                a.real * b.imaginary + a.imaginary * b.real);
+  }
+  for (; i < n; ++i) {
+    R re = x[2 * i] * y[2 * i] - x[2 * i + 1] * y[2 * i + 1];
+    to[2 * i + 1] = x[2 * i] * y[2 * i + 1] + x[2 * i + 1] * y[2 * i];
+    to[2 * i] = re;
+  }
+}
+
 }  // namespace
 
 void fft_lines_of_floats(const FftLines<float>& lines) { Block<float>::run(lines); }
 void fft_lines_of_doubles(const FftLines<double>& lines) { Block<double>::run(lines); }
 void fft_pairs_of_floats(const FftPairs<float>& pairs) { Pairs<float>::run(pairs); }
 void fft_pairs_of_doubles(const FftPairs<double>& pairs) { Pairs<double>::run(pairs); }
+
+void multiply_float_pairs(const float* x, const float* y, float* to, int64_t n) {
+  multiply_pairs(x, y, to, n);
+}
+void multiply_double_pairs(const double* x, const double* y, double* to, int64_t n) {
+  multiply_pairs(x, y, to, n);
+}
 
 }  // namespace rl::kernels::RL_ISA

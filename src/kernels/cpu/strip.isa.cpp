@@ -40,6 +40,12 @@ void copy_elements(const char* from, int64_t from_stride, char* to, int64_t to_s
       case 4 * size: return copy_stepping<T, 4>(from, to, n);
     }
   }
+  if (from_stride == 0) {  // read once: for the compiler each store may change it
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, &value, size);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, size);
 }
 
