@@ -483,3 +483,74 @@ def test_a_hook_may_not_change_the_tensor_that_is_saved():
         torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().add_(1), lambda t: t),
     ):
         x.exp() * x
+
+
+def test_backward_accumulates_into_inputs_that_are_no_leaves():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    for times in (1, 2):
+        (y**2).sum().backward(inputs=[y], retain_graph=True)
+        assert y.grad.tolist() == [4 * times, 8 * times] and x.grad is None
+    (y**2).sum().backward(inputs=[x, y])
+    assert y.retains_grad and y.grad.tolist() == [12, 24] and x.grad.tolist() == [8, 16]
+
+
+def test_batched_gradients_of_what_is_not_used_are_batched_too():
+    class OnlyPositive(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad if grad.sum() > 0 else None
+
+    x, unused = torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)
+    rows = torch.eye(3)
+    found = torch.autograd.grad(
+        x**2, (x, unused), rows, is_grads_batched=True, materialize_grads=True
+    )
+    assert found[0].tolist() == (2 * rows).tolist() and found[1].tolist() == [[0, 0]] * 3
+    y, signs = OnlyPositive.apply(x), torch.tensor([-1.0, 1.0])[:, None] * rows[:2]
+    (found,) = torch.autograd.grad(y, x, signs, allow_unused=True, is_grads_batched=True)
+    assert found.tolist() == [[0, 0, 0], [0, 1, 0]]
+
+
+def test_a_node_of_a_custom_function_is_named_after_it():
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            kinds.append(type(ctx))
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    class Other(Cube):
+        pass
+
+    kinds = []
+    x = torch.ones(1, requires_grad=True)
+    y, z = Cube.apply(x), Other.apply(x)
+    node, other = y.grad_fn, z.grad_fn
+    assert type(node).__name__ == node.name() == "CubeBackward"
+    assert type(node)._forward_cls is Cube
+    assert type(other).__name__ == "OtherBackward" and type(other)._forward_cls is Other
+    Cube.apply(torch.ones(1))
+    assert kinds == [type(node), type(other), type(node)]
+
+
+def test_what_is_marked_dirty_must_be_returned():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2).clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    with pytest.raises(RuntimeError, match="were not returned as output"):
+        Doubled.apply(torch.ones(2, requires_grad=True) * 1)

@@ -1,13 +1,17 @@
 """utils.checkpoint: the gradients of the plain computation, for less memory."""
 
+import functools
+
 import pytest
 
 import rushlight
 from rushlight import nn
 from rushlight.utils.checkpoint import (
     CheckpointError,
+    CheckpointPolicy,
     checkpoint,
     checkpoint_sequential,
+    create_selective_checkpoint_contexts,
     set_checkpoint_early_stop,
 )
 
@@ -193,3 +197,101 @@ def test_errors_inside_are_those_of_the_user():
     y = checkpoint(function, rushlight.rand(2, requires_grad=True), use_reentrant=False)
     with pytest.raises(KeyError, match="mine"):
         y.sum().backward()
+
+
+def test_the_reentrant_way_refuses_named_inputs():
+    """The pass inside would fill .grad of the parameters, which nobody asked for."""
+    model, x = network(), rushlight.ones(3, 4, requires_grad=True)
+    y = checkpoint(model, x, use_reentrant=True).sum()
+    with pytest.raises(RuntimeError, match="use_reentrant=False"):
+        rushlight.autograd.grad(y, x)
+    assert all(p.grad is None for p in model.parameters())
+
+
+ATEN = rushlight.ops.aten
+SELECTIONS = {
+    "mm": (lambda x, w: rushlight.mm(x, w).sin().mm(w).exp(), [ATEN.mm.default]),
+    "matmul": (lambda x, w: ((x @ w).relu() @ w).tanh(), [ATEN.mm.default]),
+    "linear": (lambda x, w: nn.functional.linear(x, w, x[0]).sigmoid(), [ATEN.addmm.default]),
+    "of its result": (lambda x, w: x.exp().sin() * w.sigmoid(), [ATEN.exp.default]),
+    "of two": (lambda x, w: (x * w).exp() + x, [ATEN.mul.Tensor]),
+    "random": (
+        lambda x, w: nn.functional.dropout(x @ w, 0.5) * rushlight.rand(4, 4),
+        [ATEN.dropout.default],
+    ),
+    "in place": (lambda x, w: (x @ w).sin_().exp(), [ATEN.sin_.default]),
+    "view": (lambda x, w: (x.t() @ w).view(-1).sin(), [ATEN.t.default, ATEN.view.default]),
+    "inside Python": (
+        lambda x, w: nn.functional.gumbel_softmax(x @ w).exp(), [ATEN.softmax.default],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_kept_results_change_no_gradient(name):
+    function, ops = SELECTIONS[name]
+    asked = []
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append(op)
+        assert not ctx.is_recompute
+        return CheckpointPolicy.MUST_SAVE if op in ops else CheckpointPolicy.PREFER_RECOMPUTE
+
+    def run(call):
+        rushlight.manual_seed(1)
+        x = rushlight.randn(4, 4, requires_grad=True)
+        w = rushlight.randn(4, 4, requires_grad=True)
+        call(x, w).square().sum().backward()
+        return x.grad, w.grad, rushlight.rand(1)
+
+    contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+    found = run(
+        lambda x, w: checkpoint(function, x, w, use_reentrant=False, context_fn=contexts)
+    )
+    assert set(ops) <= set(asked)
+    assert all(rushlight.equal(a, b) for a, b in zip(found, run(function), strict=True))
+
+
+def test_what_is_kept_is_not_computed_again():
+    class Counted(rushlight.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            calls.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = rushlight.ones(3, 3, requires_grad=True)
+    contexts = functools.partial(create_selective_checkpoint_contexts, [ATEN.mm.default])
+    y = checkpoint(lambda x: x.mm(x).exp().sin(), x, use_reentrant=False, context_fn=contexts)
+    y, calls = y.sum(), []
+    with Counted():
+        rushlight.autograd.backward([y])
+    assert "exp" in calls and "mm" not in calls
+
+
+def test_a_kept_result_that_has_changed_is_refused():
+    def run(allow):
+        contexts = functools.partial(
+            create_selective_checkpoint_contexts, [ATEN.exp.default],
+            allow_cache_entry_mutation=allow,
+        )  # fmt: skip
+        x, results = rushlight.ones(3, requires_grad=True), []
+
+        def function(x):
+            results.append(x.exp())
+            return results[-1].detach().sin() * x
+
+        y = checkpoint(function, x, use_reentrant=False, context_fn=contexts).sum()
+        results.pop().detach().add_(1)
+        y.backward()
+        return x.grad
+
+    with pytest.raises(RuntimeError, match="has been mutated"):
+        run(False)
+    assert run(True).isfinite().all()
+
+
+def test_contexts_want_operations_or_a_policy():
+    for bad in (3, None):
+        with pytest.raises(TypeError, match="function or a list"):
+            create_selective_checkpoint_contexts(bad)
+    with pytest.raises(ValueError, match="OpOverload"):
+        create_selective_checkpoint_contexts([ATEN.mm])

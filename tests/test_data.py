@@ -240,9 +240,10 @@ def test_distributed_sampler_deals_out_everything(drop_last):
 def test_default_collate():
     batch = default_collate([{"x": 1, "y": ("a", 2.0)}, {"x": 3, "y": ("b", 4.0)}])
     assert batch["x"].tolist() == [1, 3] and batch["x"].dtype == rushlight.int64
-    assert batch["y"][0] == ["a", "b"] and batch["y"][1].dtype == rushlight.float64
+    assert batch["y"][0] == ("a", "b") and batch["y"][1].dtype == rushlight.float64
     point = default_collate([Point(rushlight.ones(2), True), Point(rushlight.zeros(2), False)])
     assert isinstance(point, Point) and point.x.shape == (2, 2) and point.y.dtype == rushlight.bool
+    assert default_collate(["a", "b"]) == ["a", "b"]  # columns of samples are tuples
     with pytest.raises(RuntimeError, match="equal size"):
         default_collate([[1], [1, 2]])
     with pytest.raises(TypeError, match="default_collate"):

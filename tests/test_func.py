@@ -182,3 +182,14 @@ def test_one_inner_step_of_learning_to_learn():
             assert found[name].flatten()[at].item() == pytest.approx(
                 (high - low).item() / (2 * step), abs=1e-7
             )
+
+
+def test_functionalize_leaves_results_and_changed_arguments_as_they_are():
+    def shift_(x):
+        return x.view(-1).add_(1), x * 2
+
+    x = rushlight.zeros(2)
+    moved, doubled = rushlight.func.functionalize(shift_, remove="mutations_and_views")(x)
+    assert x.tolist() == moved.tolist() == [1, 1] and doubled.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="invalid argument for `remove`"):
+        rushlight.func.functionalize(shift_, remove="views")

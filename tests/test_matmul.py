@@ -296,6 +296,13 @@ def test_einsum_in_any_order(equation, strategy):
     np.testing.assert_array_equal(found.numpy(), np.einsum(equation, *arrays))
 
 
+def test_einsum_refuses_equations_that_are_none():
+    a, b = rushlight.ones(2, 3), rushlight.ones(3, 4)
+    for equation in ("ij,jk,kl", "ij,j-", "i1,jk", "ij..,jk"):
+        with pytest.raises(RuntimeError, match="einsum"):
+            rushlight.einsum(equation, a, b)
+
+
 def test_the_order_of_products():
     order = [contraction_order(
         tuple(map(frozenset, ("ab", "bc", "cd"))), frozenset("ad"),

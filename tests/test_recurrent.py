@@ -4,6 +4,7 @@ import pytest
 
 import rushlight
 from rushlight import nn
+from rushlight.nn.utils import rnn
 from rushlight.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 from rushlight.testing import assert_close
 
@@ -196,3 +197,17 @@ def test_layers_run_under_autocast(kind, packed):
     for a, b in zip(gradients([short.float()], inputs), gradients([plain], inputs)):
         assert a.dtype is rushlight.float32
         assert_close(a, b, rtol=0.1, atol=0.1 * float(b.abs().max()))
+
+
+def test_unpacked_sequences_lie_in_order():
+    """Copies, as in torch: what is done to one of them leaves the padded batch alone."""
+    parts = [rushlight.arange(6.0).view(3, 2), rushlight.ones(1, 2), rushlight.zeros(2, 2)]
+    padded = rnn.pad_sequence(parts)
+    lengths = rushlight.tensor([3, 1, 2])
+    unpadded = rnn.unpad_sequence(padded, lengths)
+    for found in (unpadded, rnn.unpack_sequence(rnn.pack_sequence(parts, enforce_sorted=False))):
+        for part, right in zip(found, parts, strict=True):
+            assert rushlight.equal(part, right)
+            assert part.is_contiguous() and part.storage_offset() == 0
+    unpadded[0].zero_()
+    assert padded[1, 0].tolist() == [2, 3]

@@ -320,7 +320,9 @@ def test_deep_keys_do_not_exhaust_the_stack():
 
 
 def test_files_that_are_no_checkpoints(tmp_path):
-    for content in (b"", b"text", b"PK\x03\x04", pickle.dumps([1])):
+    with pytest.raises(EOFError):
+        load(io.BytesIO())
+    for content in (b"text", b"PK\x03\x04", pickle.dumps([1])):
         with pytest.raises((RuntimeError, pickle.UnpicklingError)):
             load(io.BytesIO(content))
     stream = io.BytesIO()

@@ -102,6 +102,7 @@ _ELSEWHERE = {
     "_histogramdd": ("histogramdd",),
     "_storage_methods": ("from_file",),
     "_creation": ("range", "scalar_tensor"),
+    "_segments": ("segment_reduce",),
     "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     "_histogram": ("histogram",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",

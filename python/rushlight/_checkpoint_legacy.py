@@ -22,7 +22,9 @@ def read_legacy(stream, place, unpickle):
         place: (storage, location) -> storage on the right device.
         unpickle: (stream, load_storage) -> object.
     """
-    if _bytes_left(stream) == 0 or _plain(stream) != _MAGIC:
+    if _bytes_left(stream) == 0:
+        raise EOFError("load: the file is empty")
+    if _plain(stream) != _MAGIC:
         raise RuntimeError("load: the file is neither in the zip format nor in the one before it")
     if _plain(stream) != _PROTOCOL:
         raise RuntimeError("load: the file has an unknown version of the format before zip")

@@ -325,7 +325,7 @@ def _parse_einsum(equation, operands):
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise ValueError(
+        raise RuntimeError(
             f"einsum(): the number of subscripts in the equation ({len(terms)}) does not match the "
             "number of "
             f"operands ({len(operands)})"
@@ -368,7 +368,7 @@ def _labels(term, ndim, widest, operand):
     before, dots, after = term.partition("...")
     for c in before + after:
         if not c.isalpha():
-            raise ValueError(
+            raise RuntimeError(
                 f"einsum(): invalid subscript given: {c!r}, subscripts must be in [a-zA-Z]"
             )
     width = (widest if ndim is None else max(ndim - len(before) - len(after), 0)) if dots else 0

@@ -83,6 +83,7 @@ struct GraphTask {
   GraphTask& operator=(const GraphTask&) = delete;
 
   int64_t id() const { return id_; }
+  bool is_restricted() const { return restricted_; }
   bool will_visit(Node* node) {
     if (node == visiting_) return true;
     if (node->task.load(std::memory_order_relaxed) == this) return node->state.needed;
@@ -372,6 +373,11 @@ Tensor sum_so_far(const Node& node, size_t i) {
 int64_t current_backward() {
   auto* task = static_cast<GraphTask*>(thread_state().backward_task);
   return task ? task->id() : -1;
+}
+
+bool current_backward_is_restricted() {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  return task && task->is_restricted();
 }
 
 bool current_backward_runs(Node* node) {

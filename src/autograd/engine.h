@@ -24,6 +24,7 @@ Tensor sum_so_far(const Node& node, size_t i);
 // now or later.
 int64_t current_backward();
 bool current_backward_runs(Node* node);
+bool current_backward_is_restricted();  // to inputs that were named
 
 // With the mode Anomaly: does a gradient with a NaN in it raise an error?
 extern bool anomaly_checks_nan;

@@ -63,6 +63,7 @@ PyObject* run(PyObject*, PyObject* args) {
       edges.push_back(to_edge(o, accumulate ? "backward" : "grad"));
       check(static_cast<bool>(edges.back()),
             "One of the differentiated Tensors does not require grad");
+      if (accumulate && is_tensor(o)) retain_grad(tensor_of(o));
     }
     TensorList found;
     {
@@ -131,9 +132,12 @@ PyObject* will_execute(PyObject*, PyObject* node) {
   return guarded([&] { return wrap(current_backward_runs(to_node(node).get())); });
 }
 
+PyObject* is_restricted(PyObject*, PyObject*) { return wrap(current_backward_is_restricted()); }
+
 PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},
                            {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
+                           {"backward_is_restricted", is_restricted, METH_NOARGS, nullptr},
                            {"will_engine_execute_node", will_execute, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -42,10 +42,29 @@ const char* interned(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
+// The class that the user wrote, whose methods a context's node calls.
+Found forward_class(PyTypeObject* context_class) {
+  static PyObject* const name = PyUnicode_InternFromString("_forward_cls");
+  return find_in_type(context_class, name);
+}
+
 // rushlight.autograd.Function, whose methods stand for "not defined by the user".
 PyObject* function_base() {
   static Imported base("rushlight.autograd.function", "Function");
   return base.get();
+}
+
+// What the contexts of a Function are instances of: "ExpBackward" of class Exp. It is made at the
+// first call and kept in the class itself; a subclass finds its parent's and makes its own.
+Object context_class(PyTypeObject* cls) {
+  static PyObject* const name = PyUnicode_InternFromString("_backward_cls");
+  auto* self = reinterpret_cast<PyObject*>(cls);
+  Found known = find_in_type(cls, name);
+  if (known.get() && PyType_Check(known.get()) &&
+      forward_class(reinterpret_cast<PyTypeObject*>(known.get())).get() == self)
+    return Object::share(known.get());
+  static Imported make("rushlight.autograd.function", "_context_class");
+  return checked(PyObject_CallOneArg(make.get(), self));
 }
 
 struct FunctionNode final : Node {
@@ -109,10 +128,10 @@ struct FunctionNode final : Node {
 
   // cls.backward, or cls.vjp if that is what the user has defined.
   static Object backward_of(PyTypeObject* type) {
-    auto* cls = reinterpret_cast<PyObject*>(type);
+    Found cls = forward_class(type);
     Object inherited = checked(PyObject_GetAttrString(function_base(), "backward"));
-    Object backward = checked(PyObject_GetAttrString(cls, "backward"));
-    return backward.get() == inherited.get() ? checked(PyObject_GetAttrString(cls, "vjp"))
+    Object backward = checked(PyObject_GetAttrString(cls.get(), "backward"));
+    return backward.get() == inherited.get() ? checked(PyObject_GetAttrString(cls.get(), "vjp"))
                                              : std::move(backward);
   }
 
@@ -168,7 +187,9 @@ class Application {
     for (Py_ssize_t i = 0; i < count; ++i)
       PyTuple_SET_ITEM(inputs_.get(), i, Object::share(args[i]).release());
     Object none = checked(PyTuple_New(0));
-    context_ = checked(cls->tp_new(cls, none.get(), nullptr));
+    Object contexts = context_class(cls);
+    auto* type = reinterpret_cast<PyTypeObject*>(contexts.get());
+    context_ = checked(type->tp_new(type, none.get(), nullptr));
     prepare(count);
   }
 
@@ -176,7 +197,7 @@ class Application {
     Object output = call_forward();
     const bool single = !PyTuple_Check(output.get());
     Object outputs = single ? checked(PyTuple_Pack(1, output.get())) : std::move(output);
-    mark_dirty();
+    mark_dirty(outputs.get());
     Object results = checked(PyTuple_New(PyTuple_GET_SIZE(outputs.get())));
     if (node_) declare_outputs(outputs.get());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs.get()); ++i)
@@ -231,12 +252,15 @@ class Application {
     return output;
   }
 
-  void mark_dirty() {
+  void mark_dirty(PyObject* outputs) {
     Object dirty = tuple_attribute(context()->dirty_tensors, "dirty_tensors");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dirty.get()); ++i) {
       PyObject* o = PyTuple_GET_ITEM(dirty.get(), i);
       check_type(is_tensor(o), "mark_dirty can only accept variables, but argument ", i,
                  " is of type ", type_name(o));
+      check(holds(outputs, tensor_of(o)), cls_->tp_name,
+            ": Some elements marked as dirty during the forward method were not returned as "
+            "output. The inputs that are modified inplace must all be outputs of the Function.");
       check_in_place(tensor_of(o), interned(cls_->tp_name), static_cast<bool>(node_));
       bump_version(tensor_of(o), interned(cls_->tp_name));
     }

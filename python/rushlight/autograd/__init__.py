@@ -140,17 +140,18 @@ def grad(
     keep_graph = create_graph if retain_graph is None else retain_graph
 
     def run(weights, keep):
-        return _C.run_backward(roots, weights, keep, create_graph, targets, allow_unused, False)
+        found = _C.run_backward(roots, weights, keep, create_graph, targets, allow_unused, False)
+        if not materialize_grads:
+            return found
+        return tuple(
+            rushlight.zeros_like(target, requires_grad=create_graph) if result is None else result
+            for result, target in zip(found, targets, strict=True)
+        )
 
     if is_grads_batched:
         results = _one_by_one(run, roots, targets, grad_outputs, keep_graph)
     else:
         results = run(_weights(roots, grad_outputs), keep_graph)
-    if materialize_grads:
-        results = tuple(
-            rushlight.zeros_like(target, requires_grad=create_graph) if result is None else result
-            for result, target in zip(results, targets, strict=True)
-        )
     return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else results
 
 
@@ -228,5 +229,15 @@ def _one_by_one(run, roots, targets, batched_weights, keep_graph):
         weights = [None if weight is None else weight[entry] for weight in batched]
         rows.append(run(_weights(roots, weights), keep_graph or entry < count - 1))
     return tuple(
-        None if column[0] is None else rushlight.stack(column) for column in zip(*rows, strict=True)
+        _stacked(column, target)
+        for column, target in zip(zip(*rows, strict=True), targets, strict=True)
+    )
+
+
+def _stacked(column, target):
+    """One gradient for each entry; a backward may return None for some of them."""
+    if all(entry is None for entry in column):
+        return None
+    return rushlight.stack(
+        [rushlight.zeros_like(target) if entry is None else entry for entry in column]
     )

@@ -1,7 +1,7 @@
 """Custom differentiable operations: the Python half of `Function`.
 
-`_C._FunctionBase` does the graph work: its `apply` makes a context, an instance of the subclass,
-runs `forward`, reads from the context what the methods of `FunctionCtx` have left there, and
+`_C._FunctionBase` does the graph work: its `apply` makes a context, which is the node too, runs
+`forward`, reads from the context what the methods of `FunctionCtx` have left there, and
 records a node that runs `backward`.
 """
 
@@ -105,6 +105,17 @@ class Function(_C._FunctionBase, FunctionCtx):
             "To use vmap with this Function, either override its vmap method or set"
             " generate_vmap_rule=True."
         )
+
+
+class BackwardCFunction(_C._FunctionBase, FunctionCtx):
+    """A context of a `Function`, and the node in the graph."""
+
+
+def _context_class(cls):
+    """The class of the contexts of a `Function`, which the graph calls `clsBackward`."""
+    names = {"_forward_cls": cls, "__module__": cls.__module__, "__doc__": None}
+    cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardCFunction,), names)
+    return cls._backward_cls
 
 
 def once_differentiable(backward):

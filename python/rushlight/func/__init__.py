@@ -16,9 +16,10 @@ from rushlight.func._derivatives import (
     stack_module_state,
     vjp,
 )
+from rushlight.func._functionalize import functionalize
 from rushlight.func._vmap import vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "vjp", "vmap",
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
+    "jvp", "linearize", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

@@ -7,7 +7,13 @@ import contextlib
 import warnings
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
+from rushlight.utils._checkpoint_policy import (
+    CheckpointPolicy,
+    Selective,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 _settings = {"early_stop": True, "debug": None}
 
@@ -132,7 +138,8 @@ def checkpoint(
         determinism_check == "default",
         early_stop and _settings["early_stop"],
     )  # fmt: skip
-    with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, _unpack), first_context:
+    frame.enter(first_context)
+    with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, frame.unpack), first_context:
         return function(*args, **kwargs)
 
 
@@ -150,6 +157,19 @@ class _Frame:
         self.kinds.append((tuple(tensor.shape), tensor.dtype, tensor.device))
         return self, len(self.kinds) - 1
 
+    @staticmethod
+    def unpack(packed):
+        """The tensor that `pack` was given, from now on the caller's alone."""
+        frame, number = packed
+        if number not in frame.again:
+            frame.recompute()
+        return frame.again.pop(number)
+
+    def enter(self, context):
+        """Let a context that chooses what to keep know whose tensors these are."""
+        if isinstance(context, Selective):
+            context.frame = self
+
     def recompute(self):
         count = 0
 
@@ -163,12 +183,16 @@ class _Frame:
             return tensor.detach()
 
         hooks = rushlight.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+        self.pack_again = pack
+        self.enter(self.context)
         try:
             with self.surroundings.again(), hooks, self.context:
                 self.function(*self.args, **self.kwargs)
         except _AllSavedAgain as stop:
             if stop.frame is not self:
                 raise
+        finally:
+            del self.pack_again
         self._compare(count)
 
     def _compare(self, count):
@@ -188,13 +212,6 @@ class _Frame:
                 )
 
 
-def _unpack(packed):
-    frame, number = packed
-    if number not in frame.again:
-        frame.recompute()
-    return frame.again.pop(number)
-
-
 class CheckpointFunction(rushlight.autograd.Function):
     """The reentrant way: forward without a graph, and in backward a graph of its own."""
 
@@ -211,6 +228,12 @@ class CheckpointFunction(rushlight.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        if _C.backward_is_restricted():  # the pass inside would fill .grad of what it was not to
+            raise RuntimeError(
+                "checkpoint: use_reentrant=True does not work with autograd.grad or backward(inputs"
+                "=...), as it cannot tell what the function reads beside its arguments; pass "
+                "use_reentrant=False"
+            )
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor.detach().requires_grad_(tensor.requires_grad)
@@ -328,16 +351,9 @@ class DefaultDeviceType:
         return DefaultDeviceType._type
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
-    """Raises NotImplementedError: what to save is not decided by operation here."""
-    raise NotImplementedError(
-        "create_selective_checkpoint_contexts: checkpoint the parts that need not be saved instead"
-    )
-
-
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity",
-    "checkpoint",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
+    "SelectiveCheckpointContext", "check_backward_validity", "checkpoint",
     "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
     "noop_context_fn",
     "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",

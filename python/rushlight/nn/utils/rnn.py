@@ -237,7 +237,10 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """The sequences of a padded batch, each cut to its length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [sequence[: int(n)] for sequence, n in zip(padded_sequences, lengths)]
+    return [
+        sequence[: int(n)].clone(memory_format=rushlight.contiguous_format)
+        for sequence, n in zip(padded_sequences, lengths)
+    ]
 
 
 def pack_sequence(sequences, enforce_sorted=True):

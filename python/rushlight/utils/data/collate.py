@@ -100,7 +100,7 @@ def _collate_sequences(batch, collate_fn_map):
     if any(len(sample) != len(first) for sample in batch):
         raise RuntimeError("each element in list of batch should be of equal size")
     columns = [
-        collate(list(column), collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)
+        collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)
     ]
     if is_named_tuple(first):
         return type(first)(*columns)

@@ -1,0 +1,84 @@
+"""Reductions over segments of unequal length: `segment_reduce`."""
+
+import rushlight
+
+# What an empty segment holds, and the name that scatter_reduce has for the reduction.
+_REDUCTIONS = {
+    "sum": (0.0, "sum"),
+    "mean": (0.0, "sum"),
+    "prod": (1.0, "prod"),
+    "max": (float("-inf"), "amax"),
+    "min": (float("inf"), "amin"),
+}
+
+
+def segment_reduce(
+    data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
+):
+    """Reduce consecutive parts of `data` along `axis`.
+
+    Args:
+        data: floating point, of shape (*batch, length, *rest) with `axis` batch dimensions.
+        reduce: "sum", "mean", "prod", "max" or "min".
+        lengths: the length of each segment, of shape (*batch, segments).
+        indices: not implemented, as in torch.
+        offsets: where each segment begins, and the end of the last, in place of `lengths`.
+        axis: the dimension of `data` that is divided.
+        unsafe: do not check that the lengths are not negative and add up to the whole.
+        initial: what each reduction begins with; without it the mean of an empty segment is NaN.
+
+    Returns:
+        A tensor of shape (*batch, segments, *rest).
+
+    Example:
+        >>> data = rushlight.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> segment_reduce(data, "sum", lengths=rushlight.tensor([1, 0, 3]))
+        tensor([1., 0., 9.])
+    """
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"segment_reduce: unsupported reduction {reduce!r}")
+    if not data.is_floating_point():
+        raise NotImplementedError(f"segment_reduce: not implemented for dtype {data.dtype}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if not -data.dim() <= axis < data.dim():
+        raise IndexError(f"segment_reduce: axis {axis} is out of range for shape {data.shape}")
+    axis %= data.dim()
+    lengths = _checked_lengths(data, lengths, offsets, axis, unsafe)
+    batch, rest = data.shape[:axis], data.shape[axis + 1 :]
+    rows, segments, length = batch.numel(), lengths.size(-1), data.size(axis)
+    counts = lengths.reshape(-1)
+    members = rushlight.repeat_interleave(rushlight.arange(rows * segments), counts)
+    members = members.reshape(rows * length, *(1 for _ in rest)).expand(rows * length, *rest)
+    empty, scatter = _REDUCTIONS[reduce]
+    out = data.new_full((rows * segments, *rest), empty if initial is None else initial)
+    out = out.scatter_reduce(0, members, data.reshape(rows * length, *rest), scatter)
+    if reduce == "mean":
+        parts = counts.to(data.dtype).reshape(-1, *(1 for _ in rest))
+        out = out / (parts if initial is None else parts.clamp(min=1))
+    return out.reshape(*batch, segments, *rest)
+
+
+def _checked_lengths(data, lengths, offsets, axis, unsafe):
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    given = offsets if lengths is None else lengths
+    if given.dim() != axis + 1 or given.shape[:-1] != data.shape[:axis]:
+        raise RuntimeError(
+            f"segment_reduce(): lengths or offsets of shape {tuple(given.shape)} do not fit data "
+            f"of shape {tuple(data.shape)} with axis {axis}"
+        )
+    if lengths is None:
+        lengths = offsets.diff()
+        if not unsafe and not bool((offsets[..., :1] == 0).all()):
+            raise RuntimeError("segment_reduce(): offsets must begin with 0")
+    if unsafe:
+        return lengths
+    if bool((lengths < 0).any()):
+        raise RuntimeError("segment_reduce(): lengths contains negative value!")
+    if not bool((lengths.sum(-1) == data.size(axis)).all()):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) "
+            f"when !unsafe, and data.size(axis) is {data.size(axis)}"
+        )
+    return lengths

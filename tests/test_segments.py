@@ -1,0 +1,71 @@
+"""segment_reduce: against NumPy's reductions of each part."""
+
+import numpy as np
+import pytest
+
+import rushlight
+from rushlight.autograd import gradcheck
+
+NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
+EMPTY = {"sum": 0, "mean": np.nan, "prod": 1, "max": -np.inf, "min": np.inf}
+LENGTHS = {
+    0: [1, 0, 2],
+    1: [[1, 3, 0], [2, 2, 0], [0, 4, 0]],
+}
+
+
+def expected(data, reduce, lengths, initial):
+    """Row after row, part after part."""
+    if lengths.ndim > 1:
+        rows = [expected(d, reduce, n, initial) for d, n in zip(data, lengths, strict=True)]
+        return np.stack(rows)
+    parts = []
+    for part in np.split(data, np.cumsum(lengths)[:-1]):
+        if reduce == "mean" and initial is not None:
+            parts.append((initial + part.sum(0)) / max(len(part), 1))
+        elif initial is not None:
+            start = np.full((1, *part.shape[1:]), initial)
+            parts.append(NUMPY[reduce](np.concatenate([start, part]), 0))
+        else:
+            empty = np.full(part.shape[1:], EMPTY[reduce])
+            parts.append(NUMPY[reduce](part, 0) if len(part) else empty)
+    return np.stack(parts)
+
+
+@pytest.mark.parametrize("initial", [None, 2.0])
+@pytest.mark.parametrize("axis", LENGTHS)
+@pytest.mark.parametrize("reduce", NUMPY)
+def test_parts_are_reduced_each_for_itself(reduce, axis, initial):
+    data = rushlight.randn(3, 4, 5, dtype=rushlight.float64)
+    lengths = rushlight.tensor(LENGTHS[axis])
+    out = rushlight.segment_reduce(data, reduce, lengths=lengths, axis=axis, initial=initial)
+    right = expected(data.numpy(), reduce, lengths.numpy(), initial)
+    assert np.allclose(out.numpy(), right, equal_nan=True)
+    offsets = rushlight.cat([rushlight.zeros_like(lengths[..., :1]), lengths.cumsum(-1)], -1)
+    again = rushlight.segment_reduce(data, reduce, offsets=offsets, axis=axis, initial=initial)
+    assert np.array_equal(out.numpy(), again.numpy(), equal_nan=True)
+
+
+@pytest.mark.parametrize("reduce", NUMPY)
+def test_gradients(reduce):
+    data = rushlight.randn(5, 2, dtype=rushlight.float64, requires_grad=True)
+    lengths = rushlight.tensor([2, 3], dtype=rushlight.int32)
+    assert gradcheck(lambda x: rushlight.segment_reduce(x, reduce, lengths=lengths), data)
+
+
+def test_what_does_not_fit_is_refused():
+    data, lengths = rushlight.ones(3), rushlight.tensor([1, 2])
+    for bad in ([4, -1], [1, 1], [[1, 2]]):
+        with pytest.raises(RuntimeError, match="lengths"):
+            rushlight.segment_reduce(data, "sum", lengths=rushlight.tensor(bad))
+    with pytest.raises(RuntimeError, match="unsupported reduction"):
+        rushlight.segment_reduce(data, "median", lengths=lengths)
+    with pytest.raises(RuntimeError, match="lengths or offsets"):
+        rushlight.segment_reduce(data, "sum")
+    with pytest.raises(RuntimeError, match="begin with 0"):
+        rushlight.segment_reduce(data, "sum", offsets=rushlight.tensor([1, 3]))
+    with pytest.raises(IndexError, match="out of range"):
+        rushlight.segment_reduce(data, "sum", lengths=lengths, axis=1)
+    with pytest.raises(NotImplementedError, match="int64"):
+        rushlight.segment_reduce(rushlight.arange(3), "sum", lengths=lengths)
+    assert rushlight.segment_reduce(data[:0], "sum", lengths=lengths[:0]).shape == (0,)
