@@ -7,8 +7,10 @@ import pytest
 
 import rushlight
 from rushlight._contraction_order import contraction_order
+from rushlight._table import nn_functional
 
 pytestmark = pytest.mark.kernels
+linear_activation = nn_functional._linear_activation
 
 DTYPES = [
     "float32",
@@ -70,6 +72,67 @@ def test_linear_adds_its_bias_once(size, layout):
     bias = np.arange(n, dtype="float32")
     found = rushlight.nn.functional.linear(a, w, rushlight.tensor(bias))
     np.testing.assert_array_equal(found.numpy(), product(x, y.T) + bias)
+
+
+def same_bits(found, expected):
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.float().numpy(), expected.float().numpy())
+    signs = np.signbit(found.float().numpy()) == np.signbit(expected.float().numpy())
+    assert (signs | found.isnan().numpy()).all()
+
+
+F = rushlight.nn.functional
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu,
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [*SIZES, (5, 0, 4), (0, 3, 4)],
+                         ids=lambda size: "x".join(map(str, size)))  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int8"])
+def test_activation_of_a_product_in_one_pass(dtype, size):
+    rushlight.manual_seed(0)
+    (m, k, n), whole = size, dtype.startswith("int")
+
+    def draw(*size):
+        x = rushlight.randint(-9, 9, size) if whole else rushlight.randn(size)
+        x.view(-1)[:1] = 0 if whole else float("nan")
+        return x.to(getattr(rushlight, dtype))
+
+    a, w, bias, square = draw(m, k), draw(n, k), draw(n), draw(n, m).t()
+    for name in ["relu"] if whole else ACTIVATIONS:
+        for x, given in ((a, bias), (a, None), (a.expand(2, m, k), bias)):
+            expected = ACTIVATIONS[name](F.linear(x, w, given))
+            same_bits(linear_activation(x, w, given, name), expected)
+    for name in ["relu"] if whole else ["relu", "gelu"]:
+        for added, right, scale in (
+            (bias, w.t(), {}),
+            (square, w.t().contiguous(), {}),
+            (square, w.t(), {"beta": 3, "alpha": 2}),
+        ):
+            expected = ACTIVATIONS[name](rushlight.addmm(added, a, right, **scale))
+            scale["use_gelu"] = name == "gelu"
+            same_bits(rushlight._addmm_activation(added, a, right, **scale), expected)
+            out = rushlight.empty_like(square)
+            assert rushlight._addmm_activation(added, a, right, **scale, out=out) is out
+            same_bits(out, expected)
+
+
+def test_activation_of_extremes_and_refusals():
+    inf, nan = float("inf"), float("nan")
+    x = rushlight.tensor([[inf, -inf, nan, -0.0, 0.0, 1e-40, -1e-40, 3e38]] * 20).t()
+    one = rushlight.ones(1, 1)
+    for activation in ("relu", "gelu", "gelu_tanh"):
+        rows = [linear_activation(x[:, i : i + 1], one, None, activation) for i in range(20)]
+        expected = linear_activation(x[:, :1].contiguous(), one, one[0] * 0, activation)
+        for row in rows:
+            np.testing.assert_array_equal(row.numpy(), expected.numpy())
+    i, z = rushlight.ones(2, 2, dtype=rushlight.int64), rushlight.ones(2, 2) * 1j
+    with pytest.raises(NotImplementedError, match="gelu_erf.*int64"):
+        rushlight._addmm_activation(i, i, i, use_gelu=True)
+    with pytest.raises(NotImplementedError, match="relu.*complex64"):
+        rushlight._addmm_activation(z, z, z)
+    with pytest.raises(RuntimeError, match="unknown activation tanh"):
+        linear_activation(one, one, None, "tanh")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

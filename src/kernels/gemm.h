@@ -4,14 +4,16 @@
 // accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
 #include "core/scalar.h"
-#include "core/view.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels {
 
-// out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so
-// NaNs there do not spread.
+// out = finish(alpha * (a @ b) + beta * out). With beta = 0 the old contents of `out` are never
+// read, so NaNs there do not spread. `finish` has one input and no numbers, and its result is what
+// it is after the product: each tile passes it while it is in the first cache.
 struct GemmScale {
   Scalar alpha = 1, beta = 0;
+  const Loop* finish = nullptr;
 };
 
 // (n, k) x (k, m) -> (n, m), or batches (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0

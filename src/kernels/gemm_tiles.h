@@ -2,13 +2,14 @@
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels {
 
 // c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements), and
 // so often, a step further each time. All sizes are positive. Without `added`, c itself is added.
-// With beta = 0 nothing is.
+// With beta = 0 nothing is. What c then is, `finish` makes of it, if there is one: a loop of one
+// input, in place and without numbers.
 struct GemmProblem {
   DType dtype;
   int64_t m, n, k;
@@ -16,6 +17,7 @@ struct GemmProblem {
   void* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col;
   Scalar alpha, beta;
+  StripFunction finish = nullptr;
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
   int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch

@@ -25,8 +25,15 @@ template <class T> struct Right {
   int64_t row, columns;
 };
 
-template <class T> void put_tile(const T* values, int64_t rows, int64_t row, int64_t columns,
+template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
                                  const Target<T>& t) {
+  if (t.finish) {
+    Target<T> here = t;
+    here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
+    put_tile(values, rows, row, columns, here);
+    for (int64_t i = 0; i < rows; ++i) t.finish_line(values + i * row, columns);
+    return put_tile(values, rows, row, columns, Target<T>{t.c, t.row, t.col, t.c, 0, 0, 1, 0});
+  }
   if (t.row < t.col)
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < rows; ++i) t.put(i, j, values[i * row + j]);
@@ -69,18 +76,29 @@ template <class T, int bytes, int rows, int width, bool pairs = false> void tile
                                    for (int w = 0; w < width; ++w)
                                      __builtin_prefetch(b + ahead + w * n);
                                  });
+  T values[rows][width * n];
   if (block.whole(width * n)) {
     const T* added = to.added + row * to.added_row + block.j * to.added_col;
+    T* out = to.finish ? values[0] : c;
+    int64_t out_row = to.finish ? width * n : to.row;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
         vec<T, bytes> sum = sums[r][w] * to.alpha;
-        if (to.beta != T(0)) sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
-        store(c + r * to.row + w * n, sum);
+        if (to.beta != T(0)) {
+          __asm__("" : "+v"(sum));  // as plus_scaled rounds it
+          sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
+        }
+        store(out + r * out_row + w * n, sum);
       }
+    if (!to.finish) return;
+    to.finish_line(values[0], rows * width * n);
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w)
+        store(c + r * to.row + w * n, load<T, bytes>(values[r] + w * n));
   } else {
-    T values[rows][width * n];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
@@ -125,7 +143,7 @@ template <class T, int rows, int width> void complex_tile(const Block<T>& block,
     for (int w = 0; w < width; ++w) store_pairs(values[r] + 2 * w * n, real[r][w], imaginary[r][w]);
   bool plain = to.alpha == T(1) && (to.beta == T(0) || to.beta == T(1));
   if (!plain || !block.whole(width * n))
-    return put_tile(reinterpret_cast<const T*>(values[0]), rows, width * n,
+    return put_tile(reinterpret_cast<T*>(values[0]), rows, width * n,
                     std::min<int64_t>(block.right.columns, width * n), to.at(block.i + i, block.j));
   for (int r = 0; r < rows; ++r) {
     R* c = reinterpret_cast<R*>(to.c + (block.i + i + r) * to.row + block.j);
@@ -188,14 +206,14 @@ template <class T> struct TilePlan {
 template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& plan, T* packed) {
   constexpr int64_t n = lanes<T>;
   T* packed_left = packed + plan.right_size;
-  const Target<T> later = p.target.again();
   Block<T> block;
   block.pairs = p.pairs;
   for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
     int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
     for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
       block.depth = std::min(plan.depth, p.k - k0);
-      block.to = k0 == 0 ? &p.target : &later;
+      const Target<T> to = p.target.part(k0 == 0, k0 + block.depth == p.k);
+      block.to = &to;
       const T* b = p.b + k0 * p.b_row + j0 * p.b_col;
       const T* right = p.packed ? p.packed + plan.place(p, k0, j0) : packed;
       if (plan.right_size > 0)
@@ -261,8 +279,16 @@ template <class T> void by_way_of_rows(Problem<T> p) {
   Buffer<T> sums(p.m * p.n);
   p.target = {sums.data(), p.n, 1, sums.data(), p.n, 1, T(1), T(0)};
   by_tiles(p);
-  for (int64_t j = 0; j < p.n; ++j)
-    for (int64_t i = 0; i < p.m; ++i) to.put(i, j, sums[i * p.n + j]);
+  put_tile(sums.data(), p.m, p.n, p.n, to);
+}
+
+// A small c, after all of its sums: it is still near.
+template <class T> void finish_all(Target<T> t, int64_t m, int64_t n) {
+  if (t.row < t.col) std::swap(t.row, t.col), std::swap(m, n);
+  if (t.col == 1 && t.row == n) return t.finish_line(t.c, m * n);
+  int64_t line = t.col == 1 ? n : 1;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; j += line) t.finish_line(t.c + i * t.row + j * t.col, line);
 }
 
 // A few columns: are they, as rows of c^T, multiplied faster? Not where tiles read them in place.
@@ -283,6 +309,7 @@ template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g
   to.added = g.added ? static_cast<const W*>(g.added) : to.c;
   to.added_row = g.added ? g.added_row : to.row, to.added_col = g.added ? g.added_col : to.col;
   to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
+  to.finish = g.finish;
   p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
   p.added_step = g.added ? g.added_step : g.c_step;
   p.pairs = g.pairs;
@@ -294,15 +321,21 @@ template <class T> void solve(Problem<T>&& p) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
   };
+  auto finished = [&](auto way) {
+    each([&](const Problem<T>& one) {
+      way(one);
+      if (one.target.finish) finish_all(one.target, one.m, one.n);
+    });
+  };
   if (p.packed || p.pairs) return by_tiles(p);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
-    return each(by_rows<T>);
+    return finished(by_rows<T>);
   bool few = p.m <= few_rows && p.m < p.n;
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
   if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return each(by_dots<T>);
+    return finished(by_dots<T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_way_of_rows<T>);
