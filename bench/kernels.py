@@ -292,6 +292,9 @@ MATMUL = [
     *(forward(f"{kind}, 256", "a @ b",
               f"a, b = (T.randint(0, 9, (256, 256)).to(T.{kind}) for _ in range(2))")
       for kind in ("int64", "int32", "int8", "uint8")),
+    *(forward(f"_int_mm {m} x {k} x {n}", "T._int_mm(a, b)",
+              f"a, b = (T.randint(-99, 99, s).to(T.int8) for s in (({m}, {k}), ({k}, {n})))")
+      for m, k, n in ((256, 256, 256), (64, 1024, 1024), (1024, 1024, 1024))),
     forward("complex matrix-vector, 512", "a @ v",
             "a, v = T.randn(512, 512).to(T.complex64), T.randn(512).to(T.complex64)"),
     forward("addmv, 512", "T.addmv(c, a, v)",

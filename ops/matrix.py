@@ -3,6 +3,8 @@ from ops.schema import composite, kernel
 
 kernel("mm(input: Tensor, mat2: Tensor)", out=True, doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
        grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"})
+kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True, grad="integers have no gradient",
+       doc="Product of a matrix of int8 or uint8 and one of int8, as int32.")
 kernel("bmm(input: Tensor, mat2: Tensor)", out=True, doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
        ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))", "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"})
 kernel("mv(input: Tensor, vec: Tensor)", out=True, doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",

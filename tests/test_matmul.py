@@ -74,6 +74,51 @@ def test_linear_adds_its_bias_once(size, layout):
     np.testing.assert_array_equal(found.numpy(), product(x, y.T) + bias)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(1, 1, 1), (2, 3, 5), (16, 16, 16), (17, 33, 49), (64, 130, 70),
+                                  (33, 1030, 20), (3, 0, 4), (0, 3, 4)])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_bytes_of_any_size(dtype, size, layout):
+    generator = np.random.default_rng(0)
+    m, k, n = size
+
+    def draw(dtype, *shape):
+        bounds = np.iinfo(dtype)
+        values = generator.integers(bounds.min, bounds.max + 1, shape).astype(dtype)
+        values.reshape(-1)[: values.size // 2] = bounds.min  # sums of these are the largest
+        t = rushlight.tensor(values)
+        if len(shape) == 2:
+            t = matrix(generator, *shape, dtype, layout)[0].copy_(t)
+        return t, values
+
+    (a, x), (b, y), (c, z) = draw(dtype, m, k), draw("int8", k, n), draw(dtype, k, n)
+    sums = x.astype("int64") @ y.astype("int64")
+    found = rushlight._int_mm(a, b)
+    assert found.dtype == rushlight.int32
+    np.testing.assert_array_equal(found.numpy(), sums)
+    out = rushlight.empty(m, n, dtype=rushlight.int32)
+    assert rushlight._int_mm(a, b, out=out) is out and out.equal(found)
+    np.testing.assert_array_equal((a @ c).numpy(), product(x, z))
+    many, ones = draw(dtype, 3, m, k), draw(dtype, 3, k, n)
+    np.testing.assert_array_equal((many[0] @ ones[0]).numpy(), product(many[1], ones[1]))
+    np.testing.assert_array_equal((many[0] @ c).numpy(), product(many[1], z))
+
+
+def test_refusals_of_int_mm():
+    a, b = (rushlight.ones(2, 2, dtype=rushlight.int8) for _ in range(2))
+    for args, message in [
+        ((a[0], b), "self to be of dimension 2 but got 1"),
+        ((a, b[0]), "mat2 to be of dimension 2 but got 1"),
+        ((a.short(), b), "self dtype to be int8 or uint8 but got .*int16"),
+        ((a, b.byte()), "mat2 dtype to be int8 but got .*uint8"),
+        ((a, b[:1]), r"self.size\(1\) needs to match mat2.size\(0\) but got 2 and 1"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            rushlight._int_mm(*args)
+    with pytest.raises(RuntimeError, match="out"):
+        rushlight._int_mm(a, b, out=rushlight.empty(2, 2))
+
+
 def same_bits(found, expected):
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found.float().numpy(), expected.float().numpy())

@@ -90,6 +90,22 @@ Tensor mm(const Tensor& input, const Tensor& mat2) {
   return out;
 }
 
+Tensor int_mm(const Tensor& input, const Tensor& mat2) {
+  for (const Tensor* t : {&input, &mat2})
+    check(t->dim() == 2, "_int_mm: Expected ", t == &input ? "self" : "mat2",
+          " to be of dimension 2 but got ", t->dim());
+  check(input.dtype() == DType::Int8 || input.dtype() == DType::UInt8,
+        "_int_mm: Expected self dtype to be int8 or uint8 but got ", input.dtype());
+  check(mat2.dtype() == DType::Int8, "_int_mm: Expected mat2 dtype to be int8 but got ",
+        mat2.dtype());
+  check(input.sizes()[1] == mat2.sizes()[0],
+        "_int_mm: self.size(1) needs to match mat2.size(0) but got ", input.sizes()[1], " and ",
+        mat2.sizes()[0]);
+  Tensor out = rl::empty(Dims{input.sizes()[0], mat2.sizes()[1]}, options(input, DType::Int32));
+  if (!out.is_meta()) kernels::gemm_bytes(input.view(), mat2.view(), out.view());
+  return out;
+}
+
 Tensor bmm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_batches("bmm", input, mat2), options(input));
   if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());

@@ -21,6 +21,9 @@ struct GemmScale {
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {},
           const View* added = nullptr);
 
+// The same of Int8 or UInt8 by Int8, into Int32, which lies in rows.
+void gemm_bytes(const View& a, const View& b, const View& out);
+
 // (n, k) x (k) -> (n).
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale = {});
 

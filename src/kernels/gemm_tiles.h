@@ -22,7 +22,8 @@ struct GemmProblem {
   int64_t added_row = 0, added_col = 0;
   int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch
   int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
-  bool pairs = false;   // a and b, of Int32, are pairs of int16: products of those are summed up
+  int group =
+      1;  // so many integers, in pairs of int16 or quads of bytes, are an element of a and b
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -44,15 +45,17 @@ inline constexpr int64_t pack_rows = 64;
 inline int64_t packed_size(int64_t k, int64_t n) { return k * ((n + 63) / 64 * 64); }
 RL_ISA_KERNEL(gemm_pack, (const GemmProblem& problem, void* packed, int64_t first, int64_t last))
 
-// Of narrow integers: out[i * out_row + j] = the pair of low[i * row + j * step] and the same of
-// high, or zero where `high` is null.
-struct Pairing {
+// Groups of narrow integers, in 32 bits each: 2 of 16 bits, or 4 bytes. That at (i, j) begins with
+// from[i * row + j * step], and its elements stand `between` apart; after `members` of them there
+// are zeros. Each is changed by exclusive or with `flip`.
+struct Grouping {
   DType dtype;
-  const void *low, *high;
-  int64_t rows, count, row, step;
+  const void* from;
+  int64_t rows, count, row, step, between;
+  int size, members, flip;
   uint32_t* out;
   int64_t out_row;
 };
-RL_ISA_KERNEL(pair_up, (const Pairing& p))
+RL_ISA_KERNEL(group_up, (const Grouping& g))
 
 }  // namespace rl::kernels

@@ -106,7 +106,7 @@ template <class T> struct Problem {
   int64_t a_row, a_col, b_row, b_col;
   Target<T> target;
   int64_t count, a_step, b_step, c_step, added_step;  // of a batch
-  bool pairs;
+  int group;
   const T* packed;      // all of b, if another call did so
   int64_t first, last;  // the columns of c whose panels are asked for
 

@@ -25,21 +25,27 @@ template <class T> struct Right {
   int64_t row, columns;
 };
 
+template <class T>
+void put_finished_tile(T* values, int64_t rows, int64_t row, int64_t columns, const Target<T>& t);
+
 template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
                                  const Target<T>& t) {
-  if (t.finish) {
-    Target<T> here = t;
-    here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
-    put_tile(values, rows, row, columns, here);
-    for (int64_t i = 0; i < rows; ++i) t.finish_line(values + i * row, columns);
-    return put_tile(values, rows, row, columns, Target<T>{t.c, t.row, t.col, t.c, 0, 0, 1, 0});
-  }
+  if (t.finish) return put_finished_tile(values, rows, row, columns, t);
   if (t.row < t.col)
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < rows; ++i) t.put(i, j, values[i * row + j]);
   else
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) t.put(i, j, values[i * row + j]);
+}
+
+template <class T> [[gnu::noinline]] void put_finished_tile(T* values, int64_t rows, int64_t row,
+                                                            int64_t columns, const Target<T>& t) {
+  Target<T> here = t;
+  here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
+  put_tile(values, rows, row, columns, here);
+  for (int64_t i = 0; i < rows; ++i) t.finish_line(values + i * row, columns);
+  put_tile(values, rows, row, columns, Target<T>{t.c, t.row, t.col, t.c, 0, 0, 1, 0});
 }
 
 // A block of c: rows from row i on, by the columns of `right` from column j on.
@@ -49,7 +55,7 @@ template <class T> struct Block {
   Right<T> right;
   const Target<T>* to;
   int64_t i, j;
-  bool pairs;
+  int group;
 
   bool whole(int64_t columns) const {
     return right.columns >= columns && to->col == 1 && (to->beta == T(0) || to->added_col == 1);
@@ -58,8 +64,8 @@ template <class T> struct Block {
 
 // `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
 // order, whatever the tile.
-template <class T, int bytes, int rows, int width, bool pairs = false> void tile(
-    const Block<T>& block, int64_t i) {
+template <class T, int bytes, int rows, int width, int group = 1> void tile(const Block<T>& block,
+                                                                            int64_t i) {
   constexpr int n = Vector<T, bytes>::lanes;
   const Left<T>& left = block.left;
   const Right<T>& right = block.right;
@@ -70,7 +76,7 @@ template <class T, int bytes, int rows, int width, bool pairs = false> void tile
     for (int w = 0; w < width; ++w) __builtin_prefetch(c + r * to.row + w * n * to.col);
   vec<T, bytes> sums[rows][width] = {};
   int64_t ahead = 8 * right.row;  // rows of b in place may lie pages apart
-  multiply_tile<T, bytes, pairs>(sums, block.depth, left.at(i), left.row, left.col, right.data,
+  multiply_tile<T, bytes, group>(sums, block.depth, left.at(i), left.row, left.col, right.data,
                                  right.row, [&](const T* b) {
 #pragma GCC unroll 8
                                    for (int w = 0; w < width; ++w)
@@ -87,7 +93,9 @@ template <class T, int bytes, int rows, int width, bool pairs = false> void tile
       for (int w = 0; w < width; ++w) {
         vec<T, bytes> sum = sums[r][w] * to.alpha;
         if (to.beta != T(0)) {
+#ifdef __FMA__
           __asm__("" : "+v"(sum));  // as plus_scaled rounds it
+#endif
           sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
         }
         store(out + r * out_row + w * n, sum);
@@ -163,8 +171,9 @@ template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
 [[gnu::noinline]] void column_block(const Block<T>& block, int64_t i = 0) {
   for (; i + rows <= block.rows; i += rows) {
     if constexpr (std::is_same_v<T, uint32_t>)
-      if (block.pairs) {
-        tile<T, bytes, rows, width, true>(block, i);
+      if (block.group > 1) {
+        if (block.group == 2) tile<T, bytes, rows, width, 2>(block, i);
+        else tile<T, bytes, rows, width, 4>(block, i);
         continue;
       }
     if constexpr (complex<T>) complex_tile<T, rows, width>(block, i);
@@ -207,7 +216,7 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
   constexpr int64_t n = lanes<T>;
   T* packed_left = packed + plan.right_size;
   Block<T> block;
-  block.pairs = p.pairs;
+  block.group = p.group;
   for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
     int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
     for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
@@ -312,7 +321,7 @@ template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g
   to.finish = g.finish;
   p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
   p.added_step = g.added ? g.added_step : g.c_step;
-  p.pairs = g.pairs;
+  p.group = g.group;
   p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
   return p;
 }
@@ -327,7 +336,7 @@ template <class T> void solve(Problem<T>&& p) {
       if (one.target.finish) finish_all(one.target, one.m, one.n);
     });
   };
-  if (p.packed || p.pairs) return by_tiles(p);
+  if (p.packed || p.group > 1) return by_tiles(p);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
     return finished(by_rows<T>);
@@ -346,12 +355,39 @@ template <class T> void solve(Problem<T>&& p) {
   by_tiles(p);
 }
 
-// The pairs of a row, where the elements stand a known step apart.
-template <class T, class Step>
-void pair_row(const T* low, const T* high, Step step, int64_t count, uint32_t* out) {
-  auto half = [](T x) { return static_cast<uint32_t>(static_cast<uint16_t>(x)); };
-  for (int64_t j = 0; j < count; ++j)
-    out[j] = half(low[j * step]) | (high ? half(high[j * step]) << 16 : 0);
+// `count` groups whose first elements stand `step` apart, and their elements `between`.
+template <int size, class T, class Step, class Between>
+void group_row(const T* from, Step step, Between between, int64_t count, T flip, uint32_t* out) {
+  constexpr int bits = 32 / size;
+  auto part = [flip](T x) {
+    return static_cast<uint32_t>(static_cast<T>(x ^ flip)) & (0xffffffffu >> (32 - bits));
+  };
+  for (int64_t j = 0; j < count; ++j) {
+    const T* group = from + j * step;
+    uint32_t all = part(group[0]) | part(group[between]) << bits;
+    if constexpr (size == 4)
+      all |= part(group[2 * between]) << 2 * bits | part(group[3 * between]) << 3 * bits;
+    out[j] = all;
+  }
+}
+
+template <int size, class T> void group_row(const T* from, const Grouping& g, uint32_t* out) {
+  auto flip = static_cast<T>(g.flip);
+  if (g.members < size) {
+    for (int64_t j = 0; j < g.count; ++j) {
+      T group[size] = {};
+      for (int64_t m = 0; m < g.members; ++m)
+        group[m] = static_cast<T>(from[j * g.step + m * g.between] ^ flip);
+      group_row<size>(group, 0, 1, 1, T(0), out + j);
+    }
+    return;
+  }
+  std::integral_constant<int64_t, 1> one;
+  std::integral_constant<int64_t, size> whole;
+  if (g.step == 1) group_row<size>(from, one, g.between, g.count, flip, out);
+  else if (g.step == size && g.between == 1) group_row<size>(from, whole, one, g.count, flip, out);
+  else if (g.between == 1) group_row<size>(from, g.step, one, g.count, flip, out);
+  else group_row<size>(from, g.step, g.between, g.count, flip, out);
 }
 
 template <class F> void for_dtype(const GemmProblem& problem, F f) {
@@ -372,18 +408,14 @@ void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t 
   });
 }
 
-void pair_up(const Pairing& p) {
-  visit<int8_t, uint8_t, int16_t>("matmul", p.dtype, [&](auto tag) {
+void group_up(const Grouping& g) {
+  visit<int8_t, uint8_t, int16_t>("matmul", g.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < p.rows; ++i) {
-      const T* low = static_cast<const T*>(p.low) + i * p.row;
-      const T* high = p.high ? static_cast<const T*>(p.high) + i * p.row : nullptr;
-      uint32_t* out = p.out + i * p.out_row;
-      if (p.step == 1 && high)
-        pair_row(low, high, std::integral_constant<int64_t, 1>(), p.count, out);
-      else if (p.step == 2 && high)
-        pair_row(low, high, std::integral_constant<int64_t, 2>(), p.count, out);
-      else pair_row(low, high, p.step, p.count, out);
+    for (int64_t i = 0; i < g.rows; ++i) {
+      const T* from = static_cast<const T*>(g.from) + i * g.row;
+      uint32_t* out = g.out + i * g.out_row;
+      if (g.size == 2) group_row<2>(from, g, out);
+      else if constexpr (sizeof(T) == 1) group_row<4>(from, g, out);
     }
   });
 }
