@@ -300,6 +300,9 @@ MATMUL = [
     *(forward(f"{kind}, 256", "a @ b",
               f"a, b = (T.randint(0, 9, (256, 256)).to(T.{kind}) for _ in range(2))")
       for kind in ("int64", "int32", "int8", "uint8")),
+    *(forward(f"_int_mm {m} x {k} x {n}", "T._int_mm(a, b)",
+              f"a, b = (T.randint(-99, 99, s).to(T.int8) for s in (({m}, {k}), ({k}, {n})))")
+      for m, k, n in ((256, 256, 256), (64, 1024, 1024), (1024, 1024, 1024))),
     forward("complex matrix-vector, 512", "a @ v",
             "a, v = T.randn(512, 512).to(T.complex64), T.randn(512).to(T.complex64)"),
     forward("addmv, 512", "T.addmv(c, a, v)",
@@ -336,6 +339,15 @@ MATMUL = [
             "q, k = T.randn(4, 8, 128, 64), T.randn(4, 8, 128, 64)"),
     *both("linear, 256 x 768 to 3072", "F.linear(x, w, b)",
           "x = T.randn(256, 768); w = T.randn(3072, 768); b = T.randn(3072)", "x, w, b"),
+    *(forward(f"linear + {name.lower()}, {m} x {k} to {n}", "f(x)",
+              f"f = T.nn.Sequential(T.nn.Linear({k}, {n}), T.nn.{name}()); x = T.randn({m}, {k})")
+      for name in ("ReLU", "GELU")
+      for m, k, n in ((8, 32, 32), (1, 1024, 1024), (64, 32, 256), (1024, 256, 256),
+                      (1024, 192, 768), (256, 768, 3072))),
+    backward("linear + relu, 1024 x 256 to 256", "f(x)",
+             "f = T.nn.Sequential(T.nn.Linear(256, 256), T.nn.ReLU()); x = T.randn(1024, 256)"),
+    forward("_addmm_activation, 256", "T._addmm_activation(c, a, b)",
+            "a, b, c = T.randn(256, 256), T.randn(256, 256), T.randn(256)"),
 ]
 # Of the networks: (channels, filters, kernel, stride, groups, size), and padding kernel // 2.
 DENSE = [

@@ -3,6 +3,8 @@ from ops.schema import composite, kernel
 
 kernel("mm(input: Tensor, mat2: Tensor)", out=True, doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
        grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"})
+kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True, grad="integers have no gradient",
+       doc="Product of a matrix of int8 or uint8 and one of int8, as int32.")
 kernel("bmm(input: Tensor, mat2: Tensor)", out=True, doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
        ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))", "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"})
 kernel("mv(input: Tensor, vec: Tensor)", out=True, doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",
@@ -29,10 +31,21 @@ for _name, _operands, _doc in (("addmv", "mat: Tensor, vec: Tensor", "mat @ vec"
                                ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch")):
     composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)", inplace=True, out=True,
               doc=f"beta * input + alpha * {_doc}.")
+composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1, use_gelu: bool = False)",
+          names=("torch._addmm_activation", "Tensor._addmm_activation"), out=True,
+          doc="relu, or exact gelu, of beta * input + alpha * mm of the others.")
+_LINEAR = {"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",
+           "bias": "grad"}
 kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
-       doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
-       grad={"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",
-             "bias": "grad"})
+       doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().", grad=_LINEAR)
+# One pass forward, and two nodes: these of linear and of relu.
+kernel("linear__rectified(input: Tensor, weight: Tensor, bias: Tensor | None, rectified: bool)", names=(), grad=_LINEAR,
+       doc="The values of relu(linear) with the gradient of linear.")
+kernel("relu__known(input: Tensor, known: bool)", names=(), doc="relu of what has no negative elements.",
+       grad={"input": "relu_backward(grad, out)"})
+composite("linear_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str)",
+          names=("nn.functional._linear_activation",),
+          doc="'relu', 'gelu' or 'gelu_tanh' of linear, in one pass but where gelu is recorded for backward.")
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
           names=("nn.functional.bilinear", "torch.bilinear"), doc="x1^T A x2 + b for each output; weight (out, in1, in2).")
 composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.", names=("torch.t", "Tensor.t"))

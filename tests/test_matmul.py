@@ -7,8 +7,10 @@ import pytest
 
 import rushlight
 from rushlight._contraction_order import contraction_order
+from rushlight._table import nn_functional
 
 pytestmark = pytest.mark.kernels
+linear_activation = nn_functional._linear_activation
 
 DTYPES = [
     "float32",
@@ -70,6 +72,112 @@ def test_linear_adds_its_bias_once(size, layout):
     bias = np.arange(n, dtype="float32")
     found = rushlight.nn.functional.linear(a, w, rushlight.tensor(bias))
     np.testing.assert_array_equal(found.numpy(), product(x, y.T) + bias)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(1, 1, 1), (2, 3, 5), (16, 16, 16), (17, 33, 49), (64, 130, 70),
+                                  (33, 1030, 20), (3, 0, 4), (0, 3, 4)])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_bytes_of_any_size(dtype, size, layout):
+    generator = np.random.default_rng(0)
+    m, k, n = size
+
+    def draw(dtype, *shape):
+        bounds = np.iinfo(dtype)
+        values = generator.integers(bounds.min, bounds.max + 1, shape).astype(dtype)
+        values.reshape(-1)[: values.size // 2] = bounds.min  # sums of these are the largest
+        t = rushlight.tensor(values)
+        if len(shape) == 2:
+            t = matrix(generator, *shape, dtype, layout)[0].copy_(t)
+        return t, values
+
+    (a, x), (b, y), (c, z) = draw(dtype, m, k), draw("int8", k, n), draw(dtype, k, n)
+    sums = x.astype("int64") @ y.astype("int64")
+    found = rushlight._int_mm(a, b)
+    assert found.dtype == rushlight.int32
+    np.testing.assert_array_equal(found.numpy(), sums)
+    out = rushlight.empty(m, n, dtype=rushlight.int32)
+    assert rushlight._int_mm(a, b, out=out) is out and out.equal(found)
+    np.testing.assert_array_equal((a @ c).numpy(), product(x, z))
+    many, ones = draw(dtype, 3, m, k), draw(dtype, 3, k, n)
+    np.testing.assert_array_equal((many[0] @ ones[0]).numpy(), product(many[1], ones[1]))
+    np.testing.assert_array_equal((many[0] @ c).numpy(), product(many[1], z))
+
+
+def test_refusals_of_int_mm():
+    a, b = (rushlight.ones(2, 2, dtype=rushlight.int8) for _ in range(2))
+    for args, message in [
+        ((a[0], b), "self to be of dimension 2 but got 1"),
+        ((a, b[0]), "mat2 to be of dimension 2 but got 1"),
+        ((a.short(), b), "self dtype to be int8 or uint8 but got .*int16"),
+        ((a, b.byte()), "mat2 dtype to be int8 but got .*uint8"),
+        ((a, b[:1]), r"self.size\(1\) needs to match mat2.size\(0\) but got 2 and 1"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            rushlight._int_mm(*args)
+    with pytest.raises(RuntimeError, match="out"):
+        rushlight._int_mm(a, b, out=rushlight.empty(2, 2))
+
+
+def same_bits(found, expected):
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.float().numpy(), expected.float().numpy())
+    signs = np.signbit(found.float().numpy()) == np.signbit(expected.float().numpy())
+    assert (signs | found.isnan().numpy()).all()
+
+
+F = rushlight.nn.functional
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu,
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [*SIZES, (5, 0, 4), (0, 3, 4)],
+                         ids=lambda size: "x".join(map(str, size)))  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int8"])
+def test_activation_of_a_product_in_one_pass(dtype, size):
+    rushlight.manual_seed(0)
+    (m, k, n), whole = size, dtype.startswith("int")
+
+    def draw(*size):
+        x = rushlight.randint(-9, 9, size) if whole else rushlight.randn(size)
+        x.view(-1)[:1] = 0 if whole else float("nan")
+        return x.to(getattr(rushlight, dtype))
+
+    a, w, bias, square = draw(m, k), draw(n, k), draw(n), draw(n, m).t()
+    for name in ["relu"] if whole else ACTIVATIONS:
+        for x, given in ((a, bias), (a, None), (a.expand(2, m, k), bias)):
+            expected = ACTIVATIONS[name](F.linear(x, w, given))
+            same_bits(linear_activation(x, w, given, name), expected)
+    for name in ["relu"] if whole else ["relu", "gelu"]:
+        for added, right, scale in (
+            (bias, w.t(), {}),
+            (square, w.t().contiguous(), {}),
+            (square, w.t(), {"beta": 3, "alpha": 2}),
+        ):
+            expected = ACTIVATIONS[name](rushlight.addmm(added, a, right, **scale))
+            scale["use_gelu"] = name == "gelu"
+            same_bits(rushlight._addmm_activation(added, a, right, **scale), expected)
+            out = rushlight.empty_like(square)
+            assert rushlight._addmm_activation(added, a, right, **scale, out=out) is out
+            same_bits(out, expected)
+
+
+def test_activation_of_extremes_and_refusals():
+    inf, nan = float("inf"), float("nan")
+    x = rushlight.tensor([[inf, -inf, nan, -0.0, 0.0, 1e-40, -1e-40, 3e38]] * 20).t()
+    one = rushlight.ones(1, 1)
+    for activation in ("relu", "gelu", "gelu_tanh"):
+        rows = [linear_activation(x[:, i : i + 1], one, None, activation) for i in range(20)]
+        expected = linear_activation(x[:, :1].contiguous(), one, one[0] * 0, activation)
+        for row in rows:
+            np.testing.assert_array_equal(row.numpy(), expected.numpy())
+    i, z = rushlight.ones(2, 2, dtype=rushlight.int64), rushlight.ones(2, 2) * 1j
+    with pytest.raises(NotImplementedError, match="gelu_erf.*int64"):
+        rushlight._addmm_activation(i, i, i, use_gelu=True)
+    with pytest.raises(NotImplementedError, match="relu.*complex64"):
+        rushlight._addmm_activation(z, z, z)
+    with pytest.raises(RuntimeError, match="unknown activation tanh"):
+        linear_activation(one, one, None, "tanh")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -175,6 +175,184 @@ def test_errors_name_the_path():
         assert caught.value.__notes__ == [text]
 
 
+def fused_calls(monkeypatch):
+    """The activations that were run together with a linear layer, as they come."""
+    from rushlight._table import nn_functional as table
+
+    calls, original = [], table._linear_activation
+
+    def counted(*args):
+        calls.append(args[-1])
+        return original(*args)
+
+    monkeypatch.setattr(table, "_linear_activation", counted)
+    return calls
+
+
+ACTIVATIONS = [nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.GELU("tanh")]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=repr)
+def test_pairs_are_one_operation(activation, bias, monkeypatch):
+    rushlight.manual_seed(0)
+    calls = fused_calls(monkeypatch)
+    linear = nn.Linear(5, 7, bias=bias)
+    model = nn.Sequential(nn.Identity(), linear, activation, nn.Linear(7, 2))
+    x = rushlight.randn(3, 4, 5, requires_grad=True)
+    grad = rushlight.randn(3, 4, 2)
+    expected = model[3](activation(linear(x)))
+    wanted = [x, *model.parameters()]
+    gradients = rushlight.autograd.grad(expected, wanted, grad)
+    found = model(x)
+    assert len(calls) == 1 and found.equal(expected)
+    assert type(found.grad_fn.next_functions) is tuple
+    for ours, theirs in zip(rushlight.autograd.grad(found, wanted, grad), gradients):
+        assert ours.equal(theirs)
+    with rushlight.no_grad():
+        assert model(x).equal(expected) and len(calls) == 2
+    kind = "relu" if isinstance(activation, nn.ReLU) else "gelu"
+    assert calls[0].startswith(kind)
+    hidden = model[1:3](x).grad_fn
+    assert hidden.name() == f"{kind.capitalize()}Backward0"
+    assert hidden.next_functions[0][0].name() == "LinearBackward0"
+    rushlight.autograd.gradcheck(model[:3].double(), x[0].detach().double().requires_grad_())
+    rushlight.autograd.gradgradcheck(model[:3], x[0].detach().double().requires_grad_())
+
+
+class Sub(nn.Linear):
+    pass
+
+
+class Weights(rushlight.Tensor):
+    pass
+
+
+def patched(name, replacement):
+    def change(model, patch):
+        patch.setattr(name, replacement)
+
+    return change
+
+
+def of_a_subclass(model, patch):
+    model[0].__class__ = Sub
+
+
+def with_a_subclass_of_tensor(model, patch):
+    model[0]._parameters["weight"] = model[0].weight.detach().as_subclass(Weights)
+
+
+def with_a_parametrization(model, patch):
+    nn.utils.parametrizations.weight_norm(model[0])
+
+
+def with_forward_of_its_own(model, patch):
+    model[1].forward = lambda x: x.relu()
+
+
+def global_hook(model, patch):
+    patch.setitem(nn.modules._hooks._global_forward_hooks, 0, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model, patch: model[0].register_forward_hook(lambda *_: None),
+        lambda model, patch: model[1].register_forward_pre_hook(lambda *_: None),
+        lambda model, patch: model[1].register_full_backward_hook(lambda *_: None),
+        lambda model, patch: model.insert(1, nn.Identity()),
+        lambda model, patch: model.insert(1, nn.Tanh()),
+        patched("rushlight.nn.Linear.forward", lambda self, x: self.weight[0] * x),
+        patched("rushlight.nn.ReLU.forward", lambda self, x: x),
+        patched("rushlight.nn.functional.linear", rushlight.nn.functional.bilinear),
+        of_a_subclass,
+        with_a_subclass_of_tensor,
+        with_a_parametrization,
+        with_forward_of_its_own,
+        global_hook,
+    ],
+)
+def test_pairs_are_two_where_somebody_could_tell(change, monkeypatch):
+    calls = fused_calls(monkeypatch)
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), rushlight.ones(2, 3)
+    model(x)
+    assert calls == ["relu"]
+    with monkeypatch.context() as patch:
+        change(model, patch)
+        try:
+            expected = x
+            for module in model:
+                expected = module(expected)
+        except (TypeError, RuntimeError) as error:
+            with pytest.raises(type(error)):
+                model(x)
+        else:
+            assert model(x).equal(expected)
+    assert calls == ["relu"]
+
+
+def test_modes_see_both_of_a_pair(monkeypatch):
+    from rushlight.overrides import TorchFunctionMode
+
+    calls, seen = fused_calls(monkeypatch), []
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), rushlight.ones(2, 3)
+
+    class Log(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Log():
+        model(x)
+    assert nn.functional.linear in seen and nn.functional.relu in seen
+    with rushlight.autocast("cpu", dtype=rushlight.bfloat16):
+        assert model(x).dtype == rushlight.bfloat16
+    with rushlight.profiler.profile() as profile:
+        model(x)
+    names = [event.key for event in profile.key_averages()]
+    assert any("linear" in n for n in names) and any("relu" in n for n in names)
+    with rushlight.autograd.set_detect_anomaly(True):
+        model(x)
+    traced = rushlight.fx.symbolic_trace(model)
+    assert [node.op for node in traced.graph.nodes].count("call_module") == 2
+    rushlight.func.vmap(model)(x)
+    model(x.as_subclass(Weights))
+    assert not calls
+    model(x)  # a trace leaves modules as they were
+    assert calls == ["relu"]
+    two = [rushlight.func.jvp(f, (x,), (x,)) for f in (model, lambda x: model[1](model[0](x)))]
+    assert all(a.equal(b) for a, b in zip(*two))
+
+
+def test_a_sequence_runs_what_it_is_given():
+    doubled = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with pytest.raises(TypeError, match="not callable"):
+        doubled._modules["1"] = None
+        doubled(rushlight.ones(2))
+    with pytest.raises(TypeError):
+        rushlight._call_in_turn({}, 3, 4)
+    with pytest.raises(RuntimeError, match="expected 3 arguments"):
+        rushlight._call_in_turn({})
+    assert nn.Sequential()(7) == 7
+    assert rushlight._call_in_turn({}, (abs, str, len), -10) == 2
+    grows = nn.Sequential(nn.Identity())
+    grows[0].register_forward_hook(lambda *_: grows.append(nn.Identity()))
+    with pytest.raises(RuntimeError, match="changed size"):
+        grows(1)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", nn.GELU(), rushlight.relu, rushlight.tanh])
+def test_feed_forward_in_one_pass(activation, monkeypatch):
+    rushlight.manual_seed(0)
+    calls = fused_calls(monkeypatch)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, activation=activation).eval()
+    x = rushlight.randn(5, 3, 8)
+    found = layer._feed_forward(x)
+    assert len(calls) == (activation is not rushlight.tanh)
+    assert found.equal(layer.linear2(layer.activation(layer.linear1(x))))
+
+
 def test_copies_and_pickles():
     module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     copies = [pickle.loads(pickle.dumps(module, protocol)) for protocol in range(6)]

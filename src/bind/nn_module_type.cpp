@@ -1,4 +1,5 @@
-// _ModuleBase: what nn.Module derives from, for the two things programs do with modules most.
+// _ModuleBase: what nn.Module derives from, for the two things programs do with modules most; and
+// the loop of nn.Sequential.
 //
 // A call runs forward, or `_call_with_hooks` where there are hooks. Reading an attribute finds
 // parameters, buffers and modules without the AttributeError that comes before a `__getattr__`
@@ -17,7 +18,8 @@ PyTypeObject* module_base = nullptr;
 PyObject* standard_getattr = nullptr;
 getattrofunc slot_getattr = nullptr;
 
-PyObject *n_forward, *n_getattr, *n_getattribute, *n_call_with_hooks, *n_init_subclass;
+PyObject *n_forward, *n_getattr, *n_getattribute, *n_call_with_hooks, *n_init_subclass, *n_weight,
+    *n_bias;
 PyObject* member_kinds[3];
 PyObject* hook_kinds[4];
 Imported global_hooks[] = {{"rushlight.nn.modules._hooks", "_global_forward_hooks"},
@@ -108,7 +110,91 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// Gives a subclass the quick way to its members, unless it has a way of its own.
+// ---- modules one after the other -------------------------------------------------------------
+
+bool is_called_as_module(PyObject* o) { return Py_TYPE(o)->tp_call == call; }
+
+// What a table of fused calls has for a callable, if anything: a module goes by the forward that
+// its class itself has, so that a subclass is not known; other objects by themselves.
+Found find_fused(PyObject* table, PyObject* callable) {
+  if (!is_called_as_module(callable)) return find(table, callable);
+  Found forward = find(Py_TYPE(callable)->tp_dict, n_forward);
+  return forward ? find(table, forward.get()) : Found(nullptr);
+}
+
+// Would a call run that forward and nothing else?
+bool runs_forward_alone(PyObject* callable) {
+  if (!is_called_as_module(callable)) return true;
+  Found dict = dict_of(callable);
+  return dict && plain_forward(callable, dict.get()) && hooks_of(dict.get()) == Hooks::None;
+}
+
+// What both calls give, or null: where no function of the table does the work of both, where
+// somebody could tell the difference, and where there is an error, for one of the two to report.
+Object call_fused(PyObject* first, PyObject* second, PyObject* seconds, PyObject* input) {
+  constexpr uint32_t harmless = NoGrad | Inference | InBackward;
+  Found function = find_fused(seconds, second);
+  if (!function || mode() & ~harmless || !is_exact_tensor(input) || !runs_forward_alone(first) ||
+      !runs_forward_alone(second))
+    return {};
+  Found dict = dict_of(first);
+  Found members = dict ? find(dict.get(), member_kinds[0]) : Found(nullptr);
+  if (!is_plain_dict(members.get())) return {};
+  Found weight = find(members.get(), n_weight), bias = find(members.get(), n_bias);
+  auto plain = [](PyObject* o) { return o && (o == Py_None || is_exact_tensor(o)); };
+  if (!plain(weight.get()) || !plain(bias.get())) return {};
+  PyObject* stack[] = {input, weight.get(), bias.get(), second};
+  Object result(PyObject_Vectorcall(function.get(), stack, 4, nullptr));
+  if (!result && !PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+  if (!result) PyErr_Clear();
+  return result.get() == Py_NotImplemented ? Object() : std::move(result);
+}
+
+// _call_in_turn(fused, callables, input): each callable with the output of the one before. `fused`
+// is {first: {second: function}}, `first` being of modules with weight and bias; the functions take
+// the input, these two and the second callable, and may return NotImplemented.
+PyObject* call_in_turn(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    check(count == 3, "_call_in_turn: expected 3 arguments but got ", count);
+    Object all = checked(PyObject_GetIter(args[1])), value = Object::share(args[2]);
+    Object current(PyIter_Next(all.get())), next;
+    for (; current; current = next ? std::move(next) : Object(PyIter_Next(all.get()))) {
+      Object result;
+      if (Found seconds = find_fused(args[0], current.get())) {
+        next = Object(PyIter_Next(all.get()));
+        if (!next && PyErr_Occurred()) return nullptr;
+        if (next) result = call_fused(current.get(), next.get(), seconds.get(), value.get());
+        if (result) next = Object();
+      }
+      if (!result) result = checked(PyObject_CallOneArg(current.get(), value.get()));
+      value = std::move(result);
+    }
+    return PyErr_Occurred() ? nullptr : value.release();
+  });
+}
+
+// Gives a class the quick way to its members, unless it has a way of its own.
+void quicken(PyTypeObject* type) {
+  Found getattr = find_in_type(type, n_getattr);
+  if (!getattr || getattr.get() != standard_getattr || type->tp_getattro != slot_getattr) return;
+  Found plain = find_in_type(&PyBaseObject_Type, n_getattribute);
+  if (find_in_type(type, n_getattribute).get() == plain.get()) type->tp_getattro = get_attribute;
+}
+
+// For a class and those derived of it, whose __getattr__ was another for a while: Python then gave
+// them the usual way.
+PyObject* quicken_all(PyObject* cls, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto* type = reinterpret_cast<PyTypeObject*>(cls);
+    quicken(type);
+    Object derived = checked(
+        PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", cls));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived.get()); ++i)
+      checked(quicken_all(PyList_GET_ITEM(derived.get(), i), nullptr));
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   Object next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), module_base,
@@ -116,15 +202,11 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   Object method(next ? PyObject_GetAttr(next.get(), n_init_subclass) : nullptr);
   Object done(method ? PyObject_Call(method.get(), args, kwargs) : nullptr);
   if (!done) return nullptr;
-  Found getattr = find_in_type(type, n_getattr);
   if (!standard_getattr) {  // nn.Module itself
     slot_getattr = type->tp_getattro;
-    standard_getattr = Py_XNewRef(getattr.get());
+    standard_getattr = find_in_type(type, n_getattr).release();
   }
-  if (getattr && getattr.get() == standard_getattr && type->tp_getattro == slot_getattr) {
-    Found plain = find_in_type(&PyBaseObject_Type, n_getattribute);
-    if (find_in_type(type, n_getattribute).get() == plain.get()) type->tp_getattro = get_attribute;
-  }
+  quicken(type);
   Py_RETURN_NONE;
 }
 
@@ -132,6 +214,11 @@ PyMethodDef methods[] = {
     {"__init_subclass__",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_quicken", quicken_all, METH_CLASS | METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_call_in_turn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_in_turn)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -142,6 +229,8 @@ void init_nn_module_type(PyObject* module) {
   n_getattribute = intern("__getattribute__");
   n_call_with_hooks = intern("_call_with_hooks");
   n_init_subclass = intern("__init_subclass__");
+  n_weight = intern("weight");
+  n_bias = intern("bias");
   const char* members[] = {"_parameters", "_buffers", "_modules"};
   const char* hooks[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
                          "_backward_pre_hooks"};
@@ -152,6 +241,7 @@ void init_nn_module_type(PyObject* module) {
   // No fields of its own, so that a module can derive from another built-in type as well.
   module_base = make_type(module, "rushlight._ModuleBase", 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots);
+  checked(PyModule_AddFunctions(module, functions));
 }
 
 }  // namespace rl::bind

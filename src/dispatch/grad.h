@@ -10,6 +10,7 @@
 
 namespace rl::grad {
 
+Tensor relu_backward(const Tensor& grad, const Tensor& out);
 Tensor scale(const Tensor& grad, const Scalar& factor);  // grad itself where the factor is 1
 // Sums over the dims that a broadcast to grad's shape made or widened.
 Tensor sum_to(const Tensor& grad, IntSpan sizes);

@@ -10,6 +10,13 @@
 
 namespace rl {
 
+namespace kernels {
+RL_LOOP(relu_loop, "relu", 0)
+RL_LOOP(relu_backward_input_loop, "relu_backward", 0)
+RL_LOOP(gelu_erf_loop, "gelu_erf", 0)
+RL_LOOP(gelu_tanh_loop, "gelu_tanh", 0)
+}  // namespace kernels
+
 namespace {
 
 // May `input` be added to a product of these sizes?
@@ -58,15 +65,15 @@ Dims product_of_batches(const char* op, const Tensor& a, const Tensor& b) {
   return Dims{a.sizes()[0], a.sizes()[1], b.sizes()[2]};
 }
 
-// beta * input + alpha * a @ b, rounded once; beta 0 drops the input, NaNs included. In place where
-// `given` is the input.
+// finish(beta * input + alpha * a @ b), rounded once; beta 0 drops the input, NaNs included. In
+// place where `given` is the input.
 Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, const Tensor& a,
-                     const Tensor& b, const Scalar& beta, const Scalar& alpha,
-                     const Tensor& given) {
+                     const Tensor& b, const Scalar& beta, const Scalar& alpha, const Tensor& given,
+                     const kernels::Loop* finish = nullptr) {
   check_addable(op, input, a.dtype(), sizes);
   Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
   if (out.is_meta()) return written_to(given, out, op);
-  kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta)};
+  kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   Tensor whole = ops::expand(input, sizes);
   View added = whole.view();
   Tensor left = given.defined() ? apart(a, given) : a,
@@ -80,6 +87,22 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
 Tensor mm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
   if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
+  return out;
+}
+
+Tensor int_mm(const Tensor& input, const Tensor& mat2) {
+  for (const Tensor* t : {&input, &mat2})
+    check(t->dim() == 2, "_int_mm: Expected ", t == &input ? "self" : "mat2",
+          " to be of dimension 2 but got ", t->dim());
+  check(input.dtype() == DType::Int8 || input.dtype() == DType::UInt8,
+        "_int_mm: Expected self dtype to be int8 or uint8 but got ", input.dtype());
+  check(mat2.dtype() == DType::Int8, "_int_mm: Expected mat2 dtype to be int8 but got ",
+        mat2.dtype());
+  check(input.sizes()[1] == mat2.sizes()[0],
+        "_int_mm: self.size(1) needs to match mat2.size(0) but got ", input.sizes()[1], " and ",
+        mat2.sizes()[0]);
+  Tensor out = rl::empty(Dims{input.sizes()[0], mat2.sizes()[1]}, options(input, DType::Int32));
+  if (!out.is_meta()) kernels::gemm_bytes(input.view(), mat2.view(), out.view());
   return out;
 }
 
@@ -123,7 +146,11 @@ Tensor dot(const Tensor& input, const Tensor& tensor) {
   return out;
 }
 
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+namespace {
+
+// finish(input @ weight.T + bias)
+Tensor finished_linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                       const kernels::Loop* finish) {
   check(weight.dim() == 1 || weight.dim() == 2,
         "linear: weight must be a matrix or a vector, got shape ", weight.sizes());
   check(input.dim() >= 1, "linear: input must have at least one dim, got shape ", input.sizes());
@@ -132,30 +159,69 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check(in == weight.sizes().back(), "linear: mat1 and mat2 shapes cannot be multiplied (",
         in ? input.numel() / in : 0, "x", in, " and ", weight.sizes().back(), "x",
         weight.dim() == 2 ? weight.sizes()[0] : 1, ")");
+  auto apart = [&](const Tensor& out) {
+    return finish ? elementwise(*finish, LoopType::Common, nullptr, Tensor(), out) : out;
+  };
   if (weight.dim() == 1) {
     Tensor out = ops::matmul(input, weight);
-    return bias.defined() ? ops::add(out, bias) : out;
+    return apart(bias.defined() ? ops::add(out, bias) : out);
   }
   int64_t rows = product(IntSpan(input.sizes().data(), input.dim() - 1)),
           columns = weight.sizes()[0];
   Dims sizes = input.sizes();
   sizes.back() = columns;
   Tensor out = rl::empty(sizes, options(input));
-  if (out.is_meta()) return out;
+  if (out.is_meta()) return apart(out);
   Tensor matrix = input.dim() == 2 ? input : ops::reshape(input, Dims{rows, in});
   Tensor flat = input.dim() == 2 ? out : alias(out, Dims{rows, columns}, Dims{columns, 1}, 0);
   bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
              bias.dtype() == input.dtype();
   Tensor rows_of_bias = row ? ops::expand(bias, Dims{rows, columns}) : Tensor();
-  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(), {1, row ? 1 : 0},
-                OptionalView(rows_of_bias).get());
-  if (bias.defined() && !row) written_to(out, ops::add(out, bias), "linear");
-  return out;
+  bool whole = row || !bias.defined();
+  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(),
+                {1, row ? 1 : 0, whole ? finish : nullptr}, OptionalView(rows_of_bias).get());
+  return whole ? out : apart(written_to(out, ops::add(out, bias), "linear"));
 }
+
+}  // namespace
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  return finished_linear(input, weight, bias, nullptr);
+}
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, bool rectified) {
+  return finished_linear(input, weight, bias, rectified ? &kernels::relu_loop : nullptr);
+}
+
+Tensor relu(const Tensor& input, bool known) { return known ? alias(input) : ops::relu(input); }
 
 }  // namespace impl
 
 namespace ops {
+
+Tensor addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2,
+                        const Scalar& beta, const Scalar& alpha, bool use_gelu) {
+  if (records(input, mat1, mat2)) {
+    Tensor sum = addmm(input, mat1, mat2, beta, alpha);
+    return use_gelu ? gelu_erf(sum) : relu(sum);
+  }
+  return impl::added_product(
+      "_addmm_activation", impl::product_of_matrices("_addmm_activation", mat1, mat2), input, mat1,
+      mat2, beta, alpha, Tensor(), use_gelu ? &kernels::gelu_erf_loop : &kernels::relu_loop);
+}
+
+Tensor linear_activation(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         const std::string& activation) {
+  bool recorded = records(input, weight, bias);
+  if (activation == "relu")
+    return recorded ? relu(linear(input, weight, bias, true), true)
+                    : impl::linear(input, weight, bias, true);
+  bool tanh = activation == "gelu_tanh";
+  check(tanh || activation == "gelu", "linear_activation: unknown activation ", activation);
+  if (recorded) return (tanh ? gelu_tanh : gelu_erf)(linear(input, weight, bias));
+  return impl::finished_linear(input, weight, bias,
+                               tanh ? &kernels::gelu_tanh_loop : &kernels::gelu_erf_loop);
+}
 
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta,
              const Scalar& alpha) {
@@ -291,6 +357,11 @@ Tensor add_product(const Tensor& so_far, const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+Tensor relu_backward(const Tensor& grad, const Tensor& out) {
+  if (grad_enabled()) return where(le(out, wrap_number(Scalar(0))), wrap_number(Scalar(0)), grad);
+  return elementwise_in_gradient(kernels::relu_backward_input_loop, nullptr, true, grad, out);
+}
 
 Tensor add_linear_input(const Tensor& so_far, const Tensor& grad, const Tensor& weight) {
   bool matrix = weight.dim() == 2;

@@ -4,20 +4,25 @@
 // accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
 #include "core/scalar.h"
-#include "core/view.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels {
 
-// out = alpha * (a @ b) + beta * out. With beta = 0 the old contents of `out` are never read, so
-// NaNs there do not spread.
+// out = finish(alpha * (a @ b) + beta * out). With beta = 0 the old contents of `out` are never
+// read, so NaNs there do not spread. `finish` has one input and no numbers, and its result is what
+// it is after the product: each tile passes it while it is in the first cache.
 struct GemmScale {
   Scalar alpha = 1, beta = 0;
+  const Loop* finish = nullptr;
 };
 
 // (n, k) x (k, m) -> (n, m), or batches (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0
 // repeats one matrix. `added` has the sizes of out, and is taken in its place times beta.
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {},
           const View* added = nullptr);
+
+// The same of Int8 or UInt8 by Int8, into Int32, which lies in rows.
+void gemm_bytes(const View& a, const View& b, const View& out);
 
 // (n, k) x (k) -> (n).
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale = {});

@@ -2,13 +2,14 @@
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels {
 
 // c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), with any strides (in elements), and
 // so often, a step further each time. All sizes are positive. Without `added`, c itself is added.
-// With beta = 0 nothing is.
+// With beta = 0 nothing is. What c then is, `finish` makes of it, if there is one: a loop of one
+// input, in place and without numbers.
 struct GemmProblem {
   DType dtype;
   int64_t m, n, k;
@@ -16,11 +17,13 @@ struct GemmProblem {
   void* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col;
   Scalar alpha, beta;
+  StripFunction finish = nullptr;
   const void* added = nullptr;
   int64_t added_row = 0, added_col = 0;
   int64_t count = 1, a_step = 0, b_step = 0, c_step = 0, added_step = 0;  // of a batch
   int64_t deepest = 0;  // deepest_block of the product that this one is a tile of
-  bool pairs = false;   // a and b, of Int32, are pairs of int16: products of those are summed up
+  int group =
+      1;  // so many integers, in pairs of int16 or quads of bytes, are an element of a and b
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -42,15 +45,17 @@ inline constexpr int64_t pack_rows = 64;
 inline int64_t packed_size(int64_t k, int64_t n) { return k * ((n + 63) / 64 * 64); }
 RL_ISA_KERNEL(gemm_pack, (const GemmProblem& problem, void* packed, int64_t first, int64_t last))
 
-// Of narrow integers: out[i * out_row + j] = the pair of low[i * row + j * step] and the same of
-// high, or zero where `high` is null.
-struct Pairing {
+// Groups of narrow integers, in 32 bits each: 2 of 16 bits, or 4 bytes. That at (i, j) begins with
+// from[i * row + j * step], and its elements stand `between` apart; after `members` of them there
+// are zeros. Each is changed by exclusive or with `flip`.
+struct Grouping {
   DType dtype;
-  const void *low, *high;
-  int64_t rows, count, row, step;
+  const void* from;
+  int64_t rows, count, row, step, between;
+  int size, members, flip;
   uint32_t* out;
   int64_t out_row;
 };
-RL_ISA_KERNEL(pair_up, (const Pairing& p))
+RL_ISA_KERNEL(group_up, (const Grouping& g))
 
 }  // namespace rl::kernels

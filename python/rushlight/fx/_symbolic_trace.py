@@ -316,6 +316,7 @@ class Tracer(TracerBase):
             self.create_node("output", "output", (result,), {}, type_expr=returns)
         finally:
             patches.undo()
+            Module._quicken()
             _tracing -= 1
             self._paths, self._constants = {}, {}
         return self.graph

@@ -1,5 +1,5 @@
-// Products with few rows, which wait for memory: the large matrix is read once, as it lies; for
-// *.isa.cpp files.
+// Products with few rows, which wait for memory: the large matrix is read once, as it lies. Who
+// calls these finishes c. For *.isa.cpp files.
 #pragma once
 #include <optional>
 
@@ -152,7 +152,7 @@ template <class T> void by_dot_tiles(const Problem<T>& p) {
     for (int64_t i = 0; i < p.m; ++i)
       copy_row(p.a + i * p.a_row + k * p.a_col, p.a_col, deep, packed.data() + i * deep);
     std::fill(packed.data() + p.m * deep, packed.data() + rows * deep, T(0));
-    Target<T> to = k == 0 ? p.target : p.target.again();
+    Target<T> to = p.target.part(k == 0, false);
     for (; j + tile_width <= p.n; j += tile_width)
       dot_rows<T, tile_width>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep,
                               to.at(0, j));

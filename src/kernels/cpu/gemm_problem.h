@@ -8,6 +8,7 @@
 
 #include "core/dtype.h"
 #include "kernels/cpu/pairs.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -53,15 +54,27 @@ template <class T> T times(T a, T b) {
 }
 
 // Of complex numbers, 1 times infinity would have a part that is not a number.
-template <class T> T scaled(T factor, T x) { return factor == T(1) ? x : times(factor, x); }
+template <class T> T scaled(T factor, T x) {
+  return complex<T> && factor == T(1) ? x : times(factor, x);
+}
 
-// Where a part of c goes: c = alpha * sums + beta * added.
+// sum + factor * x: where it is rounded must not be left to how a loop is compiled.
+template <class T> T plus_scaled(T sum, T factor, T x) {
+#ifdef __FMA__
+  if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(factor, x, sum);
+  if constexpr (std::is_same_v<T, double>) return __builtin_fma(factor, x, sum);
+#endif
+  return static_cast<T>(sum + scaled(factor, x));
+}
+
+// Where a part of c goes: c = finish(alpha * sums + beta * added).
 template <class T> struct Target {
   T* c;
   int64_t row, col;
   const T* added;
   int64_t added_row, added_col;
   T alpha, beta;
+  StripFunction finish = nullptr;  // none: c is the sum
 
   Target at(int64_t i, int64_t j) const {
     Target t = *this;
@@ -69,13 +82,21 @@ template <class T> struct Target {
     t.added += i * added_row + j * added_col;
     return t;
   }
-  // The same place for a later part of the sums.
-  Target again() const { return {c, row, col, c, row, col, alpha, T(1)}; }
+  // The same place for a part of the sums: the first finds what is added, the last finishes.
+  Target part(bool first, bool last) const {
+    Target t = first ? *this : Target{c, row, col, c, row, col, alpha, T(1), finish};
+    if (!last) t.finish = nullptr;
+    return t;
+  }
+  // Without the finish.
   void put(int64_t i, int64_t j, T value) const {
     T sum = scaled(alpha, value);
-    if (beta != T(0))
-      sum = static_cast<T>(sum + scaled(beta, added[i * added_row + j * added_col]));
+    if (beta != T(0)) sum = plus_scaled(sum, beta, added[i * added_row + j * added_col]);
     c[i * row + j * col] = sum;
+  }
+  void finish_line(T* values, int64_t count) const {
+    void* operands[] = {values, values};
+    finish(count, operands, nullptr);
   }
 };
 
@@ -85,7 +106,7 @@ template <class T> struct Problem {
   int64_t a_row, a_col, b_row, b_col;
   Target<T> target;
   int64_t count, a_step, b_step, c_step, added_step;  // of a batch
-  bool pairs;
+  int group;
   const T* packed;      // all of b, if another call did so
   int64_t first, last;  // the columns of c whose panels are asked for
 

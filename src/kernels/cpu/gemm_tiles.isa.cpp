@@ -25,14 +25,27 @@ template <class T> struct Right {
   int64_t row, columns;
 };
 
-template <class T> void put_tile(const T* values, int64_t rows, int64_t row, int64_t columns,
+template <class T>
+void put_finished_tile(T* values, int64_t rows, int64_t row, int64_t columns, const Target<T>& t);
+
+template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
                                  const Target<T>& t) {
+  if (t.finish) return put_finished_tile(values, rows, row, columns, t);
   if (t.row < t.col)
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < rows; ++i) t.put(i, j, values[i * row + j]);
   else
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) t.put(i, j, values[i * row + j]);
+}
+
+template <class T> [[gnu::noinline]] void put_finished_tile(T* values, int64_t rows, int64_t row,
+                                                            int64_t columns, const Target<T>& t) {
+  Target<T> here = t;
+  here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
+  put_tile(values, rows, row, columns, here);
+  for (int64_t i = 0; i < rows; ++i) t.finish_line(values + i * row, columns);
+  put_tile(values, rows, row, columns, Target<T>{t.c, t.row, t.col, t.c, 0, 0, 1, 0});
 }
 
 // A block of c: rows from row i on, by the columns of `right` from column j on.
@@ -42,7 +55,7 @@ template <class T> struct Block {
   Right<T> right;
   const Target<T>* to;
   int64_t i, j;
-  bool pairs;
+  int group;
 
   bool whole(int64_t columns) const {
     return right.columns >= columns && to->col == 1 && (to->beta == T(0) || to->added_col == 1);
@@ -51,8 +64,8 @@ template <class T> struct Block {
 
 // `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
 // order, whatever the tile.
-template <class T, int bytes, int rows, int width, bool pairs = false> void tile(
-    const Block<T>& block, int64_t i) {
+template <class T, int bytes, int rows, int width, int group = 1> void tile(const Block<T>& block,
+                                                                            int64_t i) {
   constexpr int n = Vector<T, bytes>::lanes;
   const Left<T>& left = block.left;
   const Right<T>& right = block.right;
@@ -63,24 +76,37 @@ template <class T, int bytes, int rows, int width, bool pairs = false> void tile
     for (int w = 0; w < width; ++w) __builtin_prefetch(c + r * to.row + w * n * to.col);
   vec<T, bytes> sums[rows][width] = {};
   int64_t ahead = 8 * right.row;  // rows of b in place may lie pages apart
-  multiply_tile<T, bytes, pairs>(sums, block.depth, left.at(i), left.row, left.col, right.data,
+  multiply_tile<T, bytes, group>(sums, block.depth, left.at(i), left.row, left.col, right.data,
                                  right.row, [&](const T* b) {
 #pragma GCC unroll 8
                                    for (int w = 0; w < width; ++w)
                                      __builtin_prefetch(b + ahead + w * n);
                                  });
+  T values[rows][width * n];
   if (block.whole(width * n)) {
     const T* added = to.added + row * to.added_row + block.j * to.added_col;
+    T* out = to.finish ? values[0] : c;
+    int64_t out_row = to.finish ? width * n : to.row;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
         vec<T, bytes> sum = sums[r][w] * to.alpha;
-        if (to.beta != T(0)) sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
-        store(c + r * to.row + w * n, sum);
+        if (to.beta != T(0)) {
+#ifdef __FMA__
+          __asm__("" : "+v"(sum));  // as plus_scaled rounds it
+#endif
+          sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
+        }
+        store(out + r * out_row + w * n, sum);
       }
+    if (!to.finish) return;
+    to.finish_line(values[0], rows * width * n);
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w)
+        store(c + r * to.row + w * n, load<T, bytes>(values[r] + w * n));
   } else {
-    T values[rows][width * n];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
@@ -125,7 +151,7 @@ template <class T, int rows, int width> void complex_tile(const Block<T>& block,
     for (int w = 0; w < width; ++w) store_pairs(values[r] + 2 * w * n, real[r][w], imaginary[r][w]);
   bool plain = to.alpha == T(1) && (to.beta == T(0) || to.beta == T(1));
   if (!plain || !block.whole(width * n))
-    return put_tile(reinterpret_cast<const T*>(values[0]), rows, width * n,
+    return put_tile(reinterpret_cast<T*>(values[0]), rows, width * n,
                     std::min<int64_t>(block.right.columns, width * n), to.at(block.i + i, block.j));
   for (int r = 0; r < rows; ++r) {
     R* c = reinterpret_cast<R*>(to.c + (block.i + i + r) * to.row + block.j);
@@ -145,8 +171,9 @@ template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
 [[gnu::noinline]] void column_block(const Block<T>& block, int64_t i = 0) {
   for (; i + rows <= block.rows; i += rows) {
     if constexpr (std::is_same_v<T, uint32_t>)
-      if (block.pairs) {
-        tile<T, bytes, rows, width, true>(block, i);
+      if (block.group > 1) {
+        if (block.group == 2) tile<T, bytes, rows, width, 2>(block, i);
+        else tile<T, bytes, rows, width, 4>(block, i);
         continue;
       }
     if constexpr (complex<T>) complex_tile<T, rows, width>(block, i);
@@ -188,14 +215,14 @@ template <class T> struct TilePlan {
 template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& plan, T* packed) {
   constexpr int64_t n = lanes<T>;
   T* packed_left = packed + plan.right_size;
-  const Target<T> later = p.target.again();
   Block<T> block;
-  block.pairs = p.pairs;
+  block.group = p.group;
   for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
     int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
     for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
       block.depth = std::min(plan.depth, p.k - k0);
-      block.to = k0 == 0 ? &p.target : &later;
+      const Target<T> to = p.target.part(k0 == 0, k0 + block.depth == p.k);
+      block.to = &to;
       const T* b = p.b + k0 * p.b_row + j0 * p.b_col;
       const T* right = p.packed ? p.packed + plan.place(p, k0, j0) : packed;
       if (plan.right_size > 0)
@@ -261,8 +288,16 @@ template <class T> void by_way_of_rows(Problem<T> p) {
   Buffer<T> sums(p.m * p.n);
   p.target = {sums.data(), p.n, 1, sums.data(), p.n, 1, T(1), T(0)};
   by_tiles(p);
-  for (int64_t j = 0; j < p.n; ++j)
-    for (int64_t i = 0; i < p.m; ++i) to.put(i, j, sums[i * p.n + j]);
+  put_tile(sums.data(), p.m, p.n, p.n, to);
+}
+
+// A small c, after all of its sums: it is still near.
+template <class T> void finish_all(Target<T> t, int64_t m, int64_t n) {
+  if (t.row < t.col) std::swap(t.row, t.col), std::swap(m, n);
+  if (t.col == 1 && t.row == n) return t.finish_line(t.c, m * n);
+  int64_t line = t.col == 1 ? n : 1;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; j += line) t.finish_line(t.c + i * t.row + j * t.col, line);
 }
 
 // A few columns: are they, as rows of c^T, multiplied faster? Not where tiles read them in place.
@@ -283,9 +318,10 @@ template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g
   to.added = g.added ? static_cast<const W*>(g.added) : to.c;
   to.added_row = g.added ? g.added_row : to.row, to.added_col = g.added ? g.added_col : to.col;
   to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
+  to.finish = g.finish;
   p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
   p.added_step = g.added ? g.added_step : g.c_step;
-  p.pairs = g.pairs;
+  p.group = g.group;
   p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
   return p;
 }
@@ -294,15 +330,21 @@ template <class T> void solve(Problem<T>&& p) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
   };
-  if (p.packed || p.pairs) return by_tiles(p);
+  auto finished = [&](auto way) {
+    each([&](const Problem<T>& one) {
+      way(one);
+      if (one.target.finish) finish_all(one.target, one.m, one.n);
+    });
+  };
+  if (p.packed || p.group > 1) return by_tiles(p);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
-    return each(by_rows<T>);
+    return finished(by_rows<T>);
   bool few = p.m <= few_rows && p.m < p.n;
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
   if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return each(by_dots<T>);
+    return finished(by_dots<T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_way_of_rows<T>);
@@ -313,12 +355,39 @@ template <class T> void solve(Problem<T>&& p) {
   by_tiles(p);
 }
 
-// The pairs of a row, where the elements stand a known step apart.
-template <class T, class Step>
-void pair_row(const T* low, const T* high, Step step, int64_t count, uint32_t* out) {
-  auto half = [](T x) { return static_cast<uint32_t>(static_cast<uint16_t>(x)); };
-  for (int64_t j = 0; j < count; ++j)
-    out[j] = half(low[j * step]) | (high ? half(high[j * step]) << 16 : 0);
+// `count` groups whose first elements stand `step` apart, and their elements `between`.
+template <int size, class T, class Step, class Between>
+void group_row(const T* from, Step step, Between between, int64_t count, T flip, uint32_t* out) {
+  constexpr int bits = 32 / size;
+  auto part = [flip](T x) {
+    return static_cast<uint32_t>(static_cast<T>(x ^ flip)) & (0xffffffffu >> (32 - bits));
+  };
+  for (int64_t j = 0; j < count; ++j) {
+    const T* group = from + j * step;
+    uint32_t all = part(group[0]) | part(group[between]) << bits;
+    if constexpr (size == 4)
+      all |= part(group[2 * between]) << 2 * bits | part(group[3 * between]) << 3 * bits;
+    out[j] = all;
+  }
+}
+
+template <int size, class T> void group_row(const T* from, const Grouping& g, uint32_t* out) {
+  auto flip = static_cast<T>(g.flip);
+  if (g.members < size) {
+    for (int64_t j = 0; j < g.count; ++j) {
+      T group[size] = {};
+      for (int64_t m = 0; m < g.members; ++m)
+        group[m] = static_cast<T>(from[j * g.step + m * g.between] ^ flip);
+      group_row<size>(group, 0, 1, 1, T(0), out + j);
+    }
+    return;
+  }
+  std::integral_constant<int64_t, 1> one;
+  std::integral_constant<int64_t, size> whole;
+  if (g.step == 1) group_row<size>(from, one, g.between, g.count, flip, out);
+  else if (g.step == size && g.between == 1) group_row<size>(from, whole, one, g.count, flip, out);
+  else if (g.between == 1) group_row<size>(from, g.step, one, g.count, flip, out);
+  else group_row<size>(from, g.step, g.between, g.count, flip, out);
 }
 
 template <class F> void for_dtype(const GemmProblem& problem, F f) {
@@ -339,18 +408,14 @@ void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t 
   });
 }
 
-void pair_up(const Pairing& p) {
-  visit<int8_t, uint8_t, int16_t>("matmul", p.dtype, [&](auto tag) {
+void group_up(const Grouping& g) {
+  visit<int8_t, uint8_t, int16_t>("matmul", g.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < p.rows; ++i) {
-      const T* low = static_cast<const T*>(p.low) + i * p.row;
-      const T* high = p.high ? static_cast<const T*>(p.high) + i * p.row : nullptr;
-      uint32_t* out = p.out + i * p.out_row;
-      if (p.step == 1 && high)
-        pair_row(low, high, std::integral_constant<int64_t, 1>(), p.count, out);
-      else if (p.step == 2 && high)
-        pair_row(low, high, std::integral_constant<int64_t, 2>(), p.count, out);
-      else pair_row(low, high, p.step, p.count, out);
+    for (int64_t i = 0; i < g.rows; ++i) {
+      const T* from = static_cast<const T*>(g.from) + i * g.row;
+      uint32_t* out = g.out + i * g.out_row;
+      if (g.size == 2) group_row<2>(from, g, out);
+      else if constexpr (sizeof(T) == 1) group_row<4>(from, g, out);
     }
   });
 }

@@ -5,11 +5,17 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// sum + x * y, whose elements are of T or, if `pairs`, pairs of int16, multiplied and added up.
-template <class T, int bytes, bool pairs>
+// sum + x * y, whose elements are of T or groups of integers, multiplied and added up: 2 of int16,
+// or 4 bytes, unsigned ones of x and signed ones of y.
+template <class T, int bytes, int group>
 [[gnu::always_inline]] inline vec<T, bytes> add_products(vec<T, bytes> sum, vec<T, bytes> x, T y) {
-  if constexpr (!pairs) {
+  if constexpr (group == 1) {
     return sum + x * y;
+  } else if constexpr (group == 4) {
+#if defined(__AVX512F__)  // and VNNI, as the caller has found out
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(vec<T, bytes>{} + y));
+#endif
+    return sum;
   } else {
     using V = vec<T, bytes>;
     V all = V{} + y;
@@ -29,7 +35,7 @@ template <class T, int bytes, bool pairs>
 
 // sums[r][w] += a(r, k) * b(k)[w] for each k < depth, in order. Row r of a stands r * a_row from a,
 // its next term a_col further; the vectors of b(k) stand k * b_row from b. ahead(b) may prefetch.
-template <class T, int bytes, bool pairs = false, int rows, int width, class Ahead>
+template <class T, int bytes, int group = 1, int rows, int width, class Ahead>
 [[gnu::always_inline]] inline void multiply_tile(vec<T, bytes> (&sums)[rows][width], int64_t depth,
                                                  const T* a, int64_t a_row, int64_t a_col,
                                                  const T* b, int64_t b_row, Ahead ahead) {
@@ -45,7 +51,7 @@ template <class T, int bytes, bool pairs = false, int rows, int width, class Ahe
       T down = r < 4 ? a[r * a_row] : lower_a[(r - 4) * a_row];
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w)
-        sums[r][w] = add_products<T, bytes, pairs>(sums[r][w], across[w], down);
+        sums[r][w] = add_products<T, bytes, group>(sums[r][w], across[w], down);
     }
     a += a_col;
     lower_a += a_col;

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 import rushlight
-from rushlight import Tensor
+from rushlight import Tensor, _call_in_turn
+from rushlight.nn.modules._fused import FUSED
 from rushlight.nn.modules.module import Module, _indent
 from rushlight.nn.parameter import Parameter
 
@@ -90,9 +91,7 @@ class Sequential(_ModuleSequence):
             self.add_module(name, module)
 
     def forward(self, input):
-        for module in self._modules.values():
-            input = module(input)
-        return input
+        return _call_in_turn(FUSED, self._modules.values(), input)
 
     def __getitem__(self, idx):
         if isinstance(idx, slice):

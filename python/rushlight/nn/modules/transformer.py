@@ -3,8 +3,10 @@
 import copy
 
 import rushlight
+from rushlight import _call_in_turn
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.modules._fused import FUSED
 from rushlight.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.dropout import Dropout
@@ -70,7 +72,8 @@ class _Layer(Module):
             self.activation = F.relu
 
     def _feed_forward(self, x):
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        hidden = _call_in_turn(FUSED, (self.linear1, self.activation), x)
+        return self.linear2(self.dropout(hidden))
 
     def _self_attention(self, x, attn_mask, key_padding_mask, is_causal):
         return self.self_attn(
