@@ -256,6 +256,7 @@ SAMPLES = _once([
                         "fixed([[2.0, 1.0], [0.5, 1.5]]), fixed([2, 2], 'int32'), x(2, 3)")),
     ("lu_solve", ("x(3, 2), spd(3, 3), fixed([2, 2, 3], 'int32')",)),
     ("linalg_solve_ex linalg_solve", ("x(3, 3), x(3, 2)", "x(2, 2), x(3, 2), left=False")),
+    ("linalg_multi_dot", ("[x(2, 3), x(3, 2)]", "[x(3), x(3, 2), x(2, 4), x(4)]")),
     ("linalg_qr", ("x(3, 2)",)),
     ("qr", ("x(3, 2)",)),
     ("geqrf", ("x(3, 2)",)),
