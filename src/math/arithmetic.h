@@ -14,8 +14,8 @@
 // an integer (which the caller promotes first) does not compile.
 //
 // Near and far: some functions are dearer for a few arguments than for the rest. near_f(x) is f(x),
-// bit for bit, where f_is_far(x) is 0, and generated loops call it for strips with no far element
-// (gen/formula.py names these functions). The flags are as wide as their T: gcc vectorises that.
+// bit for bit, where f_is_far(x) is 0, and anything elsewhere: generated loops work strips with far
+// elements out again (gen/formula.py names these functions). The flags are as wide as their T.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -203,11 +203,12 @@ inline constexpr double whole_shift = 0x1.8p52;  // adding it leaves an integer 
 template <class T> RL_INLINE quotient_t<T> to_quotient(T x) {
   if constexpr (sizeof(T) < 8) return static_cast<quotient_t<T>>(x);
   else
-    return bit_cast<double>(static_cast<int64_t>(x) + bit_cast<int64_t>(whole_shift)) - whole_shift;
+    return bit_cast<double>(static_cast<uint64_t>(x) + bit_cast<uint64_t>(whole_shift)) -
+           whole_shift;
 }
 template <class T> RL_INLINE T from_quotient(quotient_t<T> x) {
   if constexpr (sizeof(T) < 4) return static_cast<T>(static_cast<int32_t>(x));
-  else return static_cast<T>(bit_cast<int64_t>(x + whole_shift) - bit_cast<int64_t>(whole_shift));
+  else return static_cast<T>(bit_cast<uint64_t>(x + whole_shift) - bit_cast<uint64_t>(whole_shift));
 }
 template <class T> RL_INLINE T near_fmod(T a, T b) {
   quotient_t<T> x = to_quotient(a), y = to_quotient(b);

@@ -28,7 +28,7 @@ template <class T> inline constexpr T ln2 = T(0.69314718055994530942);
 template <class T> using UInt = std::make_unsigned_t<typename Format<T>::Int>;
 
 template <class T> RL_INLINE T power_of_two(typename Format<T>::Int n) {  // n in the normal range
-  return bit_cast<T>(static_cast<UInt<T>>(n + Format<T>::bias) << Format<T>::mantissa);
+  return bit_cast<T>((static_cast<UInt<T>>(n) + Format<T>::bias) << Format<T>::mantissa);
 }
 // x 2^n for n to twice the normal range: two steps, so that only the last rounds or overflows.
 template <class T> RL_INLINE T scale(T x, typename Format<T>::Int n) {
@@ -42,10 +42,9 @@ template <class T> struct Nearest {
   typename Format<T>::Int integer;
 };
 template <class T> RL_INLINE Nearest<T> nearest(T x) {
-  using Int = typename Format<T>::Int;
   T shifted = x + Format<T>::round_shift;
-  return {shifted - Format<T>::round_shift,
-          bit_cast<Int>(shifted) - bit_cast<Int>(Format<T>::round_shift)};
+  UInt<T> steps = bit_cast<UInt<T>>(shifted) - bit_cast<UInt<T>>(Format<T>::round_shift);
+  return {shifted - Format<T>::round_shift, static_cast<typename Format<T>::Int>(steps)};
 }
 
 // x = n ln2 + r + lost, |r| <= ln2 / 2, `lost` what rounding took from r.
@@ -162,9 +161,9 @@ template <class T> struct LogParts {
 // For normal x, from which the k that is found is shifted.
 template <class T> RL_INLINE LogParts<T> log_parts(T x, T shift) {
   if constexpr (sizeof(T) == 4) {
-    int32_t bits = bit_cast<int32_t>(x), above = bits - bit_cast<int32_t>(0.70710678f);
-    T m = bit_cast<T>(bits - (above & ~0x7fffff));
-    return {static_cast<T>(above >> 23) - shift, m - T(1)};
+    uint32_t bits = bit_cast<uint32_t>(x), above = bits - bit_cast<uint32_t>(0.70710678f);
+    T m = bit_cast<T>(bits - (above & 0xff800000u));
+    return {static_cast<T>(static_cast<int32_t>(above) >> 23) - shift, m - T(1)};
   }
   constexpr int mantissa = Format<T>::mantissa, offset = 2 * Format<T>::bias;  // k + offset > 0
   constexpr T up = T(UInt<T>(1) << mantissa);
