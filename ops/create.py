@@ -30,6 +30,7 @@ composite("resize_(input: Tensor, size: list[int], *, memory_format: memory_form
 kernel("fill__tensor(input: Tensor, value: Tensor)", inplace=True, node="FillBackward1", doc="input with every element replaced by a 0-d value.",
        grad={"input": "zeros_like(grad)", "value": "sum(grad)"})
 elementwise("fill(input: Tensor, value: Scalar)", "value", inplace=True, out=False, doc="input with every element replaced by value.",
+            guard='check_fits("fill", value, input.dtype())',
             grad={"input": "zeros_like(grad)"})
 kernel("conj_physical(input: Tensor)", inplace=True, out=True, doc="Complex conjugate, a copy.", grad={"input": "conj(grad)"})
 composite("conj(input: Tensor)",
