@@ -4,6 +4,7 @@ from ops.schema import COMPLEX, FLOATING, REAL, composite, elementwise
 elementwise("relu(input: Tensor)", "maximum(input, 0)", dtypes=REAL, inplace=True, out=False, doc="max(input, 0).",
             grad={"input": "where(out <= 0, 0, grad)"})
 elementwise("threshold(input: Tensor, threshold: Scalar, value: Scalar)", "where(input <= threshold, value, input)",
+            guard='check_fits("threshold", value, input.dtype())',
             dtypes=REAL, inplace=True, names=("torch.threshold",), doc="value where input is at most threshold.",
             grad={"input": "where(input <= threshold, 0, grad)"})
 elementwise("leaky_relu(input: Tensor, negative_slope: Scalar = 0.01)", "where(input > 0, input, input * negative_slope)",

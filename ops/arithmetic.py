@@ -108,13 +108,16 @@ for _name, _sign, _doc in (("fmax", ">=", "larger"), ("fmin", "<=", "smaller")):
                       "other": f"where((input {_sign} other) | isnan(other), 0, grad)"})
 
 elementwise("clamp_min(input: Tensor, min: Tensor | Number)", "maximum(input, min)", dtypes=REAL | BOOL, inplace=True,
+            guard='check_number("clamp_min", min, input)',
             doc="Elements below min become min.",
             grad={"input": "where(input >= min, grad, 0)", "min": "where(input < min, grad, 0)"})
 elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, max)", dtypes=REAL | BOOL, inplace=True,
+            guard='check_number("clamp_max", max, input)',
             doc="Elements above max become max.",
             grad={"input": "where(input <= max, grad, 0)", "max": "where(input > max, grad, 0)"})
 elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Number)", "minimum(maximum(input, min), max)",
             dtypes=REAL, names=(), inplace=True, doc="Elements outside [min, max] become the nearer end.",
+            guard='check_number("clamp", min, input), check_number("clamp", max, input)',
             grad={"input": "where((input >= min) & (input <= max), grad, 0)",
                   "min": "where((min < max) & (input < min), grad, 0)",
                   "max": "where((max < min) | (input > max), grad, 0)"})
@@ -149,6 +152,7 @@ composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor |
 
 elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)", "where(condition != 0, input, other)",
             names=("torch.where",), doc="Where condition holds input, else other.",
+            guard='check_number("where", input, other), check_number("where", other, input)',
             grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"})
 elementwise("lerp(input: Tensor, end: Tensor, weight: Tensor | Number)", "lerp(input, end, weight)", dtypes=FLOATING | COMPLEX,
             inplace=True, doc="input + weight * (end - input).",

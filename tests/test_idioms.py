@@ -56,9 +56,9 @@ def test_typed_tensors_of_gpus():
     assert torch.cuda.FloatTensor.__name__ == "FloatTensor"
     with pytest.raises(TypeError, match="torch.cuda.LongTensor not available"):
         torch.cuda.LongTensor([1])
-    with pytest.raises((RuntimeError, TypeError)):
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
         torch.ones(1).type(torch.cuda.FloatTensor)
-    with pytest.raises((RuntimeError, TypeError)):
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
         torch.ones(1).type("torch.cuda.FloatTensor")
 
 
@@ -243,15 +243,12 @@ def test_gpus_that_are_not_there():
         lambda: cuda.set_device(0), lambda: cuda.get_device_properties(0),
         lambda: cuda.device(0).__enter__(),
         cuda.mem_get_info, cuda.get_device_capability, cuda.current_stream,
+        lambda: torch.ones(1).cuda(), lambda: nn.Linear(1, 1).cuda(),
+        lambda: torch.ones(1).to("cuda:0"), lambda: torch.ones(1, device="cuda"),
     ):  # fmt: skip
         with pytest.raises(AssertionError, match="built without CUDA"):
             call()
-    for call in (
-        cuda.Event, cuda.Stream,
-        lambda: torch.ones(1).cuda(),
-        lambda: nn.Linear(1, 1).cuda(),
-        lambda: torch.ones(1).to("cuda:0"),
-    ):
+    for call in (cuda.Event, cuda.Stream):
         with pytest.raises(RuntimeError, match="built without CUDA"):
             call()
     assert not torch.ones(1).is_cuda and torch.ones(1).get_device() == -1
@@ -415,3 +412,28 @@ def test_old_names_of_sparse_tensors():
     made = torch.sparse.FloatTensor(indices, torch.FloatTensor([3, 4]), torch.Size([2, 2]))
     assert made.to_dense().tolist() == [[0.0, 3.0], [4.0, 0.0]] and made.dtype is torch.float32
     assert torch.sparse.DoubleTensor(indices, torch.ones(2)).dtype is torch.float64
+
+
+def test_deterministic_algorithms_leave_no_memory_unwritten():
+    settings = torch.utils.deterministic
+    makers = (
+        lambda d: torch.empty(3, dtype=d),
+        lambda d: torch.empty_like(torch.ones(3, dtype=d)),
+        lambda d: torch.ones(1, dtype=d).new_empty(3),
+        lambda d: torch.empty_strided((3,), (2,), dtype=d),
+    )  # fmt: skip
+    torch.use_deterministic_algorithms(True)
+    try:
+        for make in makers:
+            assert make(torch.float32).isnan().all() and make(torch.complex64).real.isnan().all()
+            assert make(torch.bool).all() and make(torch.uint8).tolist() == [255] * 3
+            assert make(torch.int64).tolist() == [2**63 - 1] * 3
+        settings.fill_uninitialized_memory = False
+        assert not settings.fill_uninitialized_memory
+        kept = torch.full((3,), 2.0)
+        assert torch.empty_like(kept).shape == (3,) and kept.tolist() == [2, 2, 2]
+    finally:
+        settings.fill_uninitialized_memory = True
+        torch.use_deterministic_algorithms(False)
+    with pytest.raises(TypeError, match="must be bool"):
+        torch.use_deterministic_algorithms(1)

@@ -1,18 +1,30 @@
 """Settings of the whole process, and questions about dtypes."""
 
 import rushlight
+from rushlight import _C
 
 _settings = {
     "deterministic": False,
     "deterministic_warn_only": False,
+    "fill_uninitialized_memory": True,
     "matmul_precision": "highest",
     "warn_always": False,
 }
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for results that do not change from run to run; the CPU kernels always give such."""
-    _settings["deterministic"], _settings["deterministic_warn_only"] = bool(mode), bool(warn_only)
+    """Ask for results that do not change from run to run; the CPU kernels always give such.
+
+    What `empty` and its like return is filled then, with NaN or the largest integer, unless
+    `utils.deterministic.fill_uninitialized_memory` is False.
+    """
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms(): {name} must be bool, not {type(value).__name__}"
+            )
+    _settings["deterministic"], _settings["deterministic_warn_only"] = mode, warn_only
+    _C._set_fills_unwritten(mode and _settings["fill_uninitialized_memory"])
 
 
 def are_deterministic_algorithms_enabled():

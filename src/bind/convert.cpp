@@ -53,7 +53,7 @@ int64_t to_int64(PyObject* o) {
   }
   int overflow = 0;
   int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  check_value(!overflow, "an integer does not fit into 64 bits");
+  if (overflow) fail(ErrorKind::Overflow, "an integer does not fit into 64 bits: int too big");
   if (value == -1 && PyErr_Occurred()) throw PythonError{};
   return value;
 }
@@ -128,27 +128,7 @@ std::string to_string(PyObject* o) {
   return {text, static_cast<size_t>(size)};
 }
 
-Scalar load_scalar(const void* p, DType t) {
-  Scalar value;
-  visit_all("item", t, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    const Stored x = *static_cast<const Stored*>(p);  // a bool in foreign memory may be any byte
-    if constexpr (std::is_same_v<T, bool>) value = Scalar(x != 0);
-    else if constexpr (std::is_integral_v<T>) value = Scalar(static_cast<int64_t>(x));
-    else if constexpr (is_complex_v<T>) value = Scalar(convert<complex128>(x));
-    else value = Scalar(static_cast<double>(x));
-  });
-  return value;
-}
-
 PyObject* load_object(const void* p, DType t) { return wrap(load_scalar(p, t)); }
-
-Scalar item(const Tensor& t) {
-  check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
-  check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
-  return load_scalar(t.data<void>(), t.dtype());
-}
 
 namespace {
 

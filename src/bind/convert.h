@@ -35,10 +35,7 @@ Dims to_dims(PyObject* sequence);  // a list or tuple of integers
 Object items_of(PyObject* sequence);
 std::string to_string(PyObject* o);  // of a str
 
-// The only element; RuntimeError for any other count.
-Scalar item(const Tensor& t);
 // One element at `p`.
-Scalar load_scalar(const void* p, DType t);
 PyObject* load_object(const void* p, DType t);
 // Stores a number; torch's overflow and conversion errors.
 void store_scalar(void* p, DType t, const Scalar& value);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "bind/convert.h"
+#include "core/warning.h"
 
 namespace rl::bind {
 
@@ -22,8 +23,14 @@ PyObject* python_class(ErrorKind kind) {
     case ErrorKind::OutOfMemory: return out_of_memory;
     case ErrorKind::Overflow: return PyExc_OverflowError;
     case ErrorKind::LinAlg: return linear_algebra;
+    case ErrorKind::Assertion: return PyExc_AssertionError;
   }
   return PyExc_RuntimeError;
+}
+
+void show_warning(const char* text) {
+  WithGil gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw CarriedError::take();
 }
 
 }  // namespace
@@ -67,6 +74,7 @@ void set_error_from_current_exception() {
 }
 
 void init_errors(PyObject* module) {
+  warning_handler = show_warning;
   out_of_memory =
       checked(PyErr_NewException("rushlight.OutOfMemoryError", PyExc_RuntimeError, nullptr))
           .release();

@@ -181,8 +181,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
   Device place = device.value_or(Device{});
-  check_implemented(place.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: use device 'cpu' (asked for ", place, ")");
+  check_available(place);
   if (is_array(data)) {
     Tensor shared = from_array(data, ArrayUse::Read);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);

@@ -258,6 +258,7 @@ Tensor without_leading_ones(const Tensor& value, int64_t ndim) {
 }
 
 Tensor scalar_like(const Tensor& t, const Scalar& value) {
+  check_fits("index_put", value, t.dtype());
   Tensor made = empty({nullptr, 0}, options(t));
   if (!t.is_meta()) store_scalar(made.data<void>(), t.dtype(), value);
   return made;
@@ -267,8 +268,6 @@ void assign(const Tensor& self, PyObject* index, PyObject* value) {
   bool number = is_number(value);
   check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a tensor of ",
              name(self.dtype()));
-  check(!PyComplex_Check(value) || self.is_complex(), "value cannot be converted to type ",
-        name(self.dtype()), " without overflow");
   Index found = read_index(self, index);
   if (found.advanced.empty()) {
     if (number) ops::fill_(found.view, to_scalar(value));

@@ -6,6 +6,7 @@
 #include "bind/object.h"
 #include "bind/types.h"
 #include "core/parallel.h"
+#include "dispatch/unwritten.h"
 
 namespace rl::bind {
 
@@ -166,6 +167,13 @@ PyMethodDef public_functions[] = {
      "reset_peak_memory_stats()\n--\n\nStarts the peak anew."},
     {nullptr, nullptr, 0, nullptr}};
 
+PyObject* set_fills_unwritten(PyObject*, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    fills_unwritten = to_flag(value, "_set_fills_unwritten", "value");
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
@@ -176,6 +184,7 @@ PyMethodDef functions[] = {
     {"is_anomaly_enabled", has_bit<Anomaly>, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_check_nan_enabled, METH_NOARGS, nullptr},
     {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
+    {"_set_fills_unwritten", set_fills_unwritten, METH_O, nullptr},
     {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},

@@ -145,6 +145,11 @@ constexpr InPlace right_shift_in = {
 constexpr InPlace pow_in = {"pow_", [](Ref2 a, Ref2 b) -> Ref2 { return ops::pow_(a, b); }};
 
 PyObject* power_in_place(PyObject* self, PyObject* other, PyObject*) {
+  if (is_exact_tensor(self) && is_number(other) && !function_mode_active())
+    return guarded([&] {
+      ops::pow_(tensor_of(self), to_scalar(other));
+      return Object::share(self).release();
+    });
   return in_place<pow_in>(self, other);
 }
 

@@ -13,6 +13,14 @@ std::string to_string(Device device) {
   return device.index < 0 ? text : text + ":" + std::to_string(device.index);
 }
 
+void check_available(Device device) {
+  if (device.type != DeviceType::CUDA) return;
+  fail(ErrorKind::Assertion,
+       "Torch not compiled with CUDA enabled: rushlight was built without "
+       "CUDA, asked for ",
+       to_string(device), "; use device 'cpu'");
+}
+
 Device parse_device(const std::string& text) {
   size_t colon = text.find(':');
   std::string type = text.substr(0, colon);

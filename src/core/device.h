@@ -19,6 +19,7 @@ struct Device {
 const char* name(DeviceType type);
 Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"; RuntimeError otherwise
 std::string to_string(Device device);
+void check_available(Device device);  // can tensors be made there?
 inline std::ostream& operator<<(std::ostream& out, Device d) { return out << to_string(d); }
 
 }  // namespace rl

@@ -9,7 +9,17 @@
 namespace rl {
 
 // The Python class an error becomes.
-enum class ErrorKind { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Overflow, LinAlg };
+enum class ErrorKind {
+  Runtime,
+  Value,
+  Type,
+  Index,
+  NotImplemented,
+  OutOfMemory,
+  Overflow,
+  LinAlg,
+  Assertion
+};
 
 class Error : public std::exception {
  public:

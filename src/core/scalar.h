@@ -37,6 +37,13 @@ class Scalar {
   double imag_ = 0;
 };
 
+// Can an element of dtype `t` hold this number? As in torch a negative integer may wrap into an
+// unsigned type, anything has a truth, and infinities and NaN are held where the dtype has them.
+bool fits(const Scalar& value, DType t);
+void check_fits(const char* op, const Scalar& value, DType t);
+
+Scalar load_scalar(const void* p, DType t);  // an element as a number
+
 // The dtype a tensor made of this number has, given the default float dtype.
 DType default_dtype();
 void set_default_dtype(DType t);

@@ -16,6 +16,16 @@ void check_divisor(const char* op, const Tensor& input, const Tensor& other) {
   check(possible, op, ": ZeroDivisionError: an integer is divided by 0");
 }
 
+void check_element(const char* op, const Tensor& value, DType t) {
+  if (value.dtype() != t && !value.is_meta()) check_fits(op, item(value), t);
+}
+
+void check_number(const char* op, const Tensor& number, const Tensor& other) {
+  if (!number.impl()->wrapped_number) return;
+  DType t = result_type(number, other);
+  if (t != number.dtype()) check_fits(op, item(number), t);
+}
+
 namespace impl {
 
 namespace {
@@ -25,6 +35,7 @@ Tensor power(const Tensor& input, const Scalar& exponent) {
       "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
   if (is_integral_or_bool(input.dtype()) && exponent.kind() == DType::Float64)
     return power(ops::to(input, default_dtype()), exponent);
+  check_fits("pow", exponent, result_type(input, wrap_number(exponent)));
   bool floats = is_differentiable(input.dtype()) && (!exponent.is_complex() || input.is_complex());
   if (floats && !exponent.is_complex()) {
     double p = exponent.real();

@@ -1,8 +1,11 @@
 // New tensors, copies and conversions.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "core/warning.h"
 #include "dispatch/generated.h"
+#include "dispatch/unwritten.h"
 #include "kernels/copy.h"
 #include "kernels/range.h"
 #include "tensor/hidden_order.h"
@@ -47,7 +50,23 @@ Tensor create_like(const Tensor& input, std::optional<DType> dtype, std::optiona
   return empty_strided(input.sizes(), strides, options);
 }
 
+// Memory that the program has not written yet: NaN, or the largest integer, where that is asked
+// for.
+Tensor unwritten(Tensor t) {
+  if (!fills_unwritten.load(std::memory_order_relaxed) || t.is_meta()) return t;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Scalar value = t.is_complex() ? Scalar(complex128(nan, nan)) : Scalar(nan);
+  if (is_integral_or_bool(t.dtype()))
+    visit_integral_bool("empty", t.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      value = Scalar(static_cast<int64_t>(std::numeric_limits<T>::max()));
+    });
+  kernels::fill(t.view(), value);
+  return t;
+}
+
 Tensor filled(Tensor t, const Scalar& value) {
+  check_fits("full", value, t.dtype());
   if (!t.is_meta()) kernels::fill(t.view(), value);
   return t;
 }
@@ -83,19 +102,19 @@ RL_FILLED(ones, Scalar(1))
 Tensor empty(const Dims& size, std::optional<DType> dtype, LayoutArgument,
              std::optional<Device> device, bool requires_grad, bool,
              std::optional<MemoryFormat> format) {
-  return finish(create(size, dtype, device, format, "empty"), requires_grad, "empty");
+  return finish(unwritten(create(size, dtype, device, format, "empty")), requires_grad, "empty");
 }
 Tensor empty_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument,
                   std::optional<Device> device, bool requires_grad, bool,
                   std::optional<MemoryFormat> format) {
-  return finish(create_like(input, dtype, device, format, "empty_like"), requires_grad,
+  return finish(unwritten(create_like(input, dtype, device, format, "empty_like")), requires_grad,
                 "empty_like");
 }
 Tensor new_empty(const Tensor& input, const Dims& size, std::optional<DType> dtype, LayoutArgument,
                  std::optional<Device> device, bool requires_grad, bool) {
-  return finish(
-      create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_empty"),
-      requires_grad, "new_empty");
+  return finish(unwritten(create(size, dtype.value_or(input.dtype()),
+                                 device.value_or(input.device()), {}, "new_empty")),
+                requires_grad, "new_empty");
 }
 
 Tensor full(const Dims& size, const Scalar& value, std::optional<DType> dtype, LayoutArgument,
@@ -163,14 +182,15 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
 namespace {
 Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
                   std::optional<MemoryFormat> format) {
-  check_implemented(device.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: cannot move a tensor to ", device);
+  check_available(device);
   check_implemented(!input.is_meta() || device.is_meta(),
                     "Cannot copy out of meta tensor; no data!");
   if (device.is_meta() && !input.is_meta()) return create_like(input, dtype, device, format, "to");
   bool ordered = !format || *format == MemoryFormat::Preserve ||
                  strides_for(input.sizes(), format, "to") == input.strides();
   if (dtype == input.dtype() && !copy && ordered) return input;
+  if (input.is_complex() && !is_complex(dtype) && dtype != DType::Bool)
+    warn("Casting complex values to real discards the imaginary part");
   Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format)
                                       : to_dtype(input, dtype);
   return ordered || dtype == input.dtype() ? out : contiguous(out, format);
@@ -279,16 +299,17 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
 
 Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> dtype,
                      LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
-  return finish(
-      rl::empty_strided(size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})}),
-      requires_grad, "empty_strided");
+  return finish(unwritten(rl::empty_strided(
+                    size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})})),
+                requires_grad, "empty_strided");
 }
 
 Tensor new_empty_strided(const Tensor& input, const Dims& size, const Dims& stride,
                          std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
                          bool requires_grad, bool) {
   TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
-  return finish(rl::empty_strided(size, stride, options), requires_grad, "new_empty_strided");
+  return finish(unwritten(rl::empty_strided(size, stride, options)), requires_grad,
+                "new_empty_strided");
 }
 
 Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType> dtype,
@@ -427,6 +448,7 @@ Tensor fill(const Tensor& input, const Tensor& value, const Tensor& given) {
 }
 
 Tensor fill(const Tensor& input, const Scalar& value, const Tensor& given) {
+  check_fits("fill", value, input.dtype());
   Tensor out = given.defined() || !in_hidden_order(input) ? empty_unless(given, input)
                                                           : empty_as_it_lies(input, input.dtype());
   if (out.is_meta()) return out;

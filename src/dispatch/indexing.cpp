@@ -158,13 +158,14 @@ Tensor index(const Tensor& input, const TensorList& indices) {
 
 Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values,
                  bool accumulate, const Tensor& given) {
-  check(values.dtype() == input.dtype() || values.dim() == 0,
+  if (values.numel() == 1 && values.dim() <= 1 && !accumulate && !values.is_meta() &&
+      is_mask_of_first_dims(input, indices))  // the one case in which dtypes may differ
+    return masked_fill(input, with_trailing_ones(indices[0], input.dim()),
+                       values.dim() ? select(values, 0, 0) : values, given);
+  check(values.dtype() == input.dtype(),
         "index_put: Index put requires the source and destination dtypes match, got ",
         input.dtype(), " for the destination and ", values.dtype(), " for the source.");
-  Tensor source = values.dtype() == input.dtype() ? values : to_dtype(values, input.dtype());
-  if (values.dim() == 0 && !accumulate && !values.is_meta() &&
-      is_mask_of_first_dims(input, indices))
-    return masked_fill(input, with_trailing_ones(indices[0], input.dim()), source, given);
+  Tensor source = values;
   Tensor out = copy_unless(given, input);
   if (source.dim() == 1 && !accumulate && !source.is_meta() && is_whole_mask(input, indices) &&
       source.numel() == kernels::count_true(indices[0].view())) {
@@ -260,6 +261,7 @@ Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor&
 }
 
 Tensor number_like(const Tensor& input, const Scalar& value, IntSpan sizes) {
+  check_fits("scatter", value, input.dtype());
   Tensor one = rl::empty(Dims(), options(input));
   if (!one.is_meta()) kernels::fill(one.view(), value);
   return expand(one, Dims(sizes), false);

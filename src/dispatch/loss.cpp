@@ -1,4 +1,5 @@
 // Softmax and losses.
+#include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/optional_view.h"
 #include "kernels/cross_entropy.h"
@@ -320,6 +321,10 @@ Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> siz
               std::optional<bool> reduce, const std::string& reduction, bool log_target) {
   Tensor elements = log_target ? exp(target) * (target - input) : kl_elements(input, target);
   std::string name = reduction_name(size_average, reduce, reduction);
+  if (name == "mean")
+    warn(
+        "kl_div: reduction 'mean' divides by the number of elements; 'batchmean', by the batch "
+        "size, is the mean of the divergences");
   if (name == "batchmean")
     return div(sum(elements), wrap_number(Scalar(input.dim() ? input.sizes()[0] : int64_t(1))));
   return reduced(elements, name);

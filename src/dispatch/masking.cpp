@@ -1,5 +1,6 @@
 // Choosing elements by a condition.
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 
@@ -25,8 +26,7 @@ Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value, cons
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value,
                    const Tensor& out) {
   check_mask(mask, "masked_fill");
-  check(!value.is_complex() || input.is_complex(),
-        "masked_fill: value cannot be converted to type ", input.dtype(), " without overflow");
+  check_fits("masked_fill", value, input.dtype());
   Tensor one = rl::empty(Dims(), options(input));
   if (!one.is_meta()) kernels::fill(one.view(), value);
   return filled(input, mask, one, out);
@@ -38,8 +38,7 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value,
   check(value.dim() == 0,
         "masked_fill: only supports a 0-dimensional value tensor, but got tensor with ",
         value.dim(), " dimension(s).");
-  check(can_cast(value.dtype(), input.dtype()), "masked_fill: value of dtype ", value.dtype(),
-        " can't be cast to ", input.dtype());
+  check_element("masked_fill", value, input.dtype());
   return filled(input, mask,
                 value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()), out);
 }

@@ -1,6 +1,7 @@
 // Reductions and scans.
 #include <cmath>
 
+#include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/in_gradient.h"
 #include "kernels/copy.h"
@@ -231,7 +232,12 @@ std::array<Tensor, 2> statistics(const char* op, const Tensor& input,
          mean = rl::empty(sizes.kept, options(input));
   if (!out.is_meta()) {
     View m = mean.view();
-    kernels::var(input.view(), correction ? correction->real() : 1, root, out.view(), &m);
+    double less = correction ? correction->real() : 1;
+    if (out.numel() > 0 && static_cast<double>(input.numel() / out.numel()) <= less)
+      warn(
+          "var and std: degrees of freedom is <= 0. Correction should be strictly less than the "
+          "reduction factor (input numel divided by output numel).");
+    kernels::var(input.view(), less, root, out.view(), &m);
   }
   return {drop_dims(out, sizes, keepdim), drop_dims(mean, sizes, keepdim)};
 }

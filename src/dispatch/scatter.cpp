@@ -1,5 +1,6 @@
 // Reading and writing at flat places and along one dim.
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 
@@ -55,6 +56,7 @@ Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& 
 }
 
 Tensor spread(const Tensor& like, const Scalar& value, IntSpan sizes) {
+  check_fits("scatter", value, like.dtype());
   Tensor one = rl::empty(Dims(), options(like));
   if (!one.is_meta()) kernels::fill(one.view(), value);
   return expand(one, Dims(sizes), false);
@@ -133,8 +135,7 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
   int64_t d = wrap_dim(dim, input.dim(), "index_fill");
   check(is_index(index), "index_fill(): Expected dtype int32/int64 for index, got ", index.dtype());
   check(index.dim() <= 1, "index_fill: Index has to be a vector/scalar");
-  check(is_complex(input.dtype()) || !value.is_complex(),
-        "index_fill: Converting complex Scalar to non-complex type is not supported");
+  check_element("index_fill", value, input.dtype());
   Tensor out = copy_unless(given, input);
   if (out.is_meta()) return out;
   Dims sizes = input.sizes();
@@ -146,8 +147,7 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
 }
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
                   const Tensor& out) {
-  check(input.is_complex() || !value.is_complex(),
-        "index_fill: Converting complex Scalar to non-complex type is not supported");
+  check_fits("index_fill", value, input.dtype());
   return index_fill(input, dim, index, spread(input, value, Dims()), out);
 }
 

@@ -400,6 +400,7 @@ Tensor triu(const Tensor& input, int64_t diagonal, const Tensor& out) {
 }
 
 Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value) {
+  check_fits("pad", value, input.dtype());
   check(pad.size() % 2 == 0, "pad: Length of pad must be even but instead it equals ", pad.size());
   check(pad.size() / 2 <= input.dim(),
         "pad: Length of pad should be no more than twice the number of dimensions of the input. "

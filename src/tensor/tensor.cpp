@@ -108,9 +108,7 @@ void TensorImpl::destroy() {
 }
 
 Tensor empty(IntSpan sizes, TensorOptions options) {
-  check_implemented(options.device.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: use device 'cpu' (asked for ",
-                    options.device, ")");
+  check_available(options.device);
   int64_t bytes = contiguous_bytes(sizes, options.dtype);
   Ref<Storage> storage = Storage::create(bytes, options.device);
   TensorImpl* impl = fresh();
@@ -175,9 +173,7 @@ Tensor empty_beside(const TensorImpl& like, DType dtype) {
 }
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
-  check_implemented(options.device.type != DeviceType::CUDA,
-                    "rushlight was built without CUDA: use device 'cpu' (asked for ",
-                    options.device, ")");
+  check_available(options.device);
   check(sizes.size() == strides.size(), "empty_strided: sizes ", sizes, " and strides ", strides,
         " differ in length");
   for (int64_t s : strides)
@@ -201,6 +197,12 @@ Tensor empty_like(const Tensor& t, DType dtype) {
   return empty_strided(t.sizes(), dense_strides_like(t.sizes(), t.strides()), options(t, dtype));
 }
 Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }
+
+Scalar item(const Tensor& t) {
+  check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
+  return load_scalar(t.data<void>(), t.dtype());
+}
 
 Tensor wrap_number(const Scalar& value) {
   Tensor t = empty({nullptr, 0}, {value.kind(), {}});

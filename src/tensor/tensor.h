@@ -162,6 +162,7 @@ Tensor empty_like(const Tensor& t);
 Tensor empty_like(const Tensor& t, DType dtype);
 // A 0-d tensor of a Python number that yields in type promotion.
 Tensor wrap_number(const Scalar& value);
+Scalar item(const Tensor& t);  // the only element
 
 // Another window on the same storage: no autograd history, no base.
 Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);

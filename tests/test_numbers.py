@@ -1,0 +1,118 @@
+"""Numbers that an element of a tensor cannot be, and other numbers on their way into tensors."""
+
+import pytest
+
+import rushlight
+
+TOO_LARGE = [
+    (rushlight.uint8, 300), (rushlight.int8, -129), (rushlight.int16, 1e6),
+    (rushlight.int32, 2**31), (rushlight.int32, float("nan")), (rushlight.int64, 1e30),
+    (rushlight.float16, -1e9), (rushlight.bfloat16, 1e39), (rushlight.float32, 1e39),
+    (rushlight.complex64, 1e39), (rushlight.float64, 1j),
+]  # fmt: skip
+MASK, PLACE = rushlight.tensor([True, False]), rushlight.tensor([0])
+STORES = {
+    "fill_": lambda x, v: x.fill_(v),
+    "full": lambda x, v: rushlight.full((2,), v, dtype=x.dtype),
+    "full_like": rushlight.full_like,
+    "new_full": lambda x, v: x.new_full((2,), v),
+    "scalar_tensor": lambda x, v: rushlight.scalar_tensor(v, dtype=x.dtype),
+    "masked_fill": lambda x, v: x.masked_fill(MASK, v),
+    "masked_fill of a tensor": lambda x, v: x.masked_fill(MASK, _exact(v)),
+    "index_fill": lambda x, v: x.index_fill(0, PLACE, v),
+    "index_fill of a tensor": lambda x, v: x.index_fill(0, PLACE, _exact(v)),
+    "scatter": lambda x, v: x.scatter(0, PLACE, v),
+    "pad": lambda x, v: rushlight.nn.functional.pad(x, (1, 0), value=v),
+    "x[0]": lambda x, v: x.__setitem__(0, v),
+    "x[:1]": lambda x, v: x.__setitem__(slice(1), v),
+    "x[mask]": lambda x, v: x.__setitem__(MASK, v),
+    "x[index]": lambda x, v: x.__setitem__(PLACE, v),
+    "fill_diagonal_": lambda x, v: x.view(1, 2).fill_diagonal_(v),
+}
+
+
+def _exact(value):
+    kinds = {int: rushlight.int64, float: rushlight.float64, complex: rushlight.complex128}
+    return rushlight.tensor(value, dtype=kinds[type(value)])
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_numbers_that_an_element_cannot_be_are_refused(name):
+    for dtype, value in TOO_LARGE:
+        x = rushlight.zeros(2, dtype=dtype)
+        if name == "pad" and isinstance(value, complex):
+            continue
+        with pytest.raises(RuntimeError, match="without overflow"):
+            STORES[name](x, value)
+        assert x.count_nonzero() == 0
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_numbers_at_the_edge_are_stored(name):
+    cases = [
+        (rushlight.uint8, 255, 255), (rushlight.uint8, -1, 255), (rushlight.int8, -128, -128),
+        (rushlight.int16, 2.7, 2), (rushlight.int64, 2**63 - 1, 2**63 - 1),
+        (rushlight.float16, 65504, 65504), (rushlight.float32, float("-inf"), float("-inf")),
+        (rushlight.bool, 300, True), (rushlight.float64, 1e300, 1e300),
+    ]  # fmt: skip
+    for dtype, value, stored in cases:
+        if name == "pad" and value in (-1, 2**63 - 1):  # which it takes as floats
+            continue
+        x = rushlight.zeros(2, dtype=dtype)
+        out = STORES[name](x, value)
+        out = x if out is None else out
+        assert out.reshape(-1)[0].item() == stored, (dtype, value)
+
+
+def test_bounds_and_branches_must_be_numbers_of_the_result():
+    x = rushlight.tensor([1, 200], dtype=rushlight.uint8)
+    for call in (
+        lambda: x.clamp(max=300), lambda: x.clamp(min=-300), lambda: x.clamp(0, 300),
+        lambda: x.clamp_min(300), lambda: x.clamp_max_(256), lambda: x.clone().clamp_(256, 257),
+        lambda: rushlight.where(MASK, x, 300), lambda: rushlight.where(MASK, -300, x),
+        lambda: x**300, lambda: x.pow_(256), lambda: x.half().clamp(max=1e5),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="without overflow"):
+            call()
+    assert x.tolist() == [1, 200]
+    assert x.clamp(2, 199.5).tolist() == [2.0, 199.5]  # which is float32
+    assert x.clamp(max=255).tolist() == [1, 200] and (x + 300).tolist() == [45, 244]
+    assert rushlight.where(MASK, x, 3.5).tolist() == [1.0, 3.5]
+
+
+def test_integers_have_no_negative_powers_in_place_either():
+    for dtype in (rushlight.uint8, rushlight.int64):
+        x = rushlight.tensor([1, 2], dtype=dtype)
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            x **= -1
+        assert x.tolist() == [1, 2]
+    x = rushlight.tensor([2.0, 4.0])
+    x **= -1
+    assert x.tolist() == [0.5, 0.25]
+
+
+def test_a_mask_takes_one_value_of_any_dtype():
+    for value in (rushlight.tensor(2.5), rushlight.tensor([2.5])):
+        x = rushlight.zeros(2, dtype=rushlight.int64)
+        x[MASK] = value
+        assert x.tolist() == [2, 0]
+        y = rushlight.zeros(2, 3, dtype=rushlight.float64)
+        y[MASK] = value
+        assert y.tolist() == [[2.5] * 3, [0] * 3]
+        weight = value.clone().requires_grad_()
+        z = rushlight.zeros(2, dtype=rushlight.float64)
+        z[MASK] = weight
+        z.sum().backward()
+        assert weight.grad.sum() == 1 and weight.grad.dtype == rushlight.float32
+    x = rushlight.zeros(2, dtype=rushlight.int32)
+    assert x.masked_fill(MASK, rushlight.tensor(1.5)).tolist() == [1, 0]
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[PLACE] = rushlight.tensor([2.5])
+
+
+def test_statistics_of_too_few_elements_warn():
+    for call in (rushlight.var, rushlight.std, lambda x: rushlight.var_mean(x, 0)):
+        with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+            call(rushlight.ones(1))
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        assert rushlight.tensor([1 + 2j]).float().item() == 1
