@@ -1,5 +1,6 @@
 """Products and functions of matrices."""
 
+import functools
 import math
 
 import rushlight
@@ -44,59 +45,58 @@ def multi_dot(tensors, *, out=None):
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
+    given = tensors[0].dim(), tensors[-1].dim()
+    shapes, dtype = [], tensors[0].dtype
     for i, t in enumerate(tensors):
-        end = i in (0, len(tensors) - 1)
-        if t.dim() != 2 and not (end and t.dim() == 1):
-            raise RuntimeError(
-                f"multi_dot(): tensor {i} must be {'1D or 2D' if end else '2D'} but got {t.dim()}D"
-            )
-        if t.dtype != tensors[0].dtype:
+        shape = t.shape
+        if len(shape) != 2:
+            end = i in (0, len(tensors) - 1)
+            if not end or len(shape) != 1:
+                raise RuntimeError(
+                    f"multi_dot(): tensor {i} must be {'1D or 2D' if end else '2D'} but got "
+                    f"{t.dim()}D"
+                )
+            tensors[i] = t.unsqueeze(-1 if i else 0)
+            shape = tensors[i].shape
+        if t.dtype != dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{tensors[0].dtype} and tensor {i} {t.dtype}"
+                f"{dtype} and tensor {i} {t.dtype}"
             )
-    first, last = tensors[0].dim() == 1, tensors[-1].dim() == 1
-    if first:
-        tensors[0] = tensors[0].unsqueeze(0)
-    if last:
-        tensors[-1] = tensors[-1].unsqueeze(1)
-    for i in range(len(tensors) - 1):
-        if tensors[i].shape[1] != tensors[i + 1].shape[0]:
-            raise RuntimeError(
-                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].shape)} and "
-                f"{list(tensors[i + 1].shape)} cannot be multiplied"
-            )
-    result = _multiply(tensors, _best_splits(tensors), 0, len(tensors) - 1)
-    if first:
+        shapes.append(shape)
+    rows, columns = zip(*shapes)
+    if rows[1:] != columns[:-1]:
+        i = next(i for i, (m, n) in enumerate(zip(columns, rows[1:])) if m != n)
+        raise RuntimeError(
+            f"multi_dot(): tensors {i} and {i + 1} with shapes {list(shapes[i])} and "
+            f"{list(shapes[i + 1])} cannot be multiplied"
+        )
+    for i, j in _best_steps((*rows, columns[-1])):
+        tensors[i] = tensors[i] @ tensors[j]
+    result = tensors[0]
+    if given[0] == 1:
         result = result.squeeze(0)
-    if last:
+    if given[1] == 1:
         result = result.squeeze(-1)
     return into(out, result)
 
 
-def _best_splits(tensors):
-    """For each run of matrices, where the cheapest order splits it: the textbook dynamic
-    programme."""
-    sizes = [tensors[0].shape[0], *(t.shape[1] for t in tensors)]
-    count = len(tensors)
-    cost = {(i, i): 0 for i in range(count)}
-    split = {}
+@functools.lru_cache(maxsize=1024)  # of small matrices it would take most of the time
+def _best_steps(sizes):
+    """Which matrix, of sizes[i] by sizes[i + 1], is multiplied by which in each step of the cheapest
+    order, and replaced by the product: the textbook dynamic programme."""
+    count = len(sizes) - 1
+    best = {(i, i): (0, ()) for i in range(count)}
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            choices = (
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+            costs = (
+                best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1]
                 for k in range(i, j)
             )
-            cost[i, j], split[i, j] = min(choices)
-    return split
-
-
-def _multiply(tensors, split, i, j):
-    if i == j:
-        return tensors[i]
-    k = split[i, j]
-    return _multiply(tensors, split, i, k) @ _multiply(tensors, split, k + 1, j)
+            cost, k = min(zip(costs, range(i, j)))
+            best[i, j] = cost, (*best[i, k][1], *best[k + 1, j][1], (i, k + 1))
+    return best[0, count - 1][1]
 
 
 def tensorinv(A, ind=2, *, out=None):
