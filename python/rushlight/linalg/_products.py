@@ -83,8 +83,8 @@ def multi_dot(tensors, *, out=None):
 
 @functools.lru_cache(maxsize=1024)  # of small matrices it would take most of the time
 def _best_steps(sizes):
-    """Which matrix, of sizes[i] by sizes[i + 1], is multiplied by which in each step of the cheapest
-    order, and replaced by the product: the textbook dynamic programme."""
+    """Which matrix, of sizes[i] by sizes[i + 1], is multiplied by which in each step of the
+    cheapest order, and replaced by the product: the textbook dynamic programme."""
     count = len(sizes) - 1
     best = {(i, i): (0, ()) for i in range(count)}
     for length in range(1, count):
