@@ -320,6 +320,8 @@ MATMUL = [
             "a, b = T.randn(32, 64, 64), T.randn(64, 64)"),
     forward("matmul, steps", "a[:, ::2] @ b[::2]", "a, b = T.randn(256, 512), T.randn(512, 256)"),
     forward("outer, 1024", "T.outer(v, w)", "v, w = T.randn(1024), T.randn(1024)"),
+    forward("multi_dot, 4 of 8 x 8", "T.linalg.multi_dot(m)",
+            "m = [T.randn(8, 8) for _ in range(4)]"),
     forward("kron, 32", "T.kron(a, b)", "a, b = T.randn(32, 32), T.randn(32, 32)"),
     forward("tensordot", "T.tensordot(a, b, 2)", "a, b = T.randn(64, 32, 32), T.randn(32, 32, 64)"),
     forward("cdist, 512 x 64", "T.cdist(a, b)", "a, b = T.randn(512, 64), T.randn(512, 64)"),

@@ -1,5 +1,6 @@
 """Matrix products beside NumPy's, for the sizes at which the kernels change their ways."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import rushlight
 from rushlight._contraction_order import contraction_order
 from rushlight._table import nn_functional
+from rushlight.linalg._products import _best_steps
 
 pytestmark = pytest.mark.kernels
 linear_activation = nn_functional._linear_activation
@@ -422,3 +424,39 @@ def test_the_order_of_products():
         rushlight.einsum("a,a,a->a", *[rushlight.ones(2)] * 3)
     assert flags.set_flags(False, "greedy") == (True, "auto")
     assert flags.set_flags(True, "auto") == (False, "greedy")
+
+
+def test_multi_dot_of_any_sizes():
+    generator = np.random.default_rng(0)
+    for case in range(60):
+        sizes = generator.integers(0 if case % 10 == 0 else 1, 9, generator.integers(3, 8))
+        arrays = [generator.integers(-3, 4, pair).astype("float64")
+                  for pair in zip(sizes, sizes[1:])]  # fmt: skip
+        if case % 3 == 1:
+            arrays[0] = arrays[0][0]
+        if case % 4 == 1:
+            arrays[-1] = arrays[-1][:, 0]
+        expected = functools.reduce(np.matmul, arrays)
+        found = rushlight.linalg.multi_dot([rushlight.tensor(a.copy()) for a in arrays])
+        assert tuple(found.shape) == expected.shape
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_multi_dot_takes_the_cheapest_order():
+    assert _best_steps((10, 100, 5, 50)) == ((0, 1), (0, 2))
+    assert _best_steps((50, 5, 100, 10)) == ((1, 2), (0, 1))
+    assert _best_steps((1, 9, 9, 9, 1))[-1] in {(0, 1), (0, 2), (0, 3)}
+
+
+def test_refusals_of_multi_dot():
+    matrix, vector = rushlight.ones(2, 2), rushlight.ones(2)
+    for tensors, message in [
+        ([vector], "at least 2 tensors but got 1"),
+        ([matrix, matrix[:1]], r"0 and 1 with shapes \[2, 2\] and \[1, 2\] cannot"),
+        ([vector, matrix[0, :1]], r"0 and 1 with shapes \[1, 2\] and \[1, 1\] cannot"),
+        ([matrix, vector, matrix], "tensor 1 must be 2D but got 1D"),
+        ([vector[0], vector], "tensor 0 must be 1D or 2D but got 0D"),
+        ([matrix, matrix.double()], "tensor 0 is .*float32 and tensor 1 .*float64"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            rushlight.linalg.multi_dot(tensors)
