@@ -9,7 +9,6 @@ import pytest
 import rushlight
 from rushlight._contraction_order import contraction_order
 from rushlight._table import nn_functional
-from rushlight.linalg._products import _best_steps
 
 pytestmark = pytest.mark.kernels
 linear_activation = nn_functional._linear_activation
@@ -440,12 +439,6 @@ def test_multi_dot_of_any_sizes():
         found = rushlight.linalg.multi_dot([rushlight.tensor(a.copy()) for a in arrays])
         assert tuple(found.shape) == expected.shape
         np.testing.assert_array_equal(found.numpy(), expected)
-
-
-def test_multi_dot_takes_the_cheapest_order():
-    assert _best_steps((10, 100, 5, 50)) == ((0, 1), (0, 2))
-    assert _best_steps((50, 5, 100, 10)) == ((1, 2), (0, 1))
-    assert _best_steps((1, 9, 9, 9, 1))[-1] in {(0, 1), (0, 2), (0, 3)}
 
 
 def test_refusals_of_multi_dot():
