@@ -53,7 +53,7 @@ int64_t to_int64(PyObject* o) {
   }
   int overflow = 0;
   int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  if (overflow) fail(ErrorKind::Overflow, "an integer does not fit into 64 bits: int too big");
+  check_value(!overflow, "an integer does not fit into 64 bits");
   if (value == -1 && PyErr_Occurred()) throw PythonError{};
   return value;
 }

@@ -2,6 +2,9 @@
 //
 // Integers, slices, None and Ellipsis make a view. Masks, integer tensors and sequences are left to
 // the ops index and index_put_, which get one entry for each indexed dim of that view.
+#include <cmath>
+#include <limits>
+
 #include "autograd/inplace.h"
 #include "bind/convert.h"
 #include "bind/factory.h"
@@ -257,6 +260,13 @@ Tensor without_leading_ones(const Tensor& value, int64_t ndim) {
   return t;
 }
 
+// The number to assign. As in torch one too large for half precision becomes infinite here, which
+// masks of scores rely on; elsewhere it is an error.
+Scalar assignable(const Tensor& t, const Scalar& value) {
+  if (!is_reduced(t.dtype()) || value.is_complex() || fits(value, t.dtype())) return value;
+  return Scalar(std::copysign(std::numeric_limits<double>::infinity(), value.real()));
+}
+
 Tensor scalar_like(const Tensor& t, const Scalar& value) {
   check_fits("index_put", value, t.dtype());
   Tensor made = empty({nullptr, 0}, options(t));
@@ -270,11 +280,11 @@ void assign(const Tensor& self, PyObject* index, PyObject* value) {
              name(self.dtype()));
   Index found = read_index(self, index);
   if (found.advanced.empty()) {
-    if (number) ops::fill_(found.view, to_scalar(value));
+    if (number) ops::fill_(found.view, assignable(self, to_scalar(value)));
     else ops::copy_(found.view, without_leading_ones(tensor_of(value), found.view.dim()));
     return;
   }
-  Tensor values = number ? scalar_like(self, to_scalar(value)) : tensor_of(value);
+  Tensor values = number ? scalar_like(self, assignable(self, to_scalar(value))) : tensor_of(value);
   int64_t most = found.view.dim();
   for (const Tensor& t : found.advanced) most += t.defined() ? t.dim() : 0;
   ops::index_put_(found.view, found.advanced, without_leading_ones(values, most));
