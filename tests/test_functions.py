@@ -351,3 +351,53 @@ def test_repeats_beyond_all_memory():
         counts = repeats if isinstance(repeats, int) else rl.tensor(repeats)
         with pytest.raises(RuntimeError):
             rl.repeat_interleave(x, counts)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "float32"])
+@pytest.mark.parametrize("n", [63, 64, 300, 2000])
+def test_keys_of_a_small_range(dtype, n):
+    x = np.random.default_rng(n).integers(-9, 9, (4, n)).astype(dtype)
+    x[1, 0] = np.iinfo(dtype).min if dtype != "float32" else -np.inf  # and of a large one
+    values, places = rl.tensor(x).sort(1, stable=True)
+    expected = np.argsort(x, 1, kind="stable")
+    assert (places.numpy() == expected).all() and (values.numpy() == np.sort(x, 1)).all()
+    most, at = rl.tensor(x).mode(1)
+    for row, value, place in zip(x, most.tolist(), at.tolist()):
+        distinct, counts = np.unique(row, return_counts=True)
+        assert value == distinct[counts.argmax()] and place == np.flatnonzero(row == value)[-1]
+
+
+def test_histogram_at_its_edges():
+    inf, nan = float("inf"), float("nan")
+    x = rl.tensor([-1.0, 0, 0.5, 1, 1, 2, 2.5, inf, -inf, nan])
+    weight = rl.arange(10.0)
+    for edges in ([0.0, 1, 2], [0.0, 1, 1, 2]):
+        inside = x.numpy()[[1, 2, 3, 4, 5]]
+        found = rl.histogram(x, rl.tensor(edges))
+        assert found.hist.tolist() == np.histogram(inside, edges)[0].tolist()
+        found = rl.histogram(x, rl.tensor(edges), weight=weight)
+        expected = np.histogram(inside, edges, weights=weight.numpy()[[1, 2, 3, 4, 5]])[0]
+        assert found.hist.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("sizes", [(2, 3, 5, 7), (1, 2, 1, 4), (1, 2, 3, 4, 5)])
+def test_gradients_of_grid_sample_are_those_that_are_recorded(sizes, padding, mode):
+    if mode == "bicubic" and len(sizes) == 5:
+        pytest.skip("bicubic is of images alone")
+    x = rl.randn(sizes, dtype=rl.float64, requires_grad=True)
+    grid = (1.5 * rl.randn(sizes[0], *[9] * (len(sizes) - 2), len(sizes) - 2, dtype=rl.float64))
+    grid.requires_grad_()
+    y = rl.nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
+    weight = rl.randn_like(y)
+    plain = rl.autograd.grad(y, (x, grid), weight, retain_graph=True)
+    recorded = rl.autograd.grad(y, (x, grid), weight, create_graph=True)
+    assert all(map(rl.allclose, plain, recorded))
+
+
+def test_grid_sample_leaves_out_what_is_outside():
+    x = rl.full((1, 1, 4, 4), float("inf"))
+    outside = rl.tensor([[3.0, 3], [-9, 0], [float("nan"), 0], [1e30, 0]]).view(1, 1, 4, 2)
+    for mode in ("bilinear", "nearest", "bicubic"):
+        assert not rl.nn.functional.grid_sample(x, outside, mode, align_corners=False).any()

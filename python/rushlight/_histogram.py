@@ -44,7 +44,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         edges = _equal_bins(input, bins, range)
     with rushlight.no_grad():
         values = input.reshape(-1).contiguous()
-        # Places of values below all edges, in each bin, and from the last edge on; NaN is there too.
+        # Places of values below all edges, in each bin, and from the last edge on, NaN too.
         places = rushlight.searchsorted(edges.contiguous(), values, right=True)
         counted = None if weight is None else weight.reshape(-1).to(input.dtype)
         hist = rushlight.bincount(places, counted, edges.numel() + 1)[1:-1].to(input.dtype)

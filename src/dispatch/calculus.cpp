@@ -91,8 +91,7 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   check_spacing("cumulative_trapezoid", y, dx);
-  return cumsum(
-      strips(y, wrap_number(dx), wrap_dim(dim, y.dim(), "cumulative_trapezoid")), dim);
+  return cumsum(strips(y, wrap_number(dx), wrap_dim(dim, y.dim(), "cumulative_trapezoid")), dim);
 }
 
 namespace {

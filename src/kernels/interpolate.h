@@ -33,8 +33,8 @@ void grid_sample(const View& input, const View& grid, const View& out, const Gri
 // The gradient of its result's product with `values` by the grid: out is like grid.
 void grid_slopes(const View& values, const View& input, const View& grid, const View& out,
                  const GridSampling& how);
-// The transpose of grid_sample: adds each element of `values` (N, C, *out) to the places that it would be read
-// from; out (N, C, *).
+// The transpose of grid_sample: adds each element of `values` (N, C, *out) to the places that it
+// would be read from; out (N, C, *).
 void grid_scatter(const View& values, const View& grid, const View& out, const GridSampling& how);
 
 }  // namespace rl::kernels
