@@ -446,7 +446,7 @@ def test_refusals_of_multi_dot():
     for tensors, message in [
         ([vector], "at least 2 tensors but got 1"),
         ([matrix, matrix[:1]], r"0 and 1 with shapes \[2, 2\] and \[1, 2\] cannot"),
-        ([vector, matrix[0, :1]], r"0 and 1 with shapes \[1, 2\] and \[1, 1\] cannot"),
+        ([vector, matrix[0, :1]], r"0 and 1 with shapes \[2\] and \[1\] cannot"),
         ([matrix, vector, matrix], "tensor 1 must be 2D but got 1D"),
         ([vector[0], vector], "tensor 0 must be 1D or 2D but got 0D"),
         ([matrix, matrix.double()], "tensor 0 is .*float32 and tensor 1 .*float64"),
