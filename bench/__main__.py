@@ -23,6 +23,7 @@ FULL = {
     "overhead": ["--rounds", "25"],
     "startup": ["--rounds", "5"],
     "kernels": [],
+    "operators": [],
     "models": ["--compile", "--jax"],
     "transformers_models": [],
     "data": [],

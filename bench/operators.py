@@ -142,7 +142,8 @@ def main():
             continue
         values = time_operator(operator, libraries, options, clock)
         if values:
-            table.add(report.Figure("operators", operator.full_name, "us", values))
+            group = operator.name.rpartition(".")[0] or "torch"
+            table.add(report.Figure("operators", operator.full_name, "us", values, group=group))
         else:
             uncalled.append(operator.full_name)
     if table.figures:
