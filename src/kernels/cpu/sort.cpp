@@ -1,13 +1,14 @@
 #include "kernels/sort.h"
 
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_scan.h"
 #include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
 
-// Runs choose(items, n) on the items of each line along dim; the places of the first `kept` items
-// that it leaves go to indices, their elements to values.
+// Runs choose(line, items) on each line along dim, with memory for all its items; the places of the
+// first `kept` items that it leaves go to indices, their elements to values.
 template <class Choose>
 void for_each_line(const char* name, const View& input, int64_t dim, bool descending, int64_t kept,
                    const View* values, const View& indices, Choose&& choose) {
@@ -30,8 +31,7 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
       for (int64_t line = 0; line < count; ++line) {
         char* p[3];
         for (int k = 0; k < 3; ++k) p[k] = start[k] + line * lines.strides[k][0];
-        load_items(input.dtype, p[1], in_step, n, descending, items.data());
-        choose(items);
+        choose(SortLine{input.dtype, p[1], in_step, n, descending}, items);
         for (int64_t i = 0; i < kept; ++i) {
           int64_t place = items[static_cast<size_t>(i)].place();
           *reinterpret_cast<int64_t*>(p[0] + i * index_step) = place;
@@ -41,6 +41,17 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
       }
     });
   });
+}
+
+// The same with all items of the line.
+template <class Choose>
+void for_each_whole_line(const char* name, const View& input, int64_t dim, bool descending,
+                         int64_t kept, const View* values, const View& indices, Choose&& choose) {
+  for_each_line(name, input, dim, descending, kept, values, indices,
+                [&](const SortLine& line, auto& items) {
+                  line.load_items(0, line.n, items.data());
+                  choose(items);
+                });
 }
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
@@ -71,32 +82,40 @@ void select_rank(Scratch<Item>& items, int64_t rank) {
   std::swap(items[0], items[static_cast<size_t>(rank)]);
 }
 
-// Brings the k least items to the front, in order; the others are lost. Items join a small pool if
-// they are below a bound that falls whenever the pool is full: few do.
+void find_below(const uint32_t* keys, int64_t n, uint32_t bound, int32_t* places, int64_t* count) {
+  find_below_narrow(keys, n, bound, places, count);
+}
+void find_below(const uint64_t* keys, int64_t n, uint64_t bound, int32_t* places, int64_t* count) {
+  find_below_wide(keys, n, bound, places, count);
+}
+
+// Leaves the k least items of the line at the front, in order. Items join a small pool there if
+// they are below a bound that falls whenever the pool is full: few do, and of others not even the
+// item is made. Who is level with the bound comes later, and so is not below it.
 template <class Item>
-void select_least(Scratch<Item>& items, int64_t k) {
-  size_t least = static_cast<size_t>(k), capacity = std::max<size_t>(4 * least, 64);
-  auto last = items.end(), end = items.begin() + k;
-  if (items.size() > 2 * capacity) {
-    Scratch<Item> pool(items.begin(), items.begin() + static_cast<int64_t>(capacity));
-    size_t size = capacity;
-    Item bound{};
-    auto shrink = [&] {
-      auto kth = pool.begin() + (k - 1);
-      std::nth_element(pool.begin(), kth, pool.begin() + static_cast<int64_t>(size));
-      bound = *kth;
-      size = least;
-    };
-    shrink();
-    for (size_t i = capacity; i < items.size(); ++i) {
-      if (!(items[i] < bound)) continue;
-      pool[size++] = items[i];
+void select_least(const SortLine& line, int64_t k, Scratch<Item>& items) {
+  int64_t capacity = std::min(line.n, std::max<int64_t>(4 * k, 32)), size = capacity;
+  auto pool = items.begin();
+  Item bound{};
+  auto shrink = [&] {
+    if (size > k) std::nth_element(pool, pool + (k - 1), pool + size);
+    bound = pool[k - 1];
+    size = k;
+  };
+  line.load_items(0, capacity, items.data());
+  shrink();
+  line.for_keys<Item>(capacity, line.n, [&](int64_t first, const auto* keys, int64_t m) {
+    int32_t near[SortLine::strip];
+    int64_t count;
+    find_below(keys, m, bound.key(), near, &count);
+    for (int64_t i = 0; i < count; ++i) {
+      if (keys[near[i]] >= bound.key()) continue;  // which has fallen since
+      pool[size++] = Item::make(keys[near[i]], first + near[i]);
       if (size == capacity) shrink();
     }
-    last = std::copy_n(pool.begin(), size, items.begin());
-  }
-  if (end != last) std::nth_element(items.begin(), end, last);
-  std::sort(items.begin(), end);
+  });
+  shrink();
+  std::sort(pool, pool + k);
 }
 
 // Brings the last item of the most frequent key, the least of those as frequent, to the front.
@@ -141,32 +160,33 @@ int64_t count_numbers(const Scratch<Item>& items, DType dtype) {
 
 void sort(const View& input, int64_t dim, bool descending, const View* values,
           const View& indices) {
-  for_each_line("sort", input, dim, descending, line_size(input, dim), values, indices,
-                [](auto& items) { sort_items(items); });
+  for_each_whole_line("sort", input, dim, descending, line_size(input, dim), values, indices,
+                      [](auto& items) { sort_items(items); });
 }
 
 void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values,
           const View& indices) {
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
-  for_each_line("topk", input, dim, largest, k, &values, indices, [k](auto& items) {
-    if (k > 0) select_least(items, k);
-  });
+  for_each_line("topk", input, dim, largest, k, &values, indices,
+                [k](const SortLine& line, auto& items) {
+                  if (k > 0) select_least(line, k, items);
+                });
 }
 
 void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, const View& indices) {
   check(k >= 1 && k <= line_size(input, dim),
         "kthvalue: selected number k out of range for dimension ", dim, ", got k=", k,
         " for sizes ", input.shape());
-  for_each_line("kthvalue", input, dim, false, 1, &values, indices,
-                [k](auto& items) { select_rank(items, k - 1); });
+  for_each_whole_line("kthvalue", input, dim, false, 1, &values, indices,
+                      [k](auto& items) { select_rank(items, k - 1); });
 }
 
 void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
             const View& indices) {
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "median: Expected reduction dim ",
               dim, " to have non-zero size.");
-  for_each_line("median", input, dim, false, 1, &values, indices, [&](auto& items) {
+  for_each_whole_line("median", input, dim, false, 1, &values, indices, [&](auto& items) {
     int64_t numbers = count_numbers(items, input.dtype), all = static_cast<int64_t>(items.size());
     bool is_nan = ignore_nan ? numbers == 0 : numbers < all;
     select_rank(items, is_nan ? numbers : (numbers - 1) / 2);
@@ -176,8 +196,8 @@ void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
 void mode(const View& input, int64_t dim, const View& values, const View& indices) {
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
               " to have non-zero size.");
-  for_each_line("mode", input, dim, false, 1, &values, indices,
-                [](auto& items) { select_most_frequent(items); });
+  for_each_whole_line("mode", input, dim, false, 1, &values, indices,
+                      [](auto& items) { select_most_frequent(items); });
 }
 
 }  // namespace rl::kernels

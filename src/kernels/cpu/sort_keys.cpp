@@ -2,32 +2,32 @@
 
 #include <utility>
 
+#include "kernels/cpu/sort_scan.h"
+
 namespace rl::kernels {
 namespace {
 
-uint32_t key_of(int32_t v) { return static_cast<uint32_t>(v) ^ 0x80000000u; }
-uint64_t key_of(int64_t v) { return static_cast<uint64_t>(v) ^ 0x8000000000000000u; }
-
-// Positive floats sort as their bits; negative ones the other way round, below them.
-template <class Bits, class T>
-Bits float_key(T v) {
-  if (v != v) return static_cast<Bits>(-1);
-  v += T(0);  // -0 becomes 0
-  Bits bits, sign = Bits(1) << (8 * sizeof(Bits) - 1);
-  std::memcpy(&bits, &v, sizeof v);
-  return bits & sign ? ~bits : bits | sign;
+void make_keys(const int32_t* values, int64_t n, uint32_t flip, uint32_t* keys) {
+  keys_of_int32(values, n, flip, keys);
 }
-uint32_t key_of(float v) { return float_key<uint32_t>(v); }
-uint64_t key_of(double v) { return float_key<uint64_t>(v); }
+void make_keys(const int64_t* values, int64_t n, uint64_t flip, uint64_t* keys) {
+  keys_of_int64(values, n, flip, keys);
+}
+void make_keys(const float* values, int64_t n, uint32_t flip, uint32_t* keys) {
+  keys_of_float(values, n, flip, keys);
+}
+void make_keys(const double* values, int64_t n, uint64_t flip, uint64_t* keys) {
+  keys_of_double(values, n, flip, keys);
+}
 
 template <class T, class Key>
-void load_typed(DType dtype, const char* in, int64_t stride, int64_t n, Key* keys) {
+void load_typed(DType dtype, const char* in, int64_t stride, int64_t n, Key flip, Key* keys) {
   constexpr int64_t strip = 1024;
   T values[strip];
   for (int64_t i = 0; i < n; i += strip) {
     int64_t m = std::min(strip, n - i);
     load_strip(dtype, in + i * stride, stride, dtype_of<T>, values, m);
-    for (int64_t k = 0; k < m; ++k) keys[i + k] = key_of(values[k]);
+    make_keys(values, m, flip, keys + i);
   }
 }
 
@@ -81,13 +81,15 @@ void sort_any(Scratch<Item>& items) {
 
 }  // namespace
 
-void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys) {
-  if (is_floating(dtype)) load_typed<float>(dtype, in, stride, n, keys);
-  else load_typed<int32_t>(dtype, in, stride, n, keys);
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t flip,
+               uint32_t* keys) {
+  if (is_floating(dtype)) load_typed<float>(dtype, in, stride, n, flip, keys);
+  else load_typed<int32_t>(dtype, in, stride, n, flip, keys);
 }
-void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t* keys) {
-  if (is_floating(dtype)) load_typed<double>(dtype, in, stride, n, keys);
-  else load_typed<int64_t>(dtype, in, stride, n, keys);
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t flip,
+               uint64_t* keys) {
+  if (is_floating(dtype)) load_typed<double>(dtype, in, stride, n, flip, keys);
+  else load_typed<int64_t>(dtype, in, stride, n, flip, keys);
 }
 
 void sort_items(Scratch<NarrowItem>& items) { sort_any(items); }

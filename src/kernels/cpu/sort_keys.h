@@ -40,23 +40,37 @@ inline bool has_narrow_keys(DType t) { return itemsize(t) <= 4; }
 template <class Item> inline constexpr typename Item::Key nan_key =
     static_cast<typename Item::Key>(-1);
 
-// Keys of n elements, stepping by bytes.
-void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t* keys);
-void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t* keys);
+// Keys of n elements, stepping by bytes, each ^ flip.
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint32_t flip,
+               uint32_t* keys);
+void load_keys(DType dtype, const char* in, int64_t stride, int64_t n, uint64_t flip,
+               uint64_t* keys);
 
-// The items of a line. In descending order the largest come first; equals keep their order.
-template <class Item>
-void load_items(DType dtype, const char* in, int64_t stride, int64_t n, bool descending,
-                Item* items) {
-  constexpr int64_t strip = 1024;
-  typename Item::Key keys[strip], flip = descending ? static_cast<typename Item::Key>(-1) : 0;
-  for (int64_t i = 0; i < n; i += strip) {
-    int64_t m = std::min(strip, n - i);
-    load_keys(dtype, in + i * stride, stride, m, keys);
-    for (int64_t k = 0; k < m; ++k)
-      items[i + k] = Item::make(static_cast<typename Item::Key>(keys[k] ^ flip), i + k);
+// A line of elements. In descending order the largest come first; equals keep their order.
+struct SortLine {
+  DType dtype;
+  const char* in;
+  int64_t stride, n;
+  bool descending;
+
+  // f(first, keys, count) for parts of the elements [begin, end), which fit in places of 32 bits.
+  template <class Item, class F> void for_keys(int64_t begin, int64_t end, F&& f) const {
+    using Key = typename Item::Key;
+    Key keys[strip];
+    for (int64_t i = begin; i < end; i += strip) {
+      int64_t m = std::min(strip, end - i);
+      load_keys(dtype, in + i * stride, stride, m, descending ? static_cast<Key>(-1) : Key(0),
+                keys);
+      f(i, static_cast<const Key*>(keys), m);
+    }
   }
-}
+  template <class Item> void load_items(int64_t begin, int64_t end, Item* items) const {
+    for_keys<Item>(begin, end, [&](int64_t first, const auto* keys, int64_t m) {
+      for (int64_t k = 0; k < m; ++k) items[first - begin + k] = Item::make(keys[k], first + k);
+    });
+  }
+  static constexpr int64_t strip = 1024;
+};
 
 // Sorts items whose places rise from first to last.
 void sort_items(Scratch<NarrowItem>& items);

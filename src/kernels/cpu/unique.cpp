@@ -44,7 +44,7 @@ int64_t unique(const View& input, const View& values, const View* inverse, const
   visit_items(input.dtype, n, [&](auto item) {
     using Item = decltype(item);
     Scratch<Item> items(static_cast<size_t>(n));
-    load_items(input.dtype, input.ptr<char>(), size, n, false, items.data());
+    SortLine{input.dtype, input.ptr<char>(), size, n, false}.load_items(0, n, items.data());
     sort_items(items);
     for (size_t i = 0; i < items.size(); ++i)
       groups.take(items[i].place(),
@@ -105,7 +105,7 @@ int64_t unique_rows(const View& input, bool consecutive, const View& first, cons
     using Item = decltype(item);
     using Key = typename Item::Key;
     std::vector<Key> keys(static_cast<size_t>(input.numel));
-    load_keys(input.dtype, input.ptr<char>(), itemsize(input.dtype), input.numel, keys.data());
+    load_keys(input.dtype, input.ptr<char>(), itemsize(input.dtype), input.numel, 0, keys.data());
     auto row = [&](int64_t r) { return keys.data() + r * width; };
     if (!consecutive)
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {

@@ -1,0 +1,21 @@
+// The loops over a line's keys (sort_keys.h).
+#pragma once
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace rl::kernels {
+
+// key ^ flip of each element.
+RL_ISA_KERNEL(keys_of_int32, (const int32_t* values, int64_t n, uint32_t flip, uint32_t* keys))
+RL_ISA_KERNEL(keys_of_int64, (const int64_t* values, int64_t n, uint64_t flip, uint64_t* keys))
+RL_ISA_KERNEL(keys_of_float, (const float* values, int64_t n, uint32_t flip, uint32_t* keys))
+RL_ISA_KERNEL(keys_of_double, (const double* values, int64_t n, uint64_t flip, uint64_t* keys))
+
+// The places of the keys below a bound, in order; there is room for n.
+RL_ISA_KERNEL(find_below_narrow,
+              (const uint32_t* keys, int64_t n, uint32_t bound, int32_t* places, int64_t* count))
+RL_ISA_KERNEL(find_below_wide,
+              (const uint64_t* keys, int64_t n, uint64_t bound, int32_t* places, int64_t* count))
+
+}  // namespace rl::kernels
