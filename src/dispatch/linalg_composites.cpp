@@ -336,12 +336,11 @@ Tensor linalg_multi_dot(const TensorList& tensors) {
     if (t.dim() == 1) t = unsqueeze(t, i == 0 ? 0 : 1);
   }
   std::vector<double> sizes{static_cast<double>(matrices[0].size(0))};
-  for (size_t i = 0; i < count; ++i) {
-    check(i == 0 || matrices[i - 1].size(1) == matrices[i].size(0), "multi_dot(): tensors ", i - 1,
-          " and ", i, " with shapes ", tensors[i - 1].sizes(), " and ", tensors[i].sizes(),
+  for (const Tensor& t : matrices) sizes.push_back(static_cast<double>(t.size(1)));
+  for (size_t i = 1; i < count; ++i)
+    check(matrices[i - 1].size(1) == matrices[i].size(0), "multi_dot(): tensors ", i - 1, " and ",
+          i, " with shapes ", tensors[i - 1].sizes(), " and ", tensors[i].sizes(),
           " cannot be multiplied");
-    sizes.push_back(static_cast<double>(matrices[i].size(1)));
-  }
   Tensor result = ProductOrder(sizes).multiply(matrices, 0, count - 1);
   if (tensors[0].dim() == 1) result = squeeze(result, Dims{0});
   return tensors[count - 1].dim() == 1 ? squeeze(result, Dims{-1}) : result;
