@@ -35,8 +35,8 @@ SIGNED = "x = T.randn(1 << 20); "
 MATRIX = "x = T.randn(1024, 1024); "
 IMAGES = "x = T.randn(4, 64, 56, 56); "
 # How many, of what size: any, positive definite ones, lower triangles; right sides.
-MATRICES = ("a = T.randn({0}, {1}, {1}) + {1} * T.eye({1}); s = a @ a.mT; t = T.linalg.cholesky(s);"
-            " b = T.randn({0}, {1}, {1}); v = T.randn({0}, {1}, 1)")
+MATRICES = ("a = T.randn({0}, {1}, {1}) + {1} * T.eye({1}); s = a @ a.mT + T.eye({1});"
+            " t = T.linalg.cholesky(s); b = T.randn({0}, {1}, {1}); v = T.randn({0}, {1}, 1)")
 
 ELEMENTWISE = [
     *(forward(f"{op}, 1 M", f"T.{op}(a)", FLOATS) for op in
