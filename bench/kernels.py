@@ -419,9 +419,9 @@ POOLING = [
     *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
     *(row for mode in ("bilinear", "nearest", "bicubic") for size in (16, 128) for row in
       both(f"grid_sample {mode}, {size}",
-           f"F.grid_sample(x, g, mode='{mode}', align_corners=False)",
-           f"x = T.randn(2, 16, {size}, {size}); g = T.rand(2, {size}, {size}, 2) * 2 - 1",
-           "x, g")),
+           f"F.grid_sample(x, p, mode='{mode}', align_corners=False)",
+           f"x = T.randn(2, 16, {size}, {size}); p = T.rand(2, {size}, {size}, 2) * 2 - 1",
+           "x, p")),
     *both("affine_grid, 128", "F.affine_grid(x, (2, 3, 128, 128), align_corners=False)",
           "x = T.randn(2, 2, 3)"),
     forward("interpolate bilinear, bytes", "F.interpolate(x, (224, 224), mode='bilinear')",

@@ -401,3 +401,11 @@ def test_grid_sample_leaves_out_what_is_outside():
     outside = rl.tensor([[3.0, 3], [-9, 0], [float("nan"), 0], [1e30, 0]]).view(1, 1, 4, 2)
     for mode in ("bilinear", "nearest", "bicubic"):
         assert not rl.nn.functional.grid_sample(x, outside, mode, align_corners=False).any()
+
+
+def test_binomial_takes_one_dtype():
+    count = rl.full((2, 2), 3.0, dtype=rl.float64)
+    with pytest.raises(ValueError, match="floating point dtype, got"):
+        rl.binomial(count, rl.ones(2, 2, dtype=rl.uint8))
+    with pytest.raises(RuntimeError, match="binomial: .* one dtype"):
+        rl.binomial(count, rl.ones(2, 2))

@@ -241,6 +241,10 @@ Tensor poisson(const Tensor& input, Generator* generator) {
 }
 Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator) {
   check_floating(count, "binomial");
+  check_value(prob.is_floating(),
+              "binomial: expected probabilities of a floating point dtype, got ", prob.dtype());
+  check(count.dtype() == prob.dtype(), "binomial: count is of ", count.dtype(), " and prob of ",
+        prob.dtype(), ", expected one dtype");
   Dims sizes = broadcast_sizes(count.sizes(), prob.sizes(), "binomial");
   Tensor out = rl::empty(sizes, options(count));
   if (!out.is_meta())
