@@ -227,15 +227,16 @@ class DataLoader:
         if alive is not None and (alive.closed or state is not None):
             alive.close()
             self._iterator = alive = None
-        self._progress = Progress(self, state, self._progress if alive is not None else None)
+        progress = Progress(self, state, self._progress if alive is not None else None)
+        self._progress = progress  # of the last epoch begun; another thread may begin one
         if alive is not None:
-            alive.begin(self._progress)
+            alive.begin(progress)
             return alive
         if self.num_workers == 0:
             if self.timeout:
                 raise AssertionError("DataLoader: timeout needs num_workers > 0")
-            return SerialIterator(self, self._progress)
-        iterator = ParallelIterator(self, self._progress)
+            return SerialIterator(self, progress)
+        iterator = ParallelIterator(self, progress)
         if self.persistent_workers:
             self._iterator = iterator
         return iterator
