@@ -372,8 +372,10 @@ def test_join():
     assert daemons.processes[0].daemon and daemons.join()
 
 
+# Who runs the tests in the background may have them ignore SIGINT, and processes inherit that.
 START_AND_WAIT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import rushlight.multiprocessing as mp
 import test_multiprocessing as tests
 if __name__ == "__main__":
