@@ -8,7 +8,9 @@ ARGS ?=
 
 VENV := $(CURDIR)/.venv
 VENV_TORCH := $(CURDIR)/.venv-torch
+VENV_DOCS := $(CURDIR)/.venv-docs
 PY := $(VENV)/bin/python
+PY_DOCS := $(VENV_DOCS)/bin/python
 PY_TORCH := $(VENV_TORCH)/bin/python
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
@@ -19,26 +21,38 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check test-ecosystem install-cpp test-cpp test-onnx
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make quickstart   build, train a network on handwritten digits, write runs/quickstart/'
 	@echo 'make build        build in place: from then on PYTHONPATH=python is enough'
+	@echo 'make install-cpp  the C++ library in PREFIX (build/cpp); make test-cpp tests it'
+	@echo 'make test-onnx    exports to ONNX beside onnxruntime, which it installs in .venv-onnx'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
+	@echo 'make cuda-sim     the simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1; make test-cuda-sim'
+	@echo 'make cuda-compile-check   the kernels of the CUDA backend, by NVIDIA'\''s compiler'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
+	@echo 'make test-ecosystem   suites of libraries with torch and with rushlight, in an environment'
+	@echo '                  of their own in build/ecosystem: an hour or two; ARGS="einops zuko"'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
-	@echo 'make fuzz         the long sweeps of bad input: every op, damaged checkpoint files'
+	@echo 'make fuzz         10 minutes each of hostile calls, damaged files and random programs, then'
+	@echo '                  the sweeps of bad input; FUZZ_SECONDS=60 shortens the three'
 	@echo 'make bench        what an operation and a start cost beside torch: a minute'
 	@echo 'make bench-full   kernels, networks and data loading too, beside torch, torch.compile and'
 	@echo '                  JAX: an hour, of which most is compilation; ARGS=--two-threads'
+	@echo 'make test-distributed  60 runs of several processes in which a rank fails, and restarts'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan         the tests that use threads under the thread sanitizer'
 	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
-	@echo 'make docs         build/docs/: a page per public module'
+	@echo 'make docs         build/docs/: the site, its links, search and width checked'
+	@echo 'make gallery      docs/gallery/: pictures of the examples, by running them'
 	@echo 'make coverage     docs/coverage.md: which of torch'\''s names there are'
-	@echo 'make stubs        tests/golden/*.pyi anew, after a row changed its signature'
-	@echo 'make loc          hand-written lines by area'
+	@echo 'make stubs        the type stubs anew, after a row changed its signature'
+	@echo 'make examples     ops/examples.py anew: what the examples of operations print'
+	@echo 'make sbom         licenses/sbom.cdx.json: what a wheel is made of'
+	@echo 'make loc          hand-written lines by area; rows of the op table that are enough'
+	@echo 'make fresh-machine SUITE=trixie   quickstart and test in a bare Debian (root, debootstrap)'
 	@echo 'For a quick build: make build CMAKE_ARGS=-DRUSHLIGHT_ISA_ONLY=avx2'
 
 $(VENV)/ready: pyproject.toml tools/requirements.py
@@ -53,26 +67,84 @@ $(VENV_TORCH)/ready: pyproject.toml tools/requirements.py
 	$(PY_TORCH) $(PIP_INSTALL) -r $(VENV_TORCH)/requirements.txt
 	touch $@
 
+$(VENV_DOCS)/ready: pyproject.toml tools/requirements.py
+	test -x $(PY_DOCS) || $(PYTHON) -m venv $(VENV_DOCS)
+	$(PY) tools/requirements.py docs > $(VENV_DOCS)/requirements.txt
+	$(PY_DOCS) $(PIP_INSTALL) -r $(VENV_DOCS)/requirements.txt
+	touch $@
+
 build: $(VENV)/ready
 	$(CONFIGURE) -B build/dev
 	cmake --build build/dev -j $(JOBS)
-	cmake --install build/dev --prefix python
+	cmake --build build/dev -j $(JOBS) --target core_tests
+	cmake --install build/dev --prefix python --strip
+
+# The C++ library, with a CMake package and a pkg-config file. The sources are compiled once more,
+# with names that others can link to: ten minutes on two cores.
+PREFIX ?= $(CURDIR)/build/cpp
+install-cpp: build
+	cmake --build build/dev -j $(JOBS) --target rushlight rushlight-run
+	cmake --install build/dev --prefix $(PREFIX) --component cpp
+
+# What tests/test_cpp_library.py needs: examples in C and C++ that are built with the library.
+test-cpp: install-cpp
+	$(IN_PLACE) $(PY) -m pytest -m cpp_library $(ARGS)
+
+# Models in ONNX, beside onnxruntime.
+VENV_ONNX := $(CURDIR)/.venv-onnx
+$(VENV_ONNX)/ready: pyproject.toml tools/requirements.py
+	test -x $(VENV_ONNX)/bin/python || $(PYTHON) -m venv $(VENV_ONNX)
+	$(PY) tools/requirements.py test onnx > $(VENV_ONNX)/requirements.txt
+	$(VENV_ONNX)/bin/python $(PIP_INSTALL) -r $(VENV_ONNX)/requirements.txt
+	touch $@
+
+test-onnx: build $(VENV_ONNX)/ready
+	$(IN_PLACE) $(VENV_ONNX)/bin/python -m pytest tests/test_onnx.py $(ARGS)
 
 quickstart: build
 	$(IN_PLACE) $(PY) examples/quickstart.py
 
 # The last lines repeat the kernel tests on the lesser instruction sets; pytest's 5 is "no test
 # selected", which is right when ARGS selects none of them.
-test: build
+test: build cuda-sim
 	$(IN_PLACE) $(PY) -m pytest $(ARGS)
 	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(ARGS) || test $$? = 5
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
+	for isa in avx512 avx512_bf16; do \
+		$(IN_PLACE) $(PY) -m pytest --isa $$isa tests/test_reduced_precision.py || exit 1; done
 
+# The simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1. ninja and the compiler alone.
+cuda-sim: $(VENV)/ready
+	cmake -S tools/cuda_simulator -B build/cuda-sim -G Ninja
+	cmake --build build/cuda-sim -j $(JOBS)
+
+test-cuda-sim: build cuda-sim
+	$(IN_PLACE) $(PY) -m pytest --cuda-sim tests/test_cuda.py tests/test_cuda_simulator.py $(ARGS)
+
+# All formulas of the op table, and the kernels that the tests met, by NVIDIA's own compiler, which
+# needs no GPU: CUDA_NVRTC is the folder of libnvrtc.so, if it is not in this environment.
+cuda-compile-check: $(VENV)/ready
+	$(PY) tools/cuda_compile_check.py --library "$(CUDA_NVRTC)" --kernels $(wildcard build/cuda-sim/kernels/*)
+
+# Programs are compared with torch where `make test-torch` has installed it. FUZZ_SECONDS=60 shortens
+# each of the three; ARGS goes to them, "--first 7" for other seeds.
 fuzz: build
-	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz $(ARGS)
+	cd tests && $(IN_PLACE) $(PY) -m fuzz calls $(ARGS)
+	cd tests && $(IN_PLACE) $(PY) -m fuzz files $(ARGS)
+	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz programs $(ARGS)
+	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz -o faulthandler_timeout=3600
 
 test-torch: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
+
+test-distributed: build
+	$(IN_PLACE) $(PY) -m pytest --distributed -m distributed $(ARGS)
+
+# What the libraries are, and how their suites are run, is in tests/ecosystem/libraries.py.
+test-ecosystem: build
+	cd tests && $(PY) -m ecosystem run $(ARGS)
+	cd tests && $(PY) -m ecosystem classes $(ARGS)
+	$(if $(ARGS),,cd tests && $(PY) -m ecosystem count && $(PY) -m ecosystem.docstrings)
 
 bench: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) -m bench $(ARGS)
@@ -83,6 +155,8 @@ bench-full: build $(VENV_TORCH)/ready
 lint: build
 	ruff check .
 	clang-format --dry-run --Werror $(CPP)
+	$(PY) -m mypy tests/typing/*.py
+	$(PY) tools/type_completeness.py 0.40
 
 format: $(VENV)/ready
 	ruff check --fix-only .
@@ -96,17 +170,17 @@ sanitize: $(VENV)/ready
 	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=4096 \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/address/python $(PY) -m pytest $(ARGS)
+	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/address/python $(PY) -m pytest -o faulthandler_timeout=3600 $(ARGS)
 
 # Nothing is suppressed: our threads are pthreads, and OpenMP, whose library the sanitizer would not
 # understand, starts none. A race makes its process exit with 66, and so fails the test or the run.
 THREADED := $(addprefix tests/test_,threads.py ops_threads.py autograd.py data.py data_workers.py \
-	hidden_order.py multiprocessing.py)
+	physical_layout.py multiprocessing.py)
 tsan: $(VENV)/ready
 	$(call build_with_sanitizer,thread,-DRUSHLIGHT_ISA_ONLY=avx2)
 	LD_PRELOAD="$(call gcc_libraries,libtsan.so libstdc++.so)" \
 	TSAN_OPTIONS=exitcode=66:die_after_fork=0 \
-	PYTHONPATH=$(CURDIR)/build/thread/python $(PY) -m pytest $(THREADED) $(ARGS)
+	PYTHONPATH=$(CURDIR)/build/thread/python $(PY) -m pytest -o faulthandler_timeout=3600 $(THREADED) $(ARGS)
 
 gcc_libraries = $(foreach library,$(1),$(shell g++ -print-file-name=$(library)))
 define build_with_sanitizer
@@ -126,18 +200,37 @@ wheel: $(VENV)/ready
 	cd build && wheel-test/bin/python ../tools/check_install.py
 	ls -l dist
 
-docs: build
-	$(IN_PLACE) $(PY) docs/build.py build/docs
+# Needs Sphinx and what else the extra `docs` names, in an environment of its own.
+docs: build $(VENV_DOCS)/ready
+	$(IN_PLACE) $(PY_DOCS) docs/build.py build/docs
+	$(PY_DOCS) tools/check_site.py build/docs
+
+# The pictures of the site's gallery, by running the examples: some minutes.
+gallery: build
+	$(IN_PLACE) $(PY) docs/gallery.py
 
 coverage: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) docs/coverage.py docs/coverage.md
 
+fresh-machine:
+	tools/fresh_machine.sh $(SUITE) $(COMPILER)
+
 # The Python surface of the op table, kept for review.
 stubs:
-	$(PYTHON) -m gen --stubs tests/golden
+	$(PYTHON) -m gen --stubs python/rushlight
+
+# licenses/sbom.cdx.json: what a wheel is made of, after a change of the build's requirements.
+sbom:
+	$(PYTHON) tools/sbom.py
+
+# What the examples of the op table print; review the difference.
+examples: build
+	$(IN_PLACE) $(PY) tools/update_examples.py
 
 loc:
 	@$(PYTHON) tools/count_lines.py
+	@$(PYTHON) tools/count_rows.py
 
 clean:
-	rm -rf build dist python/rushlight/_C*.so python/rushlight/lib
+	rm -rf build dist python/rushlight/_C*.so python/rushlight/_op_rules.py \
+		python/rushlight/_op_schemas.py python/rushlight/lib

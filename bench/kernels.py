@@ -309,8 +309,6 @@ MATMUL = [
             "a, v, c = T.randn(512, 512), T.randn(512), T.randn(512)"),
     forward("addbmm, 16 x 64", "T.addbmm(c, a, b)",
             "a, b, c = T.randn(16, 64, 64), T.randn(16, 64, 64), T.randn(64, 64)"),
-    forward("bfloat16, 1024", "a @ b",
-            "a, b = (T.randn(1024, 1024).bfloat16() for _ in range(2))"),
     forward("vector-matrix, 2048", "v @ a", "a, v = T.randn(2048, 2048), T.randn(2048)"),
     forward("addmm, 256", "T.addmm(c, a, b)",
             "a, b, c = T.randn(256, 256), T.randn(256, 256), T.randn(256, 256)"),
@@ -523,13 +521,51 @@ FOURIER = [
     *both("stft, 16 x 16000", "T.stft(x, 400, 160, window=w, return_complex=True)",
           "x = T.randn(16, 16000); w = T.hann_window(400)"),
 ]
+
+
+def reduced(dtype):
+    """Rows of one 16-bit dtype."""
+
+    def tensors(**sizes):
+        return "; ".join(f"{name} = T.randn({size}).to(T.{dtype})" for name, size in sizes.items())
+
+    heads = tensors(q="1, 8, 512, 64", k="1, 8, 512, 64", v="1, 8, 512, 64")
+    rows = [
+        *(forward(f"{dtype} matmul {n}^3", "a @ b", tensors(a=f"{n}, {n}", b=f"{n}, {n}"))
+          for n in (128, 512, 1024)),
+        forward(f"{dtype} a @ b.t(), 512", "a @ b.t()", tensors(a="512, 512", b="512, 512")),
+        forward(f"{dtype} a.t() @ b, 512", "a.t() @ b", tensors(a="512, 512", b="512, 512")),
+        forward(f"{dtype} bmm 32 x 128 x 64 x 128", "a @ b",
+                tensors(a="32, 128, 64", b="32, 64, 128")),
+        forward(f"{dtype} vector-matrix, 4096", "a @ b", tensors(a="1, 4096", b="4096, 4096")),
+        *(forward(f"{dtype} Linear {m} x {k} to {n}", "F.linear(x, w, b)",
+                  tensors(x=f"{m}, {k}", w=f"{n}, {k}", b=str(n)))
+          for m, k, n in ((32, 768, 3072), (1, 4096, 4096), (1024, 192, 768))),
+        *both(f"{dtype} Linear 256 x 768 to 3072", "F.linear(x, w, b)",
+              tensors(x="256, 768", w="3072, 768", b="3072"), "x, w, b"),
+        *both(f"{dtype} attention 8 x 512 x 64", "F.scaled_dot_product_attention(q, k, v)", heads,
+              "q, k, v"),
+        forward(f"{dtype} layer_norm, 1024 x 768", "F.layer_norm(x, (768,), w, b)",
+                tensors(x="1024, 768", w="768", b="768")),
+        forward(f"{dtype} softmax(1), 1024 x 1024", "x.softmax(1)", tensors(x="1024, 1024")),
+        forward(f"{dtype} embedding, 4096 rows", "F.embedding(i, w)",
+                tensors(w="30000, 256") + "; i = T.randint(0, 30000, (4096,))"),
+    ]
+    for c, o, k, stride, size in ((64, 64, 3, 1, 56), (64, 256, 1, 1, 56), (256, 256, 3, 1, 14),
+                                  (128, 128, 3, 2, 56)):
+        rows += both(f"{dtype} conv {c}-{o} {k}x{k}/{stride}, {size} px",
+                     f"F.conv2d(x, w, None, {stride}, {k // 2})",
+                     tensors(x=f"4, {c}, {size}, {size}", w=f"{o}, {c}, {k}, {k}"), "x, w")
+    return rows
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
     "convolutions": convolutions(DENSE), "depthwise": convolutions(DEPTHWISE),
     "kinds": KINDS, "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
-    "fourier": FOURIER,
+    "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
 }
 
 

@@ -51,11 +51,14 @@ class Case:
         steps: how often one measurement repeats the step.
         train, infer: the ratios that the project promises, by subject.
         layouts: whether torch is timed in channels_last too.
+        autocast: whether the network computes under autocast to bfloat16; then beside eager torch
+            alone.
     """
 
-    def __init__(self, name, source, make, optimizer, steps=1, train=(), infer=(), layouts=False):
+    def __init__(self, name, source, make, optimizer, steps=1, train=(), infer=(), layouts=False,
+                 autocast=False):
         self.name, self.source, self.make, self.optimizer = name, source, make, optimizer
-        self.steps, self.layouts = steps, layouts
+        self.steps, self.layouts, self.autocast = steps, layouts, autocast
         self.targets = {"train": dict(train), "infer": dict(infer)}
 
 
@@ -72,6 +75,9 @@ class Subject:
         self.optimizer = case.optimizer(library, self.model.parameters())
         self.score = lambda: self.model(*self.inputs)
         self.evaluate = lambda: loss(self.model(*self.inputs), self.target)
+        if case.autocast:
+            cast = library.autocast("cpu", library.bfloat16)
+            self.score, self.evaluate = cast(self.score), cast(self.evaluate)
         self.update = self.optimizer.step
         if compiled:
             self.score, self.evaluate, self.update = map(
@@ -165,6 +171,10 @@ CASES = [
     Case("GNMT, 16 x 20 words, 256 wide", "gnmt", make_gnmt, adam, 1, {"torch": 1.3}),
     Case("NCF, 1024 pairs", "ncf", make_ncf, adam, 5, {"torch": 1.5}),
     Case("GPT, 8 x 128 tokens, 192 wide", "gpt", make_gpt, adam, 2, {"torch": 1.2}),
+    Case("ResNet-50, autocast, 4 images", "resnet", classifier("resnet", "ResNet50", 4), sgd, 1,
+         {"torch": 1}, {"torch": 1}, autocast=True),
+    Case("GPT, autocast, 8 x 128 tokens, 192 wide", "gpt", make_gpt, adam, 2, {"torch": 1.3},
+         {"torch": 1.1}, autocast=True),
     Case("LeNet, 32 images of 8x8", "lenet",
          classifier("lenet", "LeNet", 32, size=8, channels=1, classes=10), adam, 50,
          {"torch": 3}),
@@ -178,11 +188,11 @@ def make_subjects(case, libraries, options):
     check_first_losses(case, subjects)
     if case.layouts:
         subjects[LAST] = Subject(case, libraries["torch"], channels_last=True)
-    if options.compile:
+    if options.compile and not case.autocast:
         compiled = Subject(case, libraries["torch"], compiled=True)
         if compiles(case, compiled):
             subjects[COMPILED] = compiled
-    if options.jax:
+    if options.jax and not case.autocast:
         from bench.jax_models import JaxSubject
 
         reference = Subject(case, libraries["torch"])
@@ -207,7 +217,8 @@ def check_first_losses(case, subjects):
     for name, subject in subjects.items():
         subject.library.manual_seed(1)
         losses[name] = float(subject.train().detach())
-    if not all(math.isclose(loss, losses["torch"], rel_tol=1e-3) for loss in losses.values()):
+    near = 2e-2 if case.autocast else 1e-3
+    if not all(math.isclose(loss, losses["torch"], rel_tol=near) for loss in losses.values()):
         raise SystemExit(f"{case.name}: the first losses differ: {losses}")
 
 

@@ -11,6 +11,10 @@
 set(RUSHLIGHT_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 file(GLOB_RECURSE generator CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py)
 file(GLOB table CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*.py)
+# Their text becomes part of the module: kernels of a GPU are compiled when it runs.
+file(GLOB device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/device/*
+     ${PROJECT_SOURCE_DIR}/src/math/*.h ${PROJECT_SOURCE_DIR}/src/core/number.h
+     ${PROJECT_SOURCE_DIR}/src/kernels/optim_rule*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${generator})
 
 execute_process(
@@ -28,7 +32,7 @@ add_custom_command(
   OUTPUT ${outputs}
   COMMAND ${Python_EXECUTABLE} -m gen --out ${RUSHLIGHT_GENERATED_DIR}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-  DEPENDS ${generator} ${table}
+  DEPENDS ${generator} ${table} ${device_headers}
   COMMENT "Generating ops from the table")
 add_custom_target(rushlight_generate DEPENDS ${outputs})
 

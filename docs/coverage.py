@@ -20,8 +20,8 @@ NOT_COVERED = {
     "torch.ao, torch.quantization": "quantised tensors",
     "torch.export, torch.package": "files that hold programs",
     "torch.utils.cpp_extension": "operations added in C++",
-    "torch.distributed.fsdp, .pipelining, .rpc, .tensor, ...": "one model in several processes",
-    "torch._inductor, torch._dynamo (but for its options)": "compilation",
+    "torch.distributed.rpc": "anyone who reaches the port runs code",
+    "torch._inductor, torch._dynamo (but for their options)": "compilation",
     "torch.masked, torch.nested": "masked and ragged tensors",
 }
 MODULES = """
@@ -33,7 +33,12 @@ MODULES = """
     torch.fft torch.special torch.random torch.sparse torch.distributions
     torch.distributions.constraints torch.distributions.transforms torch.utils.data
     torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit torch.compiler
-    torch.fx torch.multiprocessing torch.distributed torch.overrides torch.profiler torch.testing
+    torch.fx torch.multiprocessing torch.distributed torch.distributed.nn
+    torch.distributed.device_mesh torch.distributed.optim torch.distributed.run
+    torch.distributed.algorithms.join torch.distributed.checkpoint
+    torch.distributed.checkpoint.state_dict
+    torch.distributed.fsdp torch.distributed.tensor torch.distributed.tensor.parallel
+    torch.distributed.pipelining torch.overrides torch.profiler torch.testing
     torch.serialization torch.storage torch.hub torch.futures torch.signal.windows torch.library
     torch.quasirandom torch.utils.flop_counter torch.accelerator torch.cpu torch.cuda torch.mps
     torch.xpu torch.backends torch.backends.cpu torch.backends.cuda torch.backends.cudnn

@@ -1,6 +1,11 @@
 """The Python functions and methods of the table: parameter tables, calls, docstrings."""
 
+import re
 from collections import defaultdict
+
+from gen import docstrings
+from gen.declarations import declare_called
+from gen.observation import is_observed, observation, observed_name
 
 
 def groups_of(tables):
@@ -72,9 +77,22 @@ def _text(op, target, with_out):
 
 def _call(op, inplace, out_index, returns_type):
     s = op.signature
-    args = ", ".join(_read(p, i, out_index) for i, p in enumerate(s.parameters))
+    slots = {p.name: i for i, p in enumerate(s.parameters)}
+    args = ", ".join(_read(p, slots, out_index) for p in s.parameters)
     name = f"ops::{op.name}_" if inplace else f"ops::{op.cxx_name}"
     call = f"{name}({args})"
+    if op.row.kind == "composite" and not op.row.body and not inplace and is_observed(op):
+        given = [
+            (p.name, _read(p, slots, out_index))
+            for p in s.parameters
+            if p.is_tensor or p.cxx.kind in ("Scalar", "Float")
+        ]
+        watched = observation(op, observed_name(op), given, call)
+        call = f"(observed() ? {watched} : {call})"
+    to_out = None
+    if out_index is not None:
+        out = "to" if s.returns == "tuple" else f"a.tensor({out_index})"
+        to_out = f"ops::{op.cxx_name}_out({out}{', ' if args else ''}{args})"
     tensors = [i for i, p in enumerate(s.parameters) if p.is_tensor]
     if (
         s.returns == "Tensor"
@@ -83,29 +101,33 @@ def _call(op, inplace, out_index, returns_type):
         and all(s.parameters[i].type == "Tensor | Number" for i in tensors)
     ):
         return f"a.need_tensor({tensors[0]}, {tensors[1]}); " + _result(
-            op, call, out_index, returns_type
+            op, call, to_out, out_index, returns_type
         )
-    return _result(op, call, out_index, returns_type)
+    return _result(op, call, to_out, out_index, returns_type)
 
 
-def _result(op, call, out_index, returns_type):
+def _result(op, call, to_out, out_index, returns_type):
     s = op.signature
     if s.returns == "None":
         return f"{call}; Py_RETURN_NONE;"
-    write = f'if (a.given({out_index})) {{}}write_out("{op.name}", a, {out_index}, {{}}'
-    write += f", OutDType::{'Castable' if op.row.out == 'cast' else 'Exact'})"
+    text = ""
     if s.returns == "tuple":
+        if to_out:
+            outs = ", ".join(f"to[{i}]" for i in range(len(s.outputs)))
+            text = f"if (a.given({out_index})) {{ const TensorList to = a.tensors({out_index}); "
+            text += f"{to_out}; "
+            text += f"return wrap_named({returns_type}, {{{outs}}}); }} "
         names = ", ".join(f"values[{i}]" for i in range(len(s.outputs)))
-        text = f"auto values = {call}; "
-        if out_index is not None:
-            text += write.format("", "values") + "; "
-        return text + f"return wrap_named({returns_type}, {{{names}}});"
-    if out_index is not None:
-        return write.format("return wrap(", call) + f"); return wrap({call});"
-    return f"return wrap({call});"
+        return text + f"auto values = {call}; return wrap_named({returns_type}, {{{names}}});"
+    if to_out:
+        text = f"if (a.given({out_index})) return wrap({to_out}); "
+    return text + f"return wrap({call});"
 
 
-def _read(p, i, out_index=None):
+def _read(p, slots, out_index=None):
+    i = slots[p.name]
+    if p.name == "pin_memory":
+        return f"a.pin_memory({i}, {slots['device']})"
     value = f"a.{p.cxx.reader}({i})"
     default = p.cxx_default
     if p.name == "dtype" and p.cxx.kind == "DType" and default == "std::nullopt" and out_index:
@@ -121,32 +143,38 @@ def _read(p, i, out_index=None):
 
 
 def write_bindings(table, tables):
+    body = "\n".join(_definitions(table, tables))
     lines = [
         f"// Made by gen/bindings.py from ops/{table}.py.",
-        '#include "bind/generated.h"',
+        '#include "bind/args.h"',
+        '#include "bind/registry.h"',
+        '#include "dispatch/observe.h"',
+        f'#include "ops_{table}.h"',
         "",
-        "namespace rl::bind {",
-        "namespace {",
-        "",
+        "namespace rl {",
+        *declare_called(body, table, tables),
     ]
-    register = []
+    return "\n".join([*lines, body, "}  // namespace rl", ""])
+
+
+def _definitions(table, tables):
+    lines, register = ["namespace bind {", "namespace {", ""], []
     for owner, names, members in groups_of(tables):
         if owner != table:
             continue
         lines += [_group(names, members), ""]
         for target in names:
             register.append(_registration(names, target, members))
-    lines += [
+    return [
+        *lines,
         "}  // namespace",
         "",
         f"void register_{table}(Registry& registry) {{",
         *register,
         "}",
         "",
-        "}  // namespace rl::bind",
-        "",
+        "}  // namespace bind",
     ]
-    return "\n".join(lines)
 
 
 def _group(names, members):
@@ -169,7 +197,7 @@ def _group(names, members):
             f"{len(rows)}, {positional}}}"
         )
         returns_type = "nullptr"
-        if op.signature.returns == "tuple":
+        if op.signature.returns == "tuple" and op.row.named:
             returns_type = f"{key}_fields_{i}_type()"
             fields = ", ".join(f'"{o}"' for o in op.signature.outputs)
             lines += [
@@ -218,20 +246,21 @@ def _registration(names, target, members):
     if module == "Tensor":
         first = op.signature.parameters[0].name if op.signature.parameters else ""
         text = text.replace(f"({first}", "($self", 1)
-        doc = _escape(f"{text}\n--\n\n{_doc(op, members)}")
+        doc = _escape(f"{text}\n--\n\n{_doc(members, target)}")
         return f'  registry.method("{name}", {key}_call, "{doc}");'
-    doc = _escape(f"{text}\n--\n\n{_doc(op, members)}")
+    doc = _escape(f"{text}\n--\n\n{_doc(members, target)}")
     module = "" if module == "torch" else module
     return f'  registry.function("{module}", "{name}", {key}_function, "{doc}");'
 
 
-def _doc(op, members):
-    doc = op.row.doc
-    if len(members) > 1:
-        doc += "\n\nOverloads:\n" + "\n".join(
-            "    " + _text(m, op.name, m.row.out) for m, _ in members
-        )
-    return doc
+def _doc(members, target):
+    method = target.startswith("Tensor.")
+    signatures = []
+    for op, inplace in members:
+        text = _text(op, target, op.row.out and not inplace)
+        first = op.signature.parameters[0].name if op.signature.parameters else ""
+        signatures.append(re.sub(rf"\({first}(, )?", "(", text, count=1) if method else text)
+    return docstrings.write(members, method, signatures)
 
 
 def _escape(text):

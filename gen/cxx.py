@@ -1,97 +1,63 @@
-"""The C++ functions of the table: declarations, forward with recording, in-place variants, graph
-nodes."""
+"""The C++ functions of the table: forward with recording, in-place variants, graph nodes."""
 
 import ast
+import re
 
-from gen.formula import META, META_EXPRESSION, SO_FAR, Formula
+from gen import kernels
+from gen.declarations import (
+    declare_called,
+    impl_parameters,
+    out_head,
+    takes_target,
+    takes_targets,
+)
+from gen.formula import ACCUMULATED, META, META_EXPRESSION, Formula
 from gen.loops import loops_of
+from gen.observation import observable
 from gen.signature import cxx_variable
 
 
-def write_header(tables):
-    lines = [
-        "// Made by gen/cxx.py: every op of the table, differentiable.",
-        "#pragma once",
-        "#include <array>",
-        "#include <limits>",
-        "#include <optional>",
-        "#include <string>",
-        "",
-        '#include "core/memory_format.h"',
-        '#include "tensor/tensor.h"',
-        "",
-        "namespace rl {",
-        "class Generator;",
-        "struct LayoutArgument {};",
-        "namespace ops {",
-        "",
-    ]
-    for ops in tables.values():
-        for op in ops:
-            s = op.signature
-            lines.append(f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters(defaults=True)});")
-            if op.row.inplace:
-                lines.append(f"const Tensor& {op.name}_({s.cxx_parameters(defaults=True)});")
-    lines += ["", "}  // namespace ops", "}  // namespace rl", ""]
-    return "\n".join(lines)
-
-
-def write_impl_header(tables):
-    lines = [
-        "// Made by gen/cxx.py: what src/dispatch must define for the rows of kind kernel and "
-        "view.",
-        "#pragma once",
-        '#include "ops.h"',
-        "",
-        "namespace rl::impl {",
-        "",
-    ]
-    for ops in tables.values():
-        lines += [
-            f"{op.signature.cxx_result} {impl_name(op)}({_impl_parameters(op)});"
-            for op in ops
-            if op.row.kind in ("kernel", "view") and op.row.impl is None
-        ]
-    return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
-
-
-def _impl_parameters(op):
-    """Kernels that also work in place take, last, the tensor to write: undefined for a new one."""
-    parameters = op.signature.cxx_parameters(defaults=True)
-    return f"{parameters}, const Tensor& out = Tensor()" if op.row.inplace else parameters
-
-
-def impl_name(op):
-    return op.row.impl or op.cxx_name
-
-
-def write_ops(table, ops, signatures):
+def write_ops(table, tables, signatures):
     """Definitions for one table file; `signatures` maps C++ names to signatures for formulas."""
+    ops = tables[table]
+    body = "\n".join(_definitions(ops, signatures))
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"']
+    lines += ['#include "autograd/node_name.h"'] * any("{" in str(op.row.node) for op in ops)
     lines += ['#include "dispatch/guards.h"'] * any(op.row.guard for op in ops)
-    lines += ['#include "dispatch/in_gradient.h"', ""]
+    lines += ['#include "dispatch/gradient_buffer.h"']
+    lines += ['#include "dispatch/shape_rules.h"'] * any(op.row.launch for op in ops)
+    lines += ['#include "dispatch/out.h"'] * any(op.row.out for op in ops)
+    lines += [f'#include "impl_{table}.h"', *kernels.launch_includes(body)]
+    lines += [f'#include "ops_{table}.h"', "", "namespace rl {"]
+    lines += declare_called(body, table, tables)
     loops = loops_of(ops)
     if loops:
-        lines += [
-            "namespace rl::kernels {",
-            *(loop.declaration() for loop in loops),
-            "}  // namespace rl::kernels",
-            "",
-        ]
-    lines += ["namespace rl::ops {", "using namespace rl::grad;", "namespace {", ""]
+        lines += ["namespace kernels {", *(loop.declaration() for loop in loops)]
+        lines += ["}  // namespace kernels"]
+    return "\n".join([*lines, body, "}  // namespace rl", ""])
+
+
+def _definitions(ops, signatures):
+    lines = ["namespace ops {", "using namespace grad;", "namespace {", ""]
     for op in ops:
         if op.gradients:
             lines += [_node(op, signatures), ""]
         if op.row.kind == "view" and op.row.replay:
             lines += [_view_rule(op), ""]
     lines += ["}  // namespace", ""]
+    computed = [_launched(op) for op in ops if op.row.launch]
+    if computed:
+        lines += ["}  // namespace ops", "namespace impl {", "", *computed]
+        lines += ["}  // namespace impl", "namespace ops {", ""]
     for op in ops:
         text = _forward(op, signatures)
         if text:
-            lines += [text, ""]
+            lines += [observable(op, text), ""]
         if op.row.inplace:
-            lines += [_inplace(op, signatures), ""]
-    return "\n".join(lines + ["}  // namespace rl::ops", ""])
+            lines += [observable(op, _inplace(op, signatures), "_"), ""]
+        if op.row.out:
+            lines += [observable(op, _out(op), "_out", out=True), ""]
+    return [*lines, "}  // namespace ops"]
 
 
 # ---- nodes
@@ -101,7 +67,8 @@ def _node(op, signatures):
     s = op.signature
     fields, unpack, release = [], [], []
     for p in op.saved_inputs:
-        _saved_field(p.name, p.is_tensor_list, fields, unpack, release)
+        number = p.type == "Tensor | Number" and "grad" in op.used
+        _saved_field(p.name, p.is_tensor_list, fields, unpack, release, number)
     for o in op.saved_outputs:
         _saved_field(o, s.returns == "list[Tensor]", fields, unpack, release)
     for p in op.saved_values:
@@ -120,8 +87,7 @@ def _node(op, signatures):
         f': Node("{op.name}", outputs) {{}}',
     ]
     lines += [f"  {f}" for f in fields]
-    if op.row.node:
-        lines.append(f'  std::string name() const override {{ return "{op.row.node}"; }}')
+    lines += _node_name(op.row.node)
     lines += _read_saved(op)
     lines.append("  void apply(Gradients& g, Gradients& r) override {")
     if release:
@@ -138,6 +104,18 @@ def _node(op, signatures):
             "  }",
         ]
     return "\n".join(lines + ["};"])
+
+
+def _node_name(node):
+    if not node:
+        return []
+    if isinstance(node, dict):
+        field, text = [f'  const char* called = "{node[None]}";'], "called"
+    else:
+        field, parts = [], re.split(r"{(.*?)}", node)
+        texts = [f'"{p}"' if i % 2 == 0 else f"name_part({p})" for i, p in enumerate(parts) if p]
+        text = " + ".join(texts if len(parts) == 1 else ["std::string()", *texts])
+    return field + [f"  std::string name() const override {{ return {text}; }}"]
 
 
 def _read_saved(op):
@@ -167,14 +145,16 @@ def _differentiable_lists(op):
     return [g.parameter for g in op.gradients if g.parameter.is_tensor_list]
 
 
-def _saved_field(name, is_list, fields, unpack, release):
+def _saved_field(name, is_list, fields, unpack, release, number=False):
     if is_list:
         fields.append(f"std::vector<SavedTensor> saved_{name};")
         unpack.append(f"const TensorList {cxx_variable(name)} = unpack_all(saved_{name}, *this);")
         release.append(f"for (SavedTensor& t : saved_{name}) t.release();")
     else:
         fields.append(f"SavedTensor saved_{name};")
-        unpack.append(f"const Tensor {cxx_variable(name)} = saved_{name}.unpack(*this);")
+        value = f"saved_{name}.unpack(*this)"
+        value = f"grad::number_in({value}, grad)" if number else value
+        unpack.append(f"const Tensor {cxx_variable(name)} = {value};")
         release.append(f"saved_{name}.release();")
 
 
@@ -234,14 +214,14 @@ def _results(op, signatures):
             later = " || ".join(f"wants({j})" for j in readers if j > i)
             lines += [
                 f"  r[{at}] = grad_enabled() ? {composed}",
-                f"      : elementwise_in_gradient(kernels::{g.loop}_loop, {numbers}, "
+                f"      : elementwise_in_gradient_buffer(kernels::{g.loop}_loop, {numbers}, "
                 f"{f'!({later})' if later else 'true'}, {operands});",
                 "}",
             ]
-        elif SO_FAR in g.formula.used:
+        elif ACCUMULATED in g.formula.used:
             lines += [
                 f"if (wants({at})) {{",
-                f"  const Tensor {SO_FAR} = sum_so_far(*this, {at});",
+                f"  const Tensor {ACCUMULATED} = accumulated_gradient(*this, {at});",
                 f"  r[{at}] = {composed};",
                 "}",
             ]
@@ -268,6 +248,48 @@ def _view_rule(op):
 # ---- forward
 
 
+def _launched(op):
+    """A kernel's function: the shape of the result, its memory, the launch."""
+    s = op.signature
+    lines = [f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"]
+    lines += ["  using namespace shape;", *_unused(op), *_wrapped_dims(op)]
+    device = f"{cxx_variable(op.tensor_parameters[0].name)}.device()"
+    if s.returns == "tuple":
+        lines.append(f"  auto specs = {op.row.shape};")
+        targets = [f"target_of(targets, {i})" for i in range(len(s.outputs))]
+        for i, (o, target) in enumerate(zip(s.outputs, targets)):
+            last = f", {target}" if takes_targets(op) else ""
+            lines.append(f"  Tensor {o} = make_output(specs[{i}], {device}{last});")
+        result = ", ".join(
+            f'written_to({target}, {o}, "{op.name}")' if takes_targets(op) else o
+            for o, target in zip(s.outputs, targets)
+        )
+        result = f"{{{result}}}"
+    elif takes_target(op):
+        lines.append(f"  Tensor out = make_output({op.row.shape}, {device}, target);")
+        result = f'written_to(target, out, "{op.name}")'
+    else:
+        lines.append(f"  Tensor out = make_output({op.row.shape}, {device});")
+        result = "out"
+    lines += [f"  launch::{op.row.launch};", f"  return {result};", "}", ""]
+    return "\n".join(lines)
+
+
+def _unused(op):
+    """What the kernel does not need to be told."""
+    read = set(re.findall(r"\w+", f"{op.row.shape} {op.row.launch}"))
+    names = [cxx_variable(p.name) for p in op.number_parameters if p.name not in read]
+    return [f"  (void){name};" for name in names]
+
+
+def _wrapped_dims(op):
+    first = cxx_variable(op.signature.parameters[0].name)
+    return [
+        f'  {v} = wrap_dim({v}, {first}.dim(), "{op.name.removesuffix("_kernel")}");'
+        for v in (cxx_variable(p.name) for p in op.signature.parameters if p.wraps)
+    ]
+
+
 def _records(op):
     return f"records({', '.join(cxx_variable(g.parameter.name) for g in op.gradients)})"
 
@@ -275,7 +297,7 @@ def _records(op):
 def _compute(op, out="Tensor()"):
     """The expression that computes without recording."""
     if op.row.kind != "elementwise":
-        return f"impl::{impl_name(op)}({op.signature.cxx_arguments()})"
+        return f"impl::{op.cxx_name}({op.signature.cxx_arguments()})"
     numbers = "numbers" if op.number_parameters else "nullptr"
     operands = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
     return (
@@ -288,16 +310,25 @@ def _compute_in_place(op):
     first, *rest = op.signature.parameters
     target = cxx_variable(first.name)
     arguments = [
-        f"apart({cxx_variable(p.name)}, {target})"
+        f"copy_if_overlapping({cxx_variable(p.name)}, {target})"
         if p.is_tensor or p.is_tensor_list
         else cxx_variable(p.name)
         for p in rest
     ]
-    return f"impl::{impl_name(op)}({', '.join([target, *arguments, target])})"
+    return f"impl::{op.cxx_name}({', '.join([target, *arguments, target])})"
 
 
 def _guard(op):
-    return [f"  {op.row.guard};"] if op.row.guard else []
+    return [*_same_device(op), *([f"  {op.row.guard};"] if op.row.guard else [])]
+
+
+def _same_device(op):
+    """Of kernels with several tensors; elementwise ops check as they find their result's device."""
+    tensors = [p for p in op.tensor_parameters if p.type != "Tensor | Number"]
+    if op.row.kind != "kernel" or len(tensors) < 2:
+        return []
+    named = ", ".join(f'"{p.name}", {cxx_variable(p.name)}' for p in tensors)
+    return [f'  check_same_device("{op.name}", {named});']
 
 
 def _numbers(names):
@@ -322,6 +353,11 @@ def _link(op):
             lines.append(f"for (const Tensor& t : {g.parameter.name}) node->add_input(t);")
         else:
             lines.append(f"node->add_input({cxx_variable(g.parameter.name)});")
+    if isinstance(op.row.node, dict):
+        for parameter, name in reversed(op.row.node.items()):
+            if parameter:
+                is_number = f"{cxx_variable(parameter)}.impl()->wrapped_number"
+                lines.append(f'if ({is_number}) node->called = "{name}";')
     for p in op.saved_values:
         lines.append(f"node->{cxx_variable(p.name)} = {cxx_variable(p.name)};")
     for function, name in sorted(op.meta):
@@ -354,7 +390,8 @@ def _needed_for(op, name):
 def _save_inputs(op, changed=None):
     """`changed`: the parameter that the op is about to change in place."""
     lines = []
-    for p in op.saved_inputs:
+    # By their names in torch, where the first is `self`: the order in which its hooks see them.
+    for p in sorted(op.saved_inputs, key=lambda p: "self" if p.name == "input" else p.name):
         v, needed = cxx_variable(p.name), _needed_for(op, p.name)
         if p.is_tensor_list:
             lines.append(f"{needed}save_all(node->saved_{p.name}, {v});")
@@ -362,7 +399,8 @@ def _save_inputs(op, changed=None):
             lines.append(f"{needed}node->saved_{p.name}.save(clone_before_change({v}));")
         elif changed:
             lines.append(
-                f"{needed}node->saved_{p.name}.save(beside_change({v}, {cxx_variable(changed)}));"
+                f"{needed}node->saved_{p.name}.save("
+                f"saved_copy_if_overlapping({v}, {cxx_variable(changed)}));"
             )
         else:
             guard = f"if ({v}.defined()) " if p.optional else ""
@@ -372,7 +410,7 @@ def _save_inputs(op, changed=None):
 
 def _save_outputs(op):
     s, lines = op.signature, []
-    for o in op.saved_outputs:
+    for o in sorted(op.saved_outputs):
         if s.returns == "tuple":
             lines.append(f"node->saved_{o}.save(result[{s.outputs.index(o)}], true);")
         elif s.returns == "list[Tensor]":
@@ -502,6 +540,59 @@ def _inplace(op, signatures):
     return "\n".join(lines + [f"  return {self_name};", "}"])
 
 
+def _out(op):
+    s, row = op.signature, op.row
+    dtype = f"OutDType::{'Castable' if row.out == 'cast' else 'Exact'}"
+    lines = [f"{out_head(op)} {{"]
+    if row.kind == "elementwise":
+        lines += _guard(op) + _own_numbers(op)
+        recorded = _records(op) if op.gradients else "false"
+        numbers = "numbers" if op.number_parameters else "nullptr"
+        operands = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
+        lines += [
+            f"  elementwise_out(kernels::{op.full_name}_loop, {op.loop_type}, {numbers}, out, "
+            f"{recorded}, {dtype}, {operands});",
+            f'  bump_version(out, "{op.name}");',
+            "  return out;",
+        ]
+        return "\n".join([*lines, "}"])
+    tensors = [cxx_variable(p.name) for p in s.parameters if p.is_tensor]
+    if row.launch:
+        many = s.returns == "tuple"
+        recorded = _records(op) if op.gradients else "false"
+        arguments = [
+            f"copy_if_overlapping({cxx_variable(p.name)}, out)"
+            if p.is_tensor
+            else cxx_variable(p.name)
+            for p in s.parameters
+        ]
+        lines += ["  using namespace shape;", *_guard(op), *_wrapped_dims(op)]
+        lines += [
+            f'  prepare_out("{op.name}", out, {row.shape}, {tensors[0]}.device(), {recorded}, '
+            f"{dtype}, {{{', '.join(tensors)}}});",
+            f"  impl::{op.cxx_name}({', '.join(arguments)}, out);",
+        ]
+        if many:
+            lines.append(f'  for (const Tensor& t : out) bump_version(t, "{op.name}");')
+        else:
+            lines += [f'  bump_version(out, "{op.name}");', "  return out;"]
+        return "\n".join([*lines, "}"])
+    lines.append(f"  TensorList inputs{{{', '.join(tensors)}}};")
+    for p in s.parameters:
+        if p.is_tensor_list:
+            name = cxx_variable(p.name)
+            lines.append(f"  inputs.insert(inputs.end(), {name}.begin(), {name}.end());")
+    call = f"{op.cxx_name}({s.cxx_arguments()})"
+    if s.returns == "tuple":
+        lines.append(f"  auto results = {call};")
+        lines.append(
+            f'  write_out("{op.name}", out, results.data(), results.size(), inputs, {dtype});'
+        )
+    else:
+        lines.append(f'  return write_out("{op.name}", out, {call}, inputs, {dtype});')
+    return "\n".join([*lines, "}"])
+
+
 def _composite_inplace(op, signatures):
     """One call of another op is that op in place; what is more works on a copy, if backward may
     need the old values.
@@ -521,7 +612,9 @@ def _composite_inplace(op, signatures):
         [
             "before",
             *(
-                f"recorded ? beside_change({name}, {self_name}) : {name}" if tensor else name
+                f"recorded ? saved_copy_if_overlapping({name}, {self_name}) : {name}"
+                if tensor
+                else name
                 for name, tensor in names
             ),
         ]

@@ -19,10 +19,12 @@ _BITWISE = {
     ast.BitOr: ("|", "bitwise_or"),
     ast.BitXor: ("^", "bitwise_xor"),
 }
+
 # What has come to an input from elsewhere when a formula works out its gradient: undefined, or a
 # tensor of the engine's that the formula adds to in place and returns.
-SO_FAR = "so_far"
-# Functions of src/math that are cheaper where f_is_far(...) is 0: near_f(...) (math/arithmetic.h).
+ACCUMULATED = "accumulated"
+# Functions of src/math that are cheaper where f_needs_slow_path(...) is 0: fast_f(...)
+# (math/arithmetic.h).
 NEAR = {
     "bessel_j0",
     "bessel_j1",
@@ -55,7 +57,7 @@ META = {
     "strides": "Dims",
     "offset": "int64_t",
     "meta_of": "OutputMeta",
-    "in_hidden_order": "bool",
+    "has_physical_layout": "bool",
 }
 META_EXPRESSION = {
     "sizes": "{0}.sizes()",
@@ -66,8 +68,12 @@ META_EXPRESSION = {
     "strides": "{0}.strides()",
     "offset": "{0}.offset()",
     "meta_of": "meta_of({0})",
-    "in_hidden_order": "in_hidden_order({0})",
+    "has_physical_layout": "has_physical_layout({0})",
 }
+
+
+def _is_product(node):
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 class Formula:
@@ -133,11 +139,11 @@ class Formula:
     # ---- scalar C++
 
     def scalar(self, near=()):
-        """The C++ text; calls that are in `near`, of near_calls(), become near_f."""
+        """The C++ text; calls that are in `near`, of fast_calls(), become fast_f."""
         self._near = near
         return self._scalar(self.tree)
 
-    def near_calls(self, operands):
+    def fast_calls(self, operands):
         """(function, arguments) of the calls on operands alone that have a cheaper form."""
         return sorted(
             {
@@ -163,6 +169,17 @@ class Formula:
             }
             return special.get(n.id) or cxx_variable(n.id)
         if isinstance(n, ast.BinOp):
+            if type(n.op) in (ast.Add, ast.Sub):
+                add, left, right = isinstance(n.op, ast.Add), n.left, n.right
+                if _is_product(right):
+                    name = "plus_product" if add else "minus_product"
+                    return f"{name}({s(left)}, {s(right.left)}, {s(right.right)})"
+                if _is_product(left):
+                    if add:
+                        return f"plus_product({s(right)}, {s(left.left)}, {s(left.right)})"
+                    return f"product_minus({s(left.left)}, {s(left.right)}, {s(right)})"
+            if type(n.op) is ast.Mult:
+                return f"product({s(n.left)}, {s(n.right)})"
             for table in (_BINARY, {k: v[0] for k, v in _BITWISE.items()}):
                 if type(n.op) in table:
                     return f"({s(n.left)} {table[type(n.op)]} {s(n.right)})"
@@ -182,7 +199,7 @@ class Formula:
             return "(" + sign.join(s(v) for v in n.values) + ")"
         if isinstance(n, ast.Call):
             call = (n.func.id, tuple(getattr(a, "id", None) for a in n.args))
-            near = "near_" if call in self._near else ""
+            near = "fast_" if call in self._near else ""
             return f"{near}{n.func.id}({', '.join(s(a) for a in n.args)})"
         self.fail(
             n, f"a kernel formula cannot hold {type(n).__name__}; use where(c, a, b) for a choice"
@@ -278,5 +295,6 @@ class Formula:
         for i, (text, is_tensor) in enumerate(args):
             if not is_tensor and signatures and all(s.parameters[i].is_tensor for s in signatures):
                 texts[i] = "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
-        cxx = f"ops::{signatures[0].cxx_name}" if signatures else name
+        is_op = signatures or (name.endswith("_") and name[:-1] in self._table)
+        cxx = f"ops::{signatures[0].cxx_name if signatures else name}" if is_op else name
         return f"{cxx}({', '.join(texts)})", True

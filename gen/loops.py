@@ -38,11 +38,14 @@ class Loop:
             f"template <class T> void {self.name}(int64_t count, void* const* operands, "
             "const Scalar* numbers) {",
             "  (void)numbers;",
+            "  using Stored = stored_t<T>;",
             f"  auto* result = static_cast<{result}*>(operands[0]);",
         ]
         for i, name in enumerate(self.operands):
             if name in self.formula.used:
-                lines.append(f"  const T* at_{name} = static_cast<const T*>(operands[{i + 1}]);")
+                lines.append(
+                    f"  const Stored* at_{name} = static_cast<const Stored*>(operands[{i + 1}]);"
+                )
         for i, name in enumerate(self.numbers):
             lines.append(f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();")
 
@@ -51,7 +54,7 @@ class Loop:
         def loop(near, first=(), at="at_{}", to="result"):
             names = [(cxx_variable(o), at.format(o)) for o in used]
             return [
-                "#pragma GCC ivdep",
+                "RL_INDEPENDENT",
                 "for (int64_t i = 0; i < count; ++i) {",
                 *(f"  const T {name} = {place}[i];" for name, place in names),
                 *(f"  {line}" for line in first),
@@ -59,11 +62,12 @@ class Loop:
                 "}",
             ]
 
-        near = self.formula.near_calls(self.operands)
+        near = self.formula.fast_calls(self.operands)
         if not near:
             return "\n".join([*lines, *(f"  {line}" for line in loop(())), "}"])
         tests = [
-            f"{name}_is_far({', '.join(map(cxx_variable, arguments))})" for name, arguments in near
+            f"{name}_needs_slow_path({', '.join(map(cxx_variable, arguments))})"
+            for name, arguments in near
         ]
         flags = [f"far |= {test};" for test in tests]
         no_arguments = ", ".join("T()" for _ in near[0][1])
@@ -73,10 +77,11 @@ class Loop:
         ]
         for o in used:
             strip += [
-                f"const T* from_{o} = at_{o} + begin;",
+                f"const Stored* from_{o} = at_{o} + begin;",
                 f"if (static_cast<const void*>(from_{o}) == to)",
-                f"  from_{o} = static_cast<const T*>("
-                f"__builtin_memcpy(held_{o}, from_{o}, static_cast<size_t>(count) * sizeof(T)));",
+                f"  from_{o} = static_cast<const Stored*>("
+                f"__builtin_memcpy(held_{o}, from_{o}, "
+                "static_cast<size_t>(count) * sizeof(Stored)));",
             ]
         strip += [
             "const bool expected = far != 0;",
@@ -95,8 +100,8 @@ class Loop:
             "  } else {",
             f"    constexpr int64_t strip = {_STRIP};",
             "    const int64_t all = count;",
-            *(f"    alignas(64) T held_{o}[strip];" for o in used),
-            f"    decltype({near[0][0]}_is_far({no_arguments})) far = 0;",
+            *(f"    alignas(64) Stored held_{o}[strip];" for o in used),
+            f"    decltype({near[0][0]}_needs_slow_path({no_arguments})) far = 0;",
             "    for (int64_t begin = 0; begin < all; begin += strip) {",
             *(f"      {line}" for line in strip),
             "    }",
@@ -112,7 +117,12 @@ class Loop:
         )
 
     def declaration(self):
-        return f'RL_LOOP({self.name}, "{self.shown}", {len(self.numbers)})'
+        return f"extern const Loop {self.name};"
+
+    def definition(self):
+        dtypes = sum(1 << i for i, d in enumerate(CXX) if d in self.dtypes)
+        operands = " ".join(self.operands)
+        return f'RL_LOOP({self.name}, "{self.shown}", "{operands}", {len(self.numbers)}, {dtypes})'
 
 
 def loops_of(ops):
@@ -146,6 +156,20 @@ def loops_of(ops):
                     )
                 )
     return found
+
+
+def write_table(table, ops):
+    """What names the loops of all instruction sets."""
+    lines = [
+        f"// Made by gen/loops.py from ops/{table}.py.",
+        '#include "kernels/cpu/strips.h"',
+        "",
+        "namespace rl::kernels {",
+        *(loop.definition() for loop in loops_of(ops)),
+        "}  // namespace rl::kernels",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def write(table, ops):

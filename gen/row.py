@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gen.formula import SO_FAR, Formula
+from gen.formula import ACCUMULATED, Formula
 from gen.signature import Signature, TableError
 
 _LOOP_TYPES = {"common": "Common", "float": "Float", "bool": "Bool", "real": "Real"}
@@ -82,7 +82,7 @@ class Op:
             {"out": "list"} if s.returns == "list[Tensor]" else dict.fromkeys(s.outputs, "tensor")
         )
         names.update(outputs)
-        names["grad"] = names[SO_FAR] = "tensor"
+        names["grad"] = names[ACCUMULATED] = "tensor"
         if s.returns == "tuple":
             names.update({f"grad_{o}": "tensor" for o in s.outputs})
         if s.returns == "list[Tensor]":

@@ -92,6 +92,7 @@ class Parameter:
     default: object  # source text, or None if required
     keyword_only: bool
     length: int = -1
+    wraps: bool = False  # a dim of the first tensor: negative ones count from its end
 
     @property
     def cxx(self):
@@ -161,6 +162,8 @@ class Signature:
         text = ast.unparse(arg.annotation) if arg.annotation else "Tensor"
         optional = text.endswith(" | None")
         text = text.removesuffix(" | None")
+        wraps = text == "Dim"
+        text = "int" if wraps else text
         length = -1
         sized = re.fullmatch(r"list\[(int|float), (\d+)\]", text)
         if sized:
@@ -176,6 +179,7 @@ class Signature:
             None if default is None else ast.unparse(default),
             keyword_only,
             length,
+            wraps,
         )
 
     def _result(self, node):

@@ -1,27 +1,47 @@
 """Differences, integrals, statistics and products of vectors."""
-from ops.schema import composite
+from ops.schema import FIXED_DIMS, composite
 
-composite("diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None)", out=True,
-          ref="numpy.diff", doc="Differences of neighbours along a dim, n times over.")
+composite("diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: "
+          "Tensor | None = None)", out=True,
+          ref="numpy.diff", doc="Differences of neighbours along a dim, n times over.",
+          batch="dim", linear=False)
 for _name, _doc in (("trapezoid", "Integral of y along a dim by the trapezoidal rule"),
-                    ("cumulative_trapezoid", "Running integral of y along a dim by the trapezoidal rule")):
+                    ("cumulative_trapezoid",
+                     "Running integral of y along a dim by the trapezoidal rule")):
     _names = ("torch.trapezoid", "torch.trapz") if _name == "trapezoid" else (f"torch.{_name}",)
-    composite(f"{_name}__points(y: Tensor, x: Tensor, *, dim: int = -1)", names=_names, doc=f"{_doc}, at places x.")
-    composite(f"{_name}(y: Tensor, *, dx: Scalar = 1, dim: int = -1)", names=_names, doc=f"{_doc}, steps dx apart.")
-composite("cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None)", ref="numpy.cov",
-          doc="Covariances of the rows; columns counted fweights times and weighed by aweights.")
-composite("corrcoef(input: Tensor)", ref="numpy.corrcoef", doc="Correlations of the rows.")
-composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", out=True, ref="numpy.cross",
-          doc="Vector product along a dim of size 3, by default the first such dim.")
-composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)", doc="p-norm of input - other.")
+    composite(f"{_name}__points(y: Tensor, x: Tensor, *, dim: int = -1)", names=_names,
+              doc=f"{_doc}, at places x.",
+              batch=FIXED_DIMS)
+    composite(f"{_name}(y: Tensor, *, dx: Scalar = 1, dim: int = -1)", names=_names,
+              doc=f"{_doc}, steps dx apart.")
+composite("cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: "
+          "Tensor | None = None)", ref="numpy.cov",
+          doc="Covariances of the rows; columns counted fweights times and weighed by aweights.",
+          batch=FIXED_DIMS, autocast="lower_precision")
+composite("corrcoef(input: Tensor)", ref="numpy.corrcoef", doc="Correlations of the rows.",
+          batch=FIXED_DIMS, autocast="lower_precision")
+composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", out=True,
+          ref="numpy.cross",
+          doc="Vector product along a dim of size 3, by default the first such dim.",
+          batch=FIXED_DIMS)
+composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)", doc="p-norm of input - other.",
+          batch=FIXED_DIMS)
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", inplace=True, out=True,
-          doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.")
-composite("trace(input: Tensor)", doc="Sum of the diagonal.", ref="numpy.trace")
-composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron", doc="Kronecker product.")
-composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)", names=("torch.vander",), ref="numpy.vander",
-          doc="Powers of each element as a row.")
-composite("combinations(input: Tensor, r: int = 2, with_replacement: bool = False)", names=("torch.combinations",),
-          doc="All choices of r elements, a row each.")
+          doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.",
+          batch=FIXED_DIMS)
+composite("trace(input: Tensor)", doc="Sum of the diagonal.", ref="numpy.trace",
+          batch="trace", autocast="float32", linear=True)
+composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron",
+          doc="Kronecker product.",
+          batch=FIXED_DIMS)
+composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)",
+          names=("torch.vander",), ref="numpy.vander",
+          doc="Powers of each element as a row.", batch=FIXED_DIMS)
+composite("combinations(input: Tensor, r: int = 2, with_replacement: bool = False)",
+          names=("torch.combinations",),
+          doc="All choices of r elements, a row each.", batch=FIXED_DIMS)
 for _name, _doc in (("tril", "on and below"), ("triu", "on and above")):
-    composite(f"{_name}_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = None, device: device = None, layout: layout = None, "
-              "pin_memory: bool = False)", names=(f"torch.{_name}_indices",), doc=f"Rows and columns of the places {_doc} a diagonal.")
+    composite(f"{_name}_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = None, "
+              f"device: device = None, layout: layout = None, "
+              "pin_memory: bool = False)", names=(f"torch.{_name}_indices",),
+              doc=f"Rows and columns of the places {_doc} a diagonal.")

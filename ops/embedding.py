@@ -1,30 +1,52 @@
 """Tables of vectors."""
-from ops.schema import composite, kernel
+from ops.schema import OWN_PLACES, composite, kernel
 
 _OPTIONS = "padding_idx: int = -1, scale_grad_by_freq: bool = False"
-kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)", names=("torch.embedding",),
+kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)",
+       names=("torch.embedding",),
+       guard='check_table("embedding", weight), check_indices("embedding", indices)',
+       shape="rows_of(weight, indices)", launch="embedding(weight, indices, out)",
        doc="The rows of weight that indices name.",
-       grad={"weight": "add_rows(so_far, grad, indices, sizes(weight), padding_idx, scale_grad_by_freq, sparse)"})
-kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: int, scale_grad_by_freq: bool, "
+       grad={"weight": "add_rows(accumulated, grad, indices, sizes(weight), padding_idx, "
+                       "scale_grad_by_freq, sparse)"},
+       batch="embedding")
+kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: "
+       "int, scale_grad_by_freq: bool, "
        "sparse: bool = False)", names=(),
        doc="Adds each gradient to the row that its index names.",
        grad={"grad_output": "embedding_second(grad, indices, padding_idx, scale_grad_by_freq)"})
-composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float)", names=("torch.embedding_renorm_",),
-          doc="Scales the rows that indices name down to max_norm where their norm is larger.")
-composite("functional_embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, "
-          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False)", names=("nn.functional.embedding",),
-          doc="The rows of weight that input names; the row padding_idx gets no gradient.")
+composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float)",
+          names=("torch.embedding_renorm_",),
+          doc="Scales the rows that indices name down to max_norm where their norm is larger.",
+          batch=OWN_PLACES)
+composite("functional_embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, "
+          "max_norm: float | None = None, "
+          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False)",
+          names=("nn.functional.embedding",),
+          doc="The rows of weight that input names; the row padding_idx gets no gradient.",
+          batch="embedding")
 
-kernel("embedding_bag_kernel(weight: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: Tensor | None, padding_idx: int, "
-       "scale_grad_by_freq: bool) -> tuple[out, places]", names=("torch._embedding_bag_of",),
-       doc="Sum, mean or largest elements of each bag of rows, and the rows that the largest came from.",
-       grad={"weight": "embedding_bag_gradient(grad, indices, offsets, mode, weights, padding_idx, scale_grad_by_freq, places, sizes(weight))",
-             "weights": "embedding_bag_weights_gradient(grad, weight, indices, offsets, padding_idx)"})
-kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: Tensor | None, padding_idx: int, "
-       "scale_grad_by_freq: bool, places: Tensor, size: list[int])", names=(), doc="Spreads each bag's gradient over its rows.",
-       grad={"grad_output": "embedding_bag_second(grad, indices, offsets, mode, weights, padding_idx, scale_grad_by_freq, places)",
-             "weights": "embedding_bag_second_weights(grad, grad_output, indices, offsets, padding_idx, scale_grad_by_freq)"})
-kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, padding_idx: int)", names=(),
+kernel("embedding_bag_kernel(weight: Tensor, indices: Tensor, offsets: Tensor, mode: str, weights: "
+       "Tensor | None, padding_idx: int, "
+       "scale_grad_by_freq: bool) -> tuple[out, places]", node="EmbeddingBagBackward0",
+       names=("torch._embedding_bag_of",),
+       doc="Sum, mean or largest elements of each bag of rows, and the rows that the largest came "
+           "from.",
+       grad={"weight": "embedding_bag_gradient(grad, indices, offsets, mode, weights, padding_idx, "
+                       "scale_grad_by_freq, places, sizes(weight))",
+             "weights": "embedding_bag_weights_gradient(grad, weight, indices, offsets, "
+                        "padding_idx)"})
+kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Tensor, mode: str, "
+       "weights: Tensor | None, padding_idx: int, "
+       "scale_grad_by_freq: bool, places: Tensor, size: list[int])", names=(),
+       doc="Spreads each bag's gradient over its rows.",
+       grad={"grad_output": "embedding_bag_second(grad, indices, offsets, mode, weights, "
+                            "padding_idx, scale_grad_by_freq, places)",
+             "weights": "embedding_bag_second_weights(grad, grad_output, indices, offsets, "
+                        "padding_idx, scale_grad_by_freq)"})
+kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, "
+       "offsets: Tensor, padding_idx: int)", names=(),
        doc="Products of each bag's gradient and its rows.",
        grad={"grad_output": "bag_sum(weight, indices, offsets, grad, padding_idx)",
-             "weight": "bag_sum_gradient(grad_output, indices, offsets, grad, padding_idx, sizes(weight))"})
+             "weight": "bag_sum_gradient(grad_output, indices, offsets, grad, padding_idx, "
+                       "sizes(weight))"})

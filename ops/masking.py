@@ -1,23 +1,37 @@
 """Choosing elements by a condition."""
-from ops.schema import composite, kernel
+from ops.schema import OWN_PLACES, OWN_SIZES, composite, kernel
 
 kernel("nonzero(input: Tensor)", names=("torch._nonzero",), out=True, ref="numpy.argwhere",
-       doc="The places of elements that are not zero, a row each.", grad="positions have no gradient")
+       doc="The places of elements that are not zero, a row each.",
+       grad="positions have no gradient",
+       batch="value")
 composite("nonzero_tuple(input: Tensor) -> list[Tensor]", names=("torch._nonzero_tuple",),
-          doc="The places of elements that are not zero, one tensor for each dim.")
-composite("argwhere(input: Tensor)", "nonzero(input)", doc="The places of elements that are not zero, a row each.")
-composite("where__condition(condition: Tensor) -> list[Tensor]", "nonzero_tuple(condition)", names=("torch.where",),
-          doc="The places where condition holds, one tensor for each dim.")
-composite("where_method(input: Tensor, condition: Tensor, other: Tensor | Number)", "where(condition, input, other)",
-          names=("Tensor.where",), doc="Where condition holds input, else other.")
+          doc="The places of elements that are not zero, one tensor for each dim.", batch="value")
+composite("argwhere(input: Tensor)", "nonzero(input)",
+          doc="The places of elements that are not zero, a row each.",
+          batch=OWN_SIZES)
+composite("where__condition(condition: Tensor) -> list[Tensor]", "nonzero_tuple(condition)",
+          names=("torch.where",),
+          doc="The places where condition holds, one tensor for each dim.", batch="where")
+composite("where_method(input: Tensor, condition: Tensor, other: Tensor | Number)",
+          "where(condition, input, other)",
+          names=("Tensor.where",), doc="Where condition holds input, else other.", batch="where")
 
-kernel("masked_fill__tensor(input: Tensor, mask: Tensor, value: Tensor)", inplace=True, node="MaskedFillBackward1", doc="input with value where mask holds.",
-       grad={"input": "masked_fill(grad, mask, 0)", "value": "sum(where(mask, grad, 0))"})
+kernel("masked_fill__tensor(input: Tensor, mask: Tensor, value: Tensor)", inplace=True,
+       node="MaskedFillBackward1", doc="input with value where mask holds.",
+       grad={"input": "masked_fill(grad, mask, 0)", "value": "sum(where(mask, grad, 0))"},
+       batch="elementwise")
 kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace=True,
-       doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"})
-kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(), doc="masked_select of a mask in input's shape.",
+       doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"},
+       batch="elementwise")
+kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(),
+       doc="masked_select of a mask in input's shape.",
        grad={"input": "masked_scatter(zeros_of(grad, sizes(input)), mask, grad)"})
-composite("masked_select(input: Tensor, mask: Tensor)", out=True, doc="The elements where mask holds, as a vector.")
+composite("masked_select(input: Tensor, mask: Tensor)", out=True,
+          doc="The elements where mask holds, as a vector.",
+          batch="value")
 kernel("masked_scatter(input: Tensor, mask: Tensor, source: Tensor)", inplace=True,
        doc="input with the elements of source, in order, where mask holds.",
-       grad={"input": "masked_fill(grad, mask, 0)", "source": "masked_scatter_source(grad, mask, sizes(source))"})
+       grad={"input": "masked_fill(grad, mask, 0)",
+             "source": "masked_scatter_source(grad, mask, sizes(source))"},
+       batch=OWN_PLACES)

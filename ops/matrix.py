@@ -1,53 +1,89 @@
 """Products of matrices and vectors."""
-from ops.schema import composite, kernel
+from ops.schema import FIXED_DIMS, composite, kernel
 
-kernel("mm(input: Tensor, mat2: Tensor)", out=True, doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
-       grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"})
-kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True, grad="integers have no gradient",
+kernel("mm(input: Tensor, mat2: Tensor)", out=True,
+       doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
+       grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"},
+       batch="matmul", autocast="lower_precision")
+kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True,
+       grad="integers have no gradient",
        doc="Product of a matrix of int8 or uint8 and one of int8, as int32.")
-kernel("bmm(input: Tensor, mat2: Tensor)", out=True, doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
-       ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))", "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"})
-kernel("mv(input: Tensor, vec: Tensor)", out=True, doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",
-       grad={"input": "outer(grad, conj(vec))", "vec": "mv(conj(t(input)), grad)"})
-kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products of two vectors.", ref="numpy.dot",
-       grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"})
-composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True, ref="numpy.vdot",
+kernel("bmm(input: Tensor, mat2: Tensor)", out=True,
+       doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
+       ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))",
+                                 "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"},
+       batch="matmul", autocast="lower_precision")
+kernel("mv(input: Tensor, vec: Tensor)", out=True,
+       doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",
+       grad={"input": "outer(grad, conj(vec))", "vec": "mv(conj(t(input)), grad)"}, batch="matmul")
+kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products of two vectors.",
+       ref="numpy.dot",
+       grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"}, batch="matmul")
+composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True,
+          ref="numpy.vdot",
           doc="Sum of the products of two vectors, the first conjugated.")
-composite("inner(input: Tensor, other: Tensor)", out="cast", doc="Products summed over the last dims.", ref="numpy.inner")
-composite("outer(input: Tensor, vec2: Tensor)", out="cast", doc="All products of the elements of two vectors.",
-          names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer")
+composite("inner(input: Tensor, other: Tensor)", out="cast",
+          doc="Products summed over the last dims.", ref="numpy.inner",
+          batch="inner", autocast="lower_precision")
+composite("outer(input: Tensor, vec2: Tensor)", out="cast",
+          doc="All products of the elements of two vectors.",
+          names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer",
+          batch="outer")
 composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
           names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),
-          doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for matrices.")
+          doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for "
+              "matrices.",
+          batch="matmul", autocast="lower_precision",
+          slot=("nb_matrix_multiply", "matmul", "__rmatmul__"))
 for _name, _product, _a, _b, _transposed in (("addmm", "mm", "mat1", "mat2", "t({})"),
-                                            ("baddbmm", "bmm", "batch1", "batch2", "transpose({}, 1, 2)")):
-    kernel(f"{_name}(input: Tensor, {_a}: Tensor, {_b}: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1)", inplace=True, out=True,
+                                            ("baddbmm", "bmm", "batch1", "batch2",
+                                             "transpose({}, 1, 2)")):
+    kernel(f"{_name}(input: Tensor, {_a}: Tensor, {_b}: Tensor, *, beta: Scalar = 1, alpha: Scalar "
+           f"= 1)", inplace=True, out=True,
            doc=f"beta * input + alpha * {_product} of the others.",
            grad={"input": "scale(grad, conj(beta))",
                  _a: f"scale({_product}(grad, conj({_transposed.format(_b)})), conj(alpha))",
-                 _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"})
-for _name, _operands, _doc in (("addmv", "mat: Tensor, vec: Tensor", "mat @ vec"),
-                               ("addr", "vec1: Tensor, vec2: Tensor", "the outer product of vec1 and vec2"),
-                               ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch")):
-    composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)", inplace=True, out=True,
-              doc=f"beta * input + alpha * {_doc}.")
-composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1, use_gelu: bool = False)",
+                 _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"},
+           batch="add_product", autocast="lower_precision")
+for _name, _operands, _doc, _rules in (
+        ("addmv", "mat: Tensor, vec: Tensor", "mat @ vec", {"batch": "add_product"}),
+        ("addr", "vec1: Tensor, vec2: Tensor", "the outer product of vec1 and vec2",
+         {"batch": FIXED_DIMS}),
+        ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch",
+         {"batch": FIXED_DIMS, "autocast": "lower_precision"})):
+    composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)",
+              inplace=True, out=True,
+              doc=f"beta * input + alpha * {_doc}.", **_rules)
+composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: "
+          "Scalar = 1, use_gelu: bool = False)",
           names=("torch._addmm_activation", "Tensor._addmm_activation"), out=True,
           doc="relu, or exact gelu, of beta * input + alpha * mm of the others.")
-_LINEAR = {"input": "add_linear_input(so_far, grad, weight)", "weight": "add_linear_weight(so_far, grad, input, dim_of(weight))",
+_LINEAR = {"input": "add_linear_input(accumulated, grad, weight)",
+           "weight": "add_linear_weight(accumulated, grad, input, dim_of(weight))",
            "bias": "grad"}
-kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)", names=("nn.functional.linear",), out=True,
-       doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().", grad=_LINEAR)
+kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)",
+       names=("nn.functional.linear",), out=True,
+       doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
+       grad=_LINEAR,
+       batch="linear", autocast="lower_precision")
 # One pass forward, and two nodes: these of linear and of relu.
-kernel("linear__rectified(input: Tensor, weight: Tensor, bias: Tensor | None, rectified: bool)", names=(), grad=_LINEAR,
+kernel("linear__rectified(input: Tensor, weight: Tensor, bias: Tensor | None, rectified: bool)",
+       names=(), grad=_LINEAR,
        doc="The values of relu(linear) with the gradient of linear.")
-kernel("relu__known(input: Tensor, known: bool)", names=(), doc="relu of what has no negative elements.",
+kernel("relu__known(input: Tensor, known: bool)", names=(),
+       doc="relu of what has no negative elements.",
        grad={"input": "relu_backward(grad, out)"})
 composite("linear_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str)",
           names=("nn.functional._linear_activation",),
-          doc="'relu', 'gelu' or 'gelu_tanh' of linear, in one pass but where gelu is recorded for backward.")
+          doc="'relu', 'gelu' or 'gelu_tanh' of linear, in one pass but where gelu is recorded for "
+              "backward.")
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
-          names=("nn.functional.bilinear", "torch.bilinear"), doc="x1^T A x2 + b for each output; weight (out, in1, in2).")
-composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.", names=("torch.t", "Tensor.t"))
-composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))", doc="Conjugate transpose of the last two dims.",
+          names=("nn.functional.bilinear", "torch.bilinear"),
+          doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
+          batch=FIXED_DIMS)
+composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.",
+          names=("torch.t", "Tensor.t"),
+          batch="t")
+composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))",
+          doc="Conjugate transpose of the last two dims.",
           names=("torch.adjoint", "Tensor.adjoint"))

@@ -1,50 +1,98 @@
 """Order: sorting, selection, search, distinct values, histograms."""
-from ops.schema import composite, kernel
+from ops.schema import OWN_PLACES, OWN_SIZES, composite, kernel
 
-_PICKED = "add_place(so_far, grad, sizes(input), indices, dim, True)"
-_REDUCED = "add_place(so_far, grad, sizes(input), indices, dim, keepdim)"
+_PICKED = "add_place(accumulated, grad, sizes(input), indices, dim, True)"
+# Of one element of each line.
+_CHOICE = 'with_places(reduced("{}", input, Dims{{dim}}, keepdim, input.dtype()))'
+_CHOSEN = ", ".join(f"reshaped({o}, kept_sizes(input, Dims{{dim}}))" for o in ("values", "indices"))
+_REDUCED = "add_place(accumulated, grad, sizes(input), indices, dim, keepdim)"
 
-kernel("sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[values, indices]",
-       out=True, doc="The elements of each line along a dim in order, and where they came from; always stable.",
+kernel("sort(input: Tensor, dim: Dim = -1, descending: bool = False, *, stable: bool | None = "
+       "None) -> tuple[values, indices]",
+       out=True, shape="with_places(like(input))",
+       launch="sort(input, dim, descending, values, indices)",
+       doc="The elements of each line along a dim in order, and where they came from; always "
+           "stable.",
        grad={"input": _PICKED})
-kernel("argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None)", ref="numpy.argsort",
+kernel("argsort(input: Tensor, dim: Dim = -1, descending: bool = False, *, stable: bool | None = "
+       "None)", ref="numpy.argsort", shape="like(input, DType::Int64)",
+       launch="sort(input, dim, descending, nullptr, out)",
        doc="The places that put each line along a dim in order.", grad="places have no gradient")
-composite("msort(input: Tensor)", "first(sort(input, 0))", out=True, doc="The elements in order along dim 0.")
-kernel("topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[values, indices]", out=True,
-       doc="The k largest (or smallest) elements along a dim, and their places.", grad={"input": _PICKED})
-kernel("kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[values, indices]", out=True,
+composite("msort(input: Tensor)", "first(sort(input, 0))", out=True,
+          doc="The elements in order along dim 0.")
+kernel("topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True) -> "
+       "tuple[values, indices]", out=True, shape="with_places(top(input, k, dim))",
+       launch="topk(input, dim, k, largest, values, indices)",
+       doc="The k largest (or smallest) elements along a dim, and their places.",
+       grad={"input": _PICKED})
+kernel("kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False) -> tuple[values, "
+       "indices]", out=True, guard='check_not_empty("kthvalue", input, Dims{dim})',
+       shape=_CHOICE.format("kthvalue"), launch=f"kthvalue(input, dim, k, {_CHOSEN})",
        doc="The k-th smallest element along a dim, and its place.", grad={"input": _REDUCED})
-kernel("mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[values, indices]", out=True,
+kernel("mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> tuple[values, indices]",
+       out=True, guard='check_not_empty("mode", input, Dims{dim})',
+       shape=_CHOICE.format("mode"), launch=f"mode(input, dim, {_CHOSEN})",
        doc="The most frequent element along a dim, and its last place.", grad={"input": _REDUCED})
-for _name, _doc in (("median", "The lower median; NaN if there is a NaN"), ("nanmedian", "The lower median of what is not NaN")):
-    kernel(f"{_name}(input: Tensor)", doc=f"{_doc}.", grad={"input": "median_backward(grad, input, out)"})
-    kernel(f"{_name}__dim(input: Tensor, dim: int, keepdim: bool = False) -> tuple[values, indices]", out=True,
-           node=f"{_name.capitalize()}Backward1", doc=f"{_doc}, along a dim, and its place.", grad={"input": _REDUCED})
+for _name, _doc in (("median", "The lower median; NaN if there is a NaN"),
+                    ("nanmedian", "The lower median of what is not NaN")):
+    kernel(f"{_name}(input: Tensor)", doc=f"{_doc}.",
+           grad={"input": "median_backward(grad, input, out)"})
+    kernel(f"{_name}__dim(input: Tensor, dim: Dim, keepdim: bool = False) "
+           "-> tuple[values, indices]", out=True,
+           guard=f'check_not_empty("{_name}", input, Dims{{dim}})', shape=_CHOICE.format(_name),
+           launch=f"median(input, dim, {str(_name == 'nanmedian').lower()}, {_CHOSEN})",
+           node=f"{_name.capitalize()}Backward1", doc=f"{_doc}, along a dim, and its place.",
+           grad={"input": _REDUCED})
 
 _QUANTILE = "dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear'"
-for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"), ("nanquantile", "The q-th quantiles of what is not NaN")):
-    composite(f"{_name}(input: Tensor, q: Tensor, {_QUANTILE})", out=True, doc=f"{_doc}, over all elements or along a dim.")
-    composite(f"{_name}__number(input: Tensor, q: float, {_QUANTILE})", out=True, doc=f"{_doc}, over all elements or along a dim.")
+for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"),
+                    ("nanquantile", "The q-th quantiles of what is not NaN")):
+    composite(f"{_name}(input: Tensor, q: Tensor, {_QUANTILE})", out=True,
+              doc=f"{_doc}, over all elements or along a dim.",
+              batch=OWN_PLACES, autocast="float32")
+    composite(f"{_name}__number(input: Tensor, q: float, {_QUANTILE})", out=True,
+              doc=f"{_doc}, over all elements or along a dim.",
+              autocast="float32")
 
 for _name, _doc in (("unique", "The distinct elements (or slices of a dim) in order"),
-                    ("unique_consecutive", "The first of each run of equal elements (or slices of a dim)")):
+                    ("unique_consecutive",
+                     "The first of each run of equal elements (or slices of a dim)")):
     kernel(f"{_name}(input: Tensor, dim: int | None = None, return_inverse: bool = True, "
            "return_counts: bool = True) -> tuple[values, inverse, counts]",
            names=(f"torch._{_name}",),
            doc=f"{_doc}, which of them each element is, and how often each occurs, if wanted.",
-           grad="which elements are distinct jumps with the input")
+           grad="which elements are distinct jumps with the input",
+           batch="value" if _name == "unique" else OWN_SIZES)
 
 _SEARCH = "*, out_int32: bool = False, right: bool = False"
-kernel(f"searchsorted(sorted_sequence: Tensor, input: Tensor | Number, {_SEARCH}, side: str | None = None, "
-       "sorter: Tensor | None = None)", names=("torch.searchsorted",), out=True, ref="numpy.searchsorted",
-       doc="Where each element would go in a sorted row: before its equals, or after them if right.", grad="places have no gradient")
-composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})", names=("torch.bucketize",), out=True,
-          ref="numpy.digitize", doc="The number of the interval between boundaries that each element lies in.")
-composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False, invert: bool = False)",
-          names=("torch.isin",), out=True, ref="numpy.isin", doc="Is the element one of test_elements?")
+kernel(f"searchsorted(sorted_sequence: Tensor, input: Tensor | Number, {_SEARCH}, side: str | None "
+       f"= None, "
+       "sorter: Tensor | None = None)", names=("torch.searchsorted",), out=True,
+       ref="numpy.searchsorted",
+       doc="Where each element would go in a sorted row: before its equals, or after them if "
+           "right.",
+       grad="places have no gradient",
+       batch=OWN_PLACES)
+composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})",
+          names=("torch.bucketize",), out=True,
+          ref="numpy.digitize",
+          doc="The number of the interval between boundaries that each element lies in.",
+          batch=OWN_PLACES)
+composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool "
+          "= False, invert: bool = False)",
+          names=("torch.isin",), out=True, ref="numpy.isin",
+          doc="Is the element one of test_elements?",
+          batch=OWN_PLACES)
 
 kernel("histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0)", out=True,
-       doc="How many elements lie in each of `bins` equal parts of [min, max]; of the input's range if both are 0.",
-       grad="counts have no gradient")
-kernel("bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0)", ref="numpy.bincount",
-       doc="How often (or with what total weight) each number from 0 on occurs.", grad="counts have no gradient")
+       guard='check(bins > 0, "histc: bins must be > 0, but got ", bins)',
+       shape="OutputSpec{Dims{bins}, input.dtype()}",
+       launch="histc(input, min.real(), max.real(), out)",
+       doc="How many elements lie in each of `bins` equal parts of [min, max]; of the input's "
+           "range if both are 0.",
+       grad="counts have no gradient", batch=OWN_SIZES)
+kernel("bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0)",
+       ref="numpy.bincount",
+       doc="How often (or with what total weight) each number from 0 on occurs.",
+       grad="counts have no gradient",
+       batch=OWN_SIZES)

@@ -1,20 +1,33 @@
 """Elements around an image, and images as columns of blocks."""
-from ops.schema import composite, kernel
+from ops.schema import FIXED_DIMS, composite, kernel
 
-composite("pad(input: Tensor, pad: list[int], mode: str = 'constant', value: float | None = None)", names=("nn.functional.pad",),
-          doc="Adds elements around: pad lists (before, after) from the last dim on; mode constant, reflect, replicate or circular.")
-kernel("pad_kernel(input: Tensor, pad: list[int], mode: str)", names=(), doc="Adds elements of the input around it.",
+composite("pad(input: Tensor, pad: list[int], mode: str = 'constant', value: float | None = None)",
+          names=("nn.functional.pad",),
+          doc="Adds elements around: pad lists (before, after) from the last dim on; mode "
+              "constant, reflect, replicate or circular.",
+          batch="pad", autocast="float32_unless_constant")
+kernel("pad_kernel(input: Tensor, pad: list[int], mode: str)", names=(),
+       node="{padding_name(mode)}Pad{pad.size() / 2}DBackward0",
+       doc="Adds elements of the input around it.",
        grad={"input": "pad_backward(grad, sizes(input), pad, mode)"})
-kernel("pad_backward(grad_output: Tensor, size: list[int], pad: list[int], mode: str)", names=(), doc="Sums what padding showed of each element.",
+kernel("pad_backward(grad_output: Tensor, size: list[int], pad: list[int], mode: str)", names=(),
+       doc="Sums what padding showed of each element.",
        grad={"grad_output": "pad_kernel(grad, pad, mode)"})
 
-_BLOCKS = "kernel_size: list[int, 2], dilation: list[int, 2], padding: list[int, 2], stride: list[int, 2]"
-kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", node="Im2ColBackward0", names=(), doc="Blocks of (N, C, H, W) as columns.",
-       grad={"input": "fold_kernel(grad, spatial_of(sizes(input)), kernel_size, dilation, padding, stride)"})
-kernel(f"fold_kernel(input: Tensor, output_size: list[int], {_BLOCKS})", node="Col2ImBackward0", names=(), doc="Sums columns back into blocks of (N, C, H, W).",
+_BLOCKS = ("kernel_size: list[int, 2], dilation: list[int, 2], padding: list[int, 2], "
+           "stride: list[int, 2]")
+kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", node="Im2ColBackward0", names=(),
+       doc="Blocks of (N, C, H, W) as columns.",
+       grad={"input": "fold_kernel(grad, spatial_of(sizes(input)), kernel_size, dilation, padding, "
+                      "stride)"})
+kernel(f"fold_kernel(input: Tensor, output_size: list[int], {_BLOCKS})", node="Col2ImBackward0",
+       names=(), doc="Sums columns back into blocks of (N, C, H, W).",
        grad={"input": "unfold_kernel(grad, kernel_size, dilation, padding, stride)"})
 _BLOCKS = "dilation: list[int, 2] = 1, padding: list[int, 2] = 0, stride: list[int, 2] = 1"
-composite(f"functional_unfold(input: Tensor, kernel_size: list[int, 2], {_BLOCKS})", names=("nn.functional.unfold",),
-          doc="Blocks of images (N, C, H, W) as columns (N, C * block, blocks).")
-composite(f"fold(input: Tensor, output_size: list[int, 2], kernel_size: list[int, 2], {_BLOCKS})", names=("nn.functional.fold",),
-          doc="Sums columns (N, C * block, blocks) back into images of output_size.")
+composite(f"functional_unfold(input: Tensor, kernel_size: list[int, 2], {_BLOCKS})",
+          names=("nn.functional.unfold",),
+          doc="Blocks of images (N, C, H, W) as columns (N, C * block, blocks).", batch=FIXED_DIMS)
+composite(f"fold(input: Tensor, output_size: list[int, 2], kernel_size: list[int, 2], {_BLOCKS})",
+          names=("nn.functional.fold",),
+          doc="Sums columns (N, C * block, blocks) back into images of output_size.",
+          batch=FIXED_DIMS)

@@ -1,26 +1,45 @@
 """Recurrent layers, over all time steps at once."""
 from ops.schema import kernel
 
-_X = ("is what the input gives to the gates, biases included; hidden{more} (N, H) {is_} the first state{s}, and weight ({gates} H, H) is that of the "
-      "hidden state. With batch_sizes, x is (R, {gates} H), the data of a packed sequence. reverse runs from the last step to the first; outputs stay in "
+_X = ("is what the input gives to the gates, biases included; hidden{more} (N, H) {is_} the first "
+      "state{s}, and weight ({gates} H, H) is that of the "
+      "hidden state. With batch_sizes, x is (R, {gates} H), the data of a packed sequence. reverse "
+      "runs from the last step to the first; outputs stay in "
       "the order of x.")
 _TAIL = "batch_sizes: list[int], reverse: bool"
 kernel(f"rnn_layer(x: Tensor, hidden: Tensor, weight: Tensor, relu: bool, {_TAIL})",
        names=("nn.functional._rnn_layer",),
-       doc=f"One RNN layer in one direction. x (L, N, H) {_X.format(more='', is_='is', s='', gates=1)} Returns the hidden states of all steps, (L, N, H).",
-       samples=("x(3, 2, 4), x(2, 4), x(4, 4), False, [], False", "x(5, 3), x(2, 3), x(3, 3), True, [2, 2, 1], True"),
-       grad={"x, hidden, weight": "rnn_gradients(grad, hidden, weight, out, relu, batch_sizes, reverse)"})
-kernel(f"lstm_layer(x: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, {_TAIL}) -> tuple[output, cells, gates]",
+       doc=f"One RNN layer in one direction. x (L, N, H) "
+           f"{_X.format(more='', is_='is', s='', gates=1)} Returns the hidden states of all steps, "
+           f"(L, N, H).",
+       samples=("x(3, 2, 4), x(2, 4), x(4, 4), False, [], False",
+                "x(5, 3), x(2, 3), x(3, 3), True, [2, 2, 1], True"),
+       grad={"x, hidden, weight": "rnn_gradients(grad, hidden, weight, out, relu, batch_sizes, "
+                                  "reverse)"})
+kernel(f"lstm_layer(x: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, {_TAIL}) -> "
+       f"tuple[output, cells, gates]",
        names=("nn.functional._lstm_layer",),
-       doc=f"One LSTM layer in one direction. x (L, N, 4 H) {_X.format(more=' and cell', is_='are', s='s', gates=4)} The gates are i, f, g, o. Returns the hidden "
-           "states and the cells of all steps, (L, N, H), and the gates (L, N, 4 H) for the gradient.",
-       samples=("x(3, 2, 8), x(2, 2), x(2, 2), x(8, 2), [], False", "x(2, 1, 12), x(1, 3), x(1, 3), x(12, 3), [], True",
+       doc=f"One LSTM layer in one direction. x (L, N, 4 H) "
+           f"{_X.format(more=' and cell', is_='are', s='s', gates=4)} The gates are i, f, g, o. "
+           f"Returns the hidden "
+           "states and the cells of all steps, (L, N, H), and the gates (L, N, 4 H) for the "
+           "gradient.",
+       samples=("x(3, 2, 8), x(2, 2), x(2, 2), x(8, 2), [], False",
+                "x(2, 1, 12), x(1, 3), x(1, 3), x(12, 3), [], True",
                 "x(6, 8), x(3, 2), x(3, 2), x(8, 2), [3, 2, 1], False"),
-       grad={"x, hidden, cell, weight": "lstm_gradients(grad_output, grad_cells, grad_gates, hidden, cell, weight, output, cells, gates, batch_sizes, reverse)"})
-kernel(f"gru_layer(x: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | None, {_TAIL}) -> tuple[output, gates]",
+       grad={"x, hidden, cell, weight": "lstm_gradients(grad_output, grad_cells, grad_gates, "
+                                        "hidden, cell, weight, output, cells, gates, batch_sizes, "
+                                        "reverse)"})
+kernel(f"gru_layer(x: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | None, {_TAIL}) -> "
+       f"tuple[output, gates]",
        names=("nn.functional._gru_layer",),
-       doc=f"One GRU layer in one direction. x (L, N, 3 H) {_X.format(more='', is_='is', s='', gates=3)} bias (3 H) is that of the hidden state, and the gates are "
-           "r, z, n. Returns the hidden states of all steps, (L, N, H), and for the gradient (L, N, 4 H): the gates, and what the hidden state gave to n.",
-       samples=("x(3, 2, 6), x(2, 2), x(6, 2), x(6), [], False", "x(2, 1, 9), x(1, 3), x(9, 3), None, [], True",
+       doc=f"One GRU layer in one direction. x (L, N, 3 H) "
+           f"{_X.format(more='', is_='is', s='', gates=3)} bias (3 H) is that of the hidden state, "
+           f"and the gates are "
+           "r, z, n. Returns the hidden states of all steps, (L, N, H), and for the gradient (L, "
+           "N, 4 H): the gates, and what the hidden state gave to n.",
+       samples=("x(3, 2, 6), x(2, 2), x(6, 2), x(6), [], False",
+                "x(2, 1, 9), x(1, 3), x(9, 3), None, [], True",
                 "x(6, 6), x(3, 2), x(6, 2), x(6), [3, 2, 1], True"),
-       grad={"x, hidden, weight, bias": "gru_gradients(grad_output, grad_gates, hidden, weight, bias, output, gates, batch_sizes, reverse)"})
+       grad={"x, hidden, weight, bias": "gru_gradients(grad_output, grad_gates, hidden, weight, "
+                                        "bias, output, gates, batch_sizes, reverse)"})

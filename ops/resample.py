@@ -3,19 +3,28 @@ from ops.schema import kernel
 
 _HOW = "mode: str, align_corners: bool, antialias: bool, scales: list[float]"
 _PASS = "mode, align_corners, antialias, scales"
-kernel(f"interpolate_kernel(input: Tensor, size: list[int], {_HOW})", names=("nn.functional._interpolate",),
-       doc="Resamples the spatial dims of (N, C, *) to size; scales are the factors to use, or empty to take them from the sizes.",
-       grad={"input": f"interpolate_gradient(grad, spatial_of(sizes(input)), {_PASS})"})
-kernel(f"interpolate_gradient(grad_output: Tensor, size: list[int], {_HOW})", names=(), doc="Gradient of interpolate_kernel.",
+kernel(f"interpolate_kernel(input: Tensor, size: list[int], {_HOW})",
+       names=("nn.functional._interpolate",),
+       node='Upsample{camel_case(mode)}{input_sizes.size() - 2}D{antialias ? "Aa" : ""}Backward0',
+       doc="Resamples the spatial dims of (N, C, *) to size; scales are the factors to use, or "
+           "empty to take them from the sizes.",
+       grad={"input": f"interpolate_gradient(grad, spatial_of(sizes(input)), {_PASS})"},
+       batch="to_size")
+kernel(f"interpolate_gradient(grad_output: Tensor, size: list[int], {_HOW})", names=(),
+       doc="Gradient of interpolate_kernel.",
        grad={"grad_output": f"interpolate_kernel(grad, spatial_of(sizes(grad_output)), {_PASS})"})
 
 _GRID = "orders: list[int], mode: str, padding_mode: str, align_corners: bool"
 _LIKE = "orders, mode, padding_mode, align_corners"
-kernel(f"grid_sample_kernel(input: Tensor, grid: Tensor, {_GRID})", names=("nn.functional._grid_sample",),
-       doc="Derivatives, of the given orders by the columns of grid, of samples of (N, C, *) at the places that grid lists; "
+kernel(f"grid_sample_kernel(input: Tensor, grid: Tensor, {_GRID})",
+       names=("nn.functional._grid_sample",), node="GridSampler{orders.size()}DBackward0",
+       doc="Derivatives, of the given orders by the columns of grid, of samples of (N, C, *) at "
+           "the places that grid lists; "
            "orders of 0 are the samples themselves.",
        grad={"input": f"grid_sample_adjoint(grad, grid, spatial_of(sizes(input)), {_LIKE})",
              "grid": f"grid_gradient(grad, input, grid, {_LIKE})"})
-kernel(f"grid_sample_adjoint(grad_output: Tensor, grid: Tensor, size: list[int], {_GRID})", names=(),
+kernel(f"grid_sample_adjoint(grad_output: Tensor, grid: Tensor, size: list[int], {_GRID})",
+       names=(),
        doc="Adds each element to the places that grid_sample_kernel reads it from.",
-       grad={"grad_output": f"grid_sample_kernel(grad, grid, {_LIKE})", "grid": f"grid_gradient(grad_output, grad, grid, {_LIKE})"})
+       grad={"grad_output": f"grid_sample_kernel(grad, grid, {_LIKE})",
+             "grid": f"grid_gradient(grad_output, grad, grid, {_LIKE})"})

@@ -1,9 +1,11 @@
 """The columns of the op table. A row is one call of `elementwise`, `kernel`, `view` or `composite`.
 
-A signature is a Python function header. Types: Tensor, list[Tensor], Scalar (any number), int, float,
-bool, str, dtype, device, layout, memory_format, Generator, list[int], list[float]; `T | None`; `Tensor | Number`
-(a number is wrapped); `list[int, 2]` (one number stands for two). `name__overload(...)` adds an overload
-to `name`. Results: Tensor, bool, int, float, Scalar, dtype, None, list[Tensor], tuple[values, indices] (named outputs).
+A signature is a Python function header. Types: Tensor, list[Tensor], Scalar (any number), int,
+float, Dim (an int that counts from the end of input's dims where negative), bool, str, dtype,
+device, layout, memory_format, Generator, list[int], list[float]; `T | None`; `Tensor | Number` (a
+number is wrapped); `list[int, 2]` (one number stands for two). `name__overload(...)` adds an
+overload to `name`. Results: Tensor, bool, int, float, Scalar, dtype, None, list[Tensor],
+tuple[values, indices] (named outputs).
 """
 import sys
 from dataclasses import dataclass, field
@@ -16,31 +18,65 @@ REAL = INTEGRAL | FLOATING
 NUMERIC = REAL | COMPLEX
 ALL = NUMERIC | BOOL
 
+# Why vmap computes an op example by example.
+FIXED_DIMS = "loop: its dims have fixed places, which a dim of examples would change"
+OWN_PLACES = "loop: each example reads or writes places of its own"
+OWN_SIZES = "loop: the sizes of its result depend on the values of an example"
+
 TABLE = []
 
 
 @dataclass
 class Row:
-    kind: str                  # elementwise, kernel, view or composite
+    kind: str  # elementwise, kernel, view or composite
     signature: str
     doc: str = ""
-    names: tuple = None        # Python names; default ("torch.X", "Tensor.X")
-    kernel: str = None         # elementwise: the formula of one element
-    result: str = "common"     # elementwise: common, float (integers become floats), bool, real
-    guard: str = None          # elementwise: a call that refuses arguments before all else
-    dtypes: frozenset = ALL    # elementwise: the types the formula is compiled for
-    grad: object = None        # {input: formula}, or a sentence that says why there is none; "a, b": one formula
-                               # that returns an array, undefined where wants(a) or wants(b) is false;
-                               # one that names so_far (dispatch/in_gradient.h) adds to it where it is defined
-    impl: str = None           # C++ function of namespace rl::impl; default: the row's C++ name
-    body: str = None           # composite: an expression of ops; default: a function of rl::composite
-    inplace: bool = False      # also `name_`: a kernel takes, last, the tensor to write
+    names: tuple = None  # Python names; default ("torch.X", "Tensor.X")
+    # elementwise: the formula of one element
+    kernel: str = None
+    # elementwise: common, float (integers become floats), bool, real
+    result: str = "common"
+    # a call that refuses arguments before all else
+    guard: str = None
+    # elementwise: the types the formula is compiled for
+    dtypes: frozenset = ALL
+    # {input: formula}, or a sentence that says why there is none. "a, b": one formula that returns
+    # an array, undefined where wants(a) or wants(b) is false. One that names `accumulated`
+    # (dispatch/gradient_buffer.h) adds to it where it is defined.
+    grad: object = None
+    # kernel: what the result is to be, a call of rl::shape or OutputSpec{...}; of several results
+    # an array. It sees sizes, strides and dtypes, never elements.
+    shape: str = None
+    # kernel: the call of rl::launch that computes it; physical(x) where it takes any strides.
+    # and reshaped(out, kept_sizes(...)) where it wants the dims that a reduction drops. `out=` goes
+    # straight to it, for several results too. Without one, a function of rl::impl of the row's name
+    # does all of it.
+    launch: str = None
+    # composite: an expression of ops; default: a function of namespace ops
+    body: str = None
+    inplace: bool = False  # also `name_`: a kernel takes, last, the tensor to write
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
-    node: str = None           # the graph node's name; default: that of the op and "Backward0"
-    out: object = False        # the function also takes out=, of the result's dtype; "cast": of any it can be cast to
-    replay: bool = False       # view: sizes and strides do not tell how it was made
+    # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
+    # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
+    # argument is a number rather than a tensor, with None for the rest.
+    node: object = field(default=None, hash=False)
+    # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.
+    out: object = False
+    named: bool = True  # several tensors are a named tuple to Python, else a plain one
+    replay: bool = False  # view: sizes and strides do not tell how it was made
+    # vmap's rule, where gen/rules.py infers none or another: "elementwise", "leading" (it takes any
+    # dims before its own), "dim", "value" (a program cannot depend on it), "metadata", a rule of
+    # func/_batching, or "loop: why there is none".
+    batch: str = None
+    # What its arguments become, of gen/rules.py AUTOCAST; default: nothing.
+    autocast: str = None
+    # Forward mode applies it to the tangent; default: what the gradient says.
+    linear: bool = None
+    # The operator that it is: a member of PyNumberMethods, and the methods that modes see for
+    # tensor <op> other, other <op> tensor and tensor <op>= other.
+    slot: tuple = None
     samples: tuple = ()
-    ref: str = None            # a NumPy or SciPy function, "numpy.tanh"
+    ref: str = None  # a NumPy or SciPy function, "numpy.tanh"
     where: str = field(default="", compare=False)
 
 
@@ -59,7 +95,7 @@ def elementwise(signature, kernel, **columns):
 
 
 def kernel(signature, **columns):
-    """A function of rl::impl that computes without recording; `grad` says how to differentiate it."""
+    """A function of rl::impl that computes without recording; `grad` differentiates it."""
     return _add("kernel", signature, **columns)
 
 

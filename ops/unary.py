@@ -3,8 +3,6 @@ from ops.schema import (
     BOOL,
     COMPLEX,
     FLOATING,
-    INTEGRAL,
-    NUMERIC,
     REAL,
     composite,
     elementwise,
@@ -16,7 +14,8 @@ _FC = FLOATING | COMPLEX
 
 def _function(name, grad, doc, dtypes=_FC, names=None, ref=None):
     """A function that turns integers into floats."""
-    elementwise(f"{name}(input: Tensor)", f"{name}(input)", result="float", dtypes=dtypes, doc=doc, names=names,
+    elementwise(f"{name}(input: Tensor)", f"{name}(input)", result="float", dtypes=dtypes, doc=doc,
+                names=names,
                 grad={"input": grad}, inplace=True, ref=ref or f"numpy.{name}")
 
 
@@ -24,100 +23,113 @@ def _both(name, *more):
     return tuple(f"{m}.{n}" for n in (name, *more) for m in ("torch", "Tensor"))
 
 
-_function("exp", "grad * conj(out)", "e to the power of each element.")
-_function("exp2", "grad * conj(out * 0.69314718055994530942)", "2 to the power of each element.",
-          names=_both("exp2") + ("special.exp2",))
-_function("expm1", "grad * conj(out + 1)", "exp(input) - 1, exact near 0.", names=_both("expm1") + ("special.expm1",))
-_function("log", "grad / conj(input)", "Natural logarithm.")
-_function("log2", "grad / conj(input * 0.69314718055994530942)", "Logarithm of base 2.")
+_function("expm1", "grad * conj(out + 1)", "exp(input) - 1, exact near 0.",
+          names=_both("expm1") + ("special.expm1",))
 _function("log10", "grad / conj(input * 2.302585092994045684)", "Logarithm of base 10.")
-_function("log1p", "grad / conj(input + 1)", "log(1 + input), exact near 0.", names=_both("log1p") + ("special.log1p",))
-_function("sqrt", "grad / conj(2 * out)", "Square root.")
-_function("rsqrt", "-0.5 * grad * conj(out * out * out)", "1 / sqrt(input).", ref="1 / numpy.sqrt")
-_function("reciprocal", "neg(grad * conj(out * out))", "1 / input.")
-_function("sin", "grad * conj(cos(input))", "Sine, of radians.")
-_function("cos", "neg(grad * conj(sin(input)))", "Cosine, of radians.")
+_function("log1p", "grad / conj(input + 1)", "log(1 + input), exact near 0.",
+          names=_both("log1p") + ("special.log1p",))
 _function("tan", "grad * conj(1 + out * out)", "Tangent, of radians.")
-_function("asin", "grad * conj(rsqrt(1 - input * input))", "Inverse sine.", names=_both("asin", "arcsin"), ref="numpy.arcsin")
-_function("acos", "neg(grad * conj(rsqrt(1 - input * input)))", "Inverse cosine.", names=_both("acos", "arccos"),
+_function("asin", "grad * conj(rsqrt(1 - input * input))", "Inverse sine.",
+          names=_both("asin", "arcsin"), ref="numpy.arcsin")
+_function("acos", "neg(grad * conj(rsqrt(1 - input * input)))", "Inverse cosine.",
+          names=_both("acos", "arccos"),
           ref="numpy.arccos")
-_function("atan", "grad / conj(1 + input * input)", "Inverse tangent.", names=_both("atan", "arctan"), ref="numpy.arctan")
+_function("atan", "grad / conj(1 + input * input)", "Inverse tangent.",
+          names=_both("atan", "arctan"), ref="numpy.arctan")
 _function("sinh", "grad * conj(cosh(input))", "Hyperbolic sine.")
 _function("cosh", "grad * conj(sinh(input))", "Hyperbolic cosine.")
 _function("tanh", "grad * conj(1 - out * out)", "Hyperbolic tangent.")
-_function("asinh", "grad * conj(rsqrt(input * input + 1))", "Inverse hyperbolic sine.", names=_both("asinh", "arcsinh"),
+_function("asinh", "grad * conj(rsqrt(input * input + 1))", "Inverse hyperbolic sine.",
+          names=_both("asinh", "arcsinh"),
           ref="numpy.arcsinh")
 _function("acosh", "grad * conj(rsqrt(input - 1) * rsqrt(input + 1))", "Inverse hyperbolic cosine.",
           names=_both("acosh", "arccosh"), ref="numpy.arccosh")
-_function("atanh", "grad / conj(1 - input * input)", "Inverse hyperbolic tangent.", names=_both("atanh", "arctanh"),
+_function("atanh", "grad / conj(1 - input * input)", "Inverse hyperbolic tangent.",
+          names=_both("atanh", "arctanh"),
           ref="numpy.arctanh")
-_function("sigmoid", "grad * conj((1 - out) * out)", "1 / (1 + exp(-input)).", ref="scipy.special.expit",
+_function("sigmoid", "grad * conj((1 - out) * out)", "1 / (1 + exp(-input)).",
+          ref="scipy.special.expit",
           names=_both("sigmoid") + ("special.expit", "nn.functional.sigmoid"))
-_function("erf", "1.1283791670955125739 * grad * exp(neg(input * input))", "Error function.", FLOATING,
+_function("erf", "1.1283791670955125739 * grad * exp(neg(input * input))", "Error function.",
+          FLOATING,
           names=_both("erf") + ("special.erf",), ref="scipy.special.erf")
-_function("erfc", "-1.1283791670955125739 * grad * exp(neg(input * input))", "1 - erf(input), exact where that is small.",
+_function("erfc", "-1.1283791670955125739 * grad * exp(neg(input * input))",
+          "1 - erf(input), exact where that is small.",
           FLOATING, names=_both("erfc") + ("special.erfc",), ref="scipy.special.erfc")
 _function("erfinv", "0.88622692545275801365 * grad * exp(out * out)", "Inverse of erf.", FLOATING,
           names=_both("erfinv") + ("special.erfinv",), ref="scipy.special.erfinv")
-_function("lgamma", "grad * digamma(input)", "Logarithm of the absolute value of the gamma function.", FLOATING,
+_function("lgamma", "grad * digamma(input)",
+          "Logarithm of the absolute value of the gamma function.", FLOATING,
           names=_both("lgamma") + ("special.gammaln",), ref="scipy.special.gammaln")
 _function("digamma", "grad * polygamma(1, input)", "Derivative of lgamma.", FLOATING,
           names=_both("digamma") + ("special.digamma", "special.psi"), ref="scipy.special.digamma")
 # By itself, as the zeta function keeps a loop from being one of vectors: 3 times as fast.
-elementwise("trigamma(input: Tensor)", "trigamma(input)", result="float", dtypes=FLOATING, names=(), node="PolygammaBackward0",
+elementwise("trigamma(input: Tensor)", "trigamma(input)", result="float", dtypes=FLOATING, names=(),
+            node="PolygammaBackward0",
             doc="Second derivative of lgamma.", grad={"input": "grad * polygamma(2, input)"})
-elementwise("polygamma_kernel(n: int, input: Tensor)", "polygamma(n, input)", result="float", dtypes=FLOATING, names=(),
-            node="PolygammaBackward0", doc="n-th derivative of digamma.", grad={"input": "grad * polygamma(n + 1, input)"})
-composite("polygamma(n: int, input: Tensor)", "trigamma(input) if n == 1 else polygamma_kernel(n, input)", out="cast",
+elementwise("polygamma_kernel(n: int, input: Tensor)", "polygamma(n, input)", result="float",
+            dtypes=FLOATING, names=(),
+            node="PolygammaBackward0", doc="n-th derivative of digamma.",
+            grad={"input": "grad * polygamma(n + 1, input)"})
+composite("polygamma(n: int, input: Tensor)",
+          "trigamma(input) if n == 1 else polygamma_kernel(n, input)", out="cast",
           names=("torch.polygamma", "special.polygamma"), doc="n-th derivative of digamma.")
-composite("polygamma__method(input: Tensor, n: int)", "polygamma(n, input)", names=("Tensor.polygamma",), inplace=True,
+composite("polygamma__method(input: Tensor, n: int)", "polygamma(n, input)",
+          names=("Tensor.polygamma",), inplace=True,
           doc="n-th derivative of digamma.", samples=("pos(2, 3), 1",))
-_function("sinc", "sinc_backward(grad, input)", "sin(pi input) / (pi input), 1 at 0.", names=_both("sinc") + ("special.sinc",))
+_function("sinc", "sinc_backward(grad, input)", "sin(pi input) / (pi input), 1 at 0.",
+          names=_both("sinc") + ("special.sinc",))
 
-for _name, _doc in (("floor", "Largest integer not above each element."), ("ceil", "Smallest integer not below each element."),
-                    ("trunc", "Each element without its fraction.")):
-    elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", dtypes=REAL, doc=_doc, grad={"input": "zeros_like(grad)"},
-                names=_both(_name) if _name != "trunc" else _both("trunc", "fix"), inplace=True, ref=f"numpy.{_name}")
-elementwise("round(input: Tensor)", "round(input)", dtypes=REAL, inplace=True, ref="numpy.round",
-            names=_both("round") + ("special.round",),
-            doc="The nearest integer; halves go to the even one.", grad={"input": "zeros_like(grad)"})
-elementwise("round__decimals(input: Tensor, *, decimals: int)", "round_decimals(input, decimals)", dtypes=REAL,
-            node="RoundBackward1", names=_both("round") + ("special.round",),
-            doc="Rounds to a number of decimals.", grad={"input": "zeros_like(grad)"}, inplace=True)
-elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING, doc="The fraction of each element.", inplace=True,
-            grad={"input": "grad"})
-elementwise("sign(input: Tensor)", "sign(input)", dtypes=REAL | BOOL, doc="-1, 0 or 1.", inplace=True,
+elementwise("trunc(input: Tensor)", "trunc(input)", dtypes=REAL, inplace=True,
+            names=_both("trunc", "fix"), ref="numpy.trunc",
+            doc="Each element without its fraction.", grad={"input": "zeros_like(grad)"})
+elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING,
+            doc="The fraction of each element.", inplace=True,
+            grad={"input": "grad"}, linear=False)
+elementwise("sign(input: Tensor)", "sign(input)", dtypes=REAL | BOOL, doc="-1, 0 or 1.",
+            inplace=True,
             grad={"input": "zeros_like(grad)"}, ref="numpy.sign")
-elementwise("positive(input: Tensor)", "input", dtypes=NUMERIC, names=_both("positive"), doc="The tensor itself.", out=False,
-            grad={"input": "grad"})
+composite("positive(input: Tensor)", names=_both("positive"), doc="The tensor itself.",
+          batch="elementwise", linear=True)
 
-for _name, _dtypes, _doc in (("isnan", REAL | COMPLEX | BOOL, "Is the element NaN?"),
-                             ("isinf", REAL | COMPLEX | BOOL, "Is the element infinite?"),
-                             ("isfinite", REAL | COMPLEX | BOOL, "Is the element neither infinite nor NaN?"),
-                             ("isposinf", REAL | BOOL, "Is the element +inf?"), ("isneginf", REAL | BOOL, "Is the element -inf?"),
-                             ("signbit", REAL | BOOL, "Is the sign bit set?")):
-    elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", result="bool", dtypes=_dtypes, doc=_doc,
-                out=_name in ("isposinf", "isneginf", "signbit"))
-elementwise("logical_not(input: Tensor)", "logical_not(input)", result="bool", inplace=True, doc="Is the element zero?")
-elementwise("bitwise_not(input: Tensor)", "bitwise_not(input)", dtypes=INTEGRAL | BOOL, inplace=True,
-            doc="Each bit flipped; of a bool, its negation.", grad="integers have no gradient")
 
+elementwise("signbit(input: Tensor)", "signbit(input)", result="bool", dtypes=REAL | BOOL,
+            doc="Is the sign bit set?", out=True)
 for _name, _factor, _doc in (("deg2rad", "0.017453292519943295769", "Degrees as radians."),
                              ("rad2deg", "57.295779513082320877", "Radians as degrees.")):
-    elementwise(f"{_name}(input: Tensor)", f"input * {_factor}", result="float", dtypes=FLOATING, doc=_doc, inplace=True,
+    elementwise(f"{_name}(input: Tensor)", f"input * {_factor}", result="float", dtypes=FLOATING,
+                doc=_doc, inplace=True,
                 grad={"input": f"grad * {_factor}"}, ref=f"numpy.{_name}")
-elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING, node="LogitBackward0", names=(), inplace=True,
-            doc="log(input / (1 - input)).", grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
-composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out="cast", names=_both("logit") + ("special.logit",),
-          doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit")
-elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC, node="AngleBackward0", names=(), doc="Argument of a complex number.",
+elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtypes=FLOATING,
+            node="LogitBackward0", names=(), inplace=True,
+            doc="log(input / (1 - input)).",
+            grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
+composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out="cast",
+          names=_both("logit") + ("special.logit",),
+          doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit",
+          batch="elementwise")
+elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC,
+            node="AngleBackward0", names=(), doc="Argument of a complex number.",
             grad={"input": "angle_backward(grad, input)"})
-composite("angle(input: Tensor)", out="cast", ref="numpy.angle", doc="Argument of a complex number; 0 or pi of a real one.")
-elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)", "nan_to_num(input, missing, posinf, neginf)",
-            dtypes=_FC, node="NanToNumBackward0", names=(), doc="nan_to_num with all replacements given.", grad={"input": "where(isfinite(input), grad, 0)"})
-composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None)", inplace=True,
-          out=True, ref="numpy.nan_to_num", doc="NaN becomes 0, infinities the largest finite numbers, unless others are given.")
+composite("angle(input: Tensor)", out="cast", ref="numpy.angle",
+          doc="Argument of a complex number; 0 or pi of a real one.",
+          batch="elementwise")
+elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)",
+            "nan_to_num(input, missing, posinf, neginf)",
+            dtypes=_FC, node="NanToNumBackward0", names=(),
+            doc="nan_to_num with all replacements given.",
+            grad={"input": "where(isfinite(input), grad, 0)"})
+composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, "
+          "neginf: float | None = None)", inplace=True,
+          out=True, ref="numpy.nan_to_num",
+          doc="NaN becomes 0, infinities the largest finite numbers, unless others are given.",
+          batch="elementwise")
 kernel("frexp(input: Tensor) -> tuple[mantissa, exponent]", out=True, ref="numpy.frexp",
-       doc="input as mantissa * 2^exponent, the mantissa's size in [0.5, 1).", grad={"input": "grad * pow(2.0, to_dtype(neg(exponent), dtype(input)))"})
-composite("isreal(input: Tensor)", doc="Is the imaginary part zero?", ref="numpy.isreal")
-composite("polar(abs: Tensor, angle: Tensor)", names=("torch.polar",), out=True, doc="Complex numbers of the given sizes and angles.")
+       doc="input as mantissa * 2^exponent, the mantissa's size in [0.5, 1).",
+       grad={"input": "grad * pow(2.0, to_dtype(neg(exponent), dtype(input)))"},
+       batch="elementwise")
+composite("isreal(input: Tensor)", doc="Is the imaginary part zero?", ref="numpy.isreal",
+          batch="elementwise")
+composite("polar(abs: Tensor, angle: Tensor)", names=("torch.polar",), out=True,
+          doc="Complex numbers of the given sizes and angles.",
+          batch="elementwise", autocast="float32")

@@ -12,7 +12,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-CPU_FLAG = {"sse42": "sse4_2", "avx2": "avx2", "avx512": "avx512vl"}
+CPU_FLAG = {"sse42": "sse4_2", "avx2": "avx2", "avx512": "avx512vl",
+            "avx512_bf16": "avx512_bf16"}  # fmt: skip
 
 HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -24,13 +25,18 @@ hypothesis.settings.load_profile("rushlight")
 
 def pytest_addoption(parser):
     parser.addoption("--fuzz", action="store_true", help="run the tests marked `fuzz` too")
+    parser.addoption("--distributed", action="store_true", help="those marked `distributed` too")
+    parser.addoption("--cuda-sim", action="store_true", help="run the tests marked `cuda_sim` too")
     parser.addoption("--isa", choices=list(CPU_FLAG), help="run the kernel tests on this one")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "kernels: repeated on each instruction set of the CPU")
+    config.addinivalue_line("markers", "cuda_sim: longer tests in the simulator of a GPU")
     config.addinivalue_line("markers", "fuzz: long sweeps of bad input, see make fuzz")
+    config.addinivalue_line("markers", "distributed: long, of processes; see make test-distributed")
     config.addinivalue_line("markers", "torch: compares with torch; left out where there is none")
+    config.addinivalue_line("markers", "cpp_library: needs what make test-cpp builds and installs")
     config.addinivalue_line("markers", "keeps_tensors(why): leaves tensors alive, on purpose")
     isa = config.getoption("--isa")
     if isa:
@@ -61,7 +67,10 @@ def pytest_collection_modifyitems(config, items):
     def wanted(item):
         if config.getoption("--isa") and not item.get_closest_marker("kernels"):
             return False
-        if item.get_closest_marker("fuzz") and not config.getoption("--fuzz"):
+        for marker in ("cuda_sim", "distributed", "fuzz"):
+            if item.get_closest_marker(marker) and not config.getoption(marker):
+                return False
+        if item.get_closest_marker("cpp_library") and "cpp_library" not in config.option.markexpr:
             return False
         return HAVE_TORCH or not item.get_closest_marker("torch")
 

@@ -6,7 +6,6 @@ A child that hangs is killed after a minute and counts as a failure.
 """
 
 import copy
-import faulthandler
 import os
 import random
 import sys
@@ -69,7 +68,6 @@ def keep_busy(seed, stop, problems):
 
 def child(expected, shared):
     """In the forked process: train in this thread and in another."""
-    faulthandler.dump_traceback_later(DEADLINE_SECONDS / 2)
     if not continues(shared):
         return 5
     result = make_step(1)()

@@ -9,7 +9,7 @@ import sys
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.utils.data import DataLoader, Dataset
+from rushlight.utils.data import Dataset, StatefulDataLoader
 
 EPOCHS, EVERY = 3, 2
 
@@ -28,7 +28,7 @@ class Noisy(Dataset):
 def main(checkpoint, result, workers):
     torch.manual_seed(0)
     random.seed(0)
-    loader = DataLoader(Noisy(), batch_size=10, shuffle=True, num_workers=workers)
+    loader = StatefulDataLoader(Noisy(), batch_size=10, shuffle=True, num_workers=workers)
     model = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3),
                           nn.Linear(16, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, amsgrad=True)

@@ -150,6 +150,7 @@ SAMPLES = _once([
     ("bucketize", ("prob(2, 3), fixed([0.1, 0.5, 0.9])",)),
     ("isin", ("fixed([1.0, 2.0, 3.0]), fixed([2.0, 5.0])", "fixed([1.0, 2.0]), fixed([2.0]), invert=True")),
     ("histc", ("x(9), 4, -1, 1", "distinct(9), 3")),
+    ("repeat_interleave_counts", ("fixed([1, 0, 2], 'int64')", "fixed([], 'int64')", "fixed([2, 1], 'int64'), output_size=3")),
     ("bincount", ("fixed([1, 3, 1], 'int64')", "fixed([0, 2], 'int64'), minlength=5")),
     # ---- conditions and places
     ("where_condition", ("mask(2, 3)",)),

@@ -259,7 +259,8 @@ def _full_text(p):
     """A value other than the default, or None."""
     if p.name.startswith("dim") and p.type in ("int", "list[int]"):
         return None if p.name != "dim" else "-1" if p.type == "int" else "(1,)"
-    if p.type == "bool" and p.name not in ("requires_grad", "pin_memory", "non_blocking"):
+    not_varied = ("requires_grad", "pin_memory", "non_blocking", "sparse_grad")
+    if p.type == "bool" and p.name not in not_varied:
         return str(p.default == "False")
     return _FULL.get(p.type) if p.type in ("Scalar",) else None
 

@@ -98,6 +98,35 @@ def test_questions_about_what_is_there(tmp_path):
     assert found.split() == ["False", "False", "3", "None", "True"]
 
 
+def test_classes_and_functions_say_that_they_are_torchs(tmp_path):
+    as_program(
+        tmp_path,
+        "import inspect, pickle, typing\n"
+        "import torch\n"
+        "optimizer = torch.optim.SGD([torch.ones(1)], lr=1.0)\n"
+        "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)\n"
+        "assert type(scheduler).__module__ == 'torch.optim.lr_scheduler'\n"
+        "assert str(torch.Tensor) == \"<class 'torch.Tensor'>\"\n"
+        "assert torch.is_tensor.__module__ == 'torch'\n"
+        "assert torch.nn.functional.interpolate.__module__ == 'torch.nn.functional'\n"
+        "import torch.distributions as d\n"
+        "assert d.Normal.__module__ == 'torch.distributions.normal'\n"
+        "assert 'class Linear' in inspect.getsource(torch.nn.Linear)\n"
+        "assert typing.get_type_hints(torch.nn.Linear) is not None\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "data = pickle.dumps(model)\n"
+        "assert b'torch.nn.modules.linear' in data\n"
+        "assert type(pickle.loads(data)) is torch.nn.Linear\n"
+        "torch.save(model, 'model.pt')\n"
+        "again = torch.load('model.pt', weights_only=False)\n"
+        "assert torch.equal(again.weight, model.weight)\n"
+        "loader = torch.utils.data.DataLoader(\n"
+        "    [1, 2], num_workers=1, multiprocessing_context='spawn')\n"
+        "if __name__ == '__main__':\n"
+        "    assert [batch.item() for batch in loader] == [1, 2]\n",
+    )
+
+
 def test_versions(tmp_path):
     found = with_alias(
         tmp_path,
@@ -114,11 +143,30 @@ def test_versions(tmp_path):
 
 
 def test_libraries_linked_with_torch_are_refused(tmp_path):
+    for name, content in (("torchaudio", b"... libtorch_cpu.so ..."), ("torchtext", b"...")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("print('imported')\n")
+        (tmp_path / name / "_C.so").write_bytes(content)
     found = with_alias(
         tmp_path,
-        "try: import torchaudio\nexcept ImportError as error: print(error)\n",
+        "try: import torchaudio\nexcept ImportError as error: print(type(error).__name__, error)\n"
+        "import torchtext\n"
+        "try: import torch_scatter\n"
+        "except ModuleNotFoundError as error: print(error)\n",
     )
-    assert "torchaudio is linked with PyTorch" in found
+    refused, imported, absent = found.splitlines()
+    assert refused.startswith("ImportError torchaudio is linked with PyTorch")
+    assert imported == "imported", "without compiled parts that name torch's libraries it can run"
+    assert absent == "No module named 'torch_scatter'"
+
+
+def test_functorch_is_shipped(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import functorch, torch\nfrom functorch.experimental import functionalize\n"
+        "print(functorch.vmap is torch.vmap, functorch.grad is torch.func.grad)\n",
+    )
+    assert found.split() == ["True", "True"]
 
 
 def test_a_torch_that_is_imported_already_stays(tmp_path):
@@ -159,7 +207,7 @@ def test_modules_packages_folders_code_and_standard_input(tmp_path):
     package.mkdir()
     show = (
         "import sys, torch\n"
-        "print(__name__, __package__, sys.argv[1:], torch.Tensor.__module__)\n"
+        "print(__name__, __package__, sys.argv[1:], torch.__path__[0].rpartition('/')[2])\n"
     )
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(show)
@@ -246,7 +294,7 @@ def test_processes_of_the_program_have_the_alias(tmp_path, method):
         "    def __init__(self, value): self.value = value\n"
         "def work(item, queue):\n"
         "    import torch, torch.nn.functional as F\n"
-        "    assert torch.Tensor.__module__ == 'rushlight'\n"
+        "    assert torch.Tensor.__module__ == 'torch' and 'rushlight' in torch.__version__\n"
         "    queue.put(F.relu(torch.tensor([-1.0, item.value])).tolist())\n"
         "if __name__ == '__main__':\n"
         f"    context = multiprocessing.get_context({method!r})\n"
@@ -263,7 +311,7 @@ TESTS = (
     "import torch\n"
     "from torch.nn import functional as F\n"
     "def test_it():\n"
-    "    assert torch.Tensor.__module__ == 'rushlight'\n"
+    "    assert torch.Tensor.__module__ == 'torch' and 'rushlight' in torch.__version__\n"
     "    assert F.relu(torch.tensor(-1.0)).item() == 0\n"
 )
 

@@ -554,3 +554,63 @@ def test_what_is_marked_dirty_must_be_returned():
 
     with pytest.raises(RuntimeError, match="were not returned as output"):
         Doubled.apply(torch.ones(2, requires_grad=True) * 1)
+
+
+def test_a_leaf_that_is_frozen_before_backward_gets_no_gradient():
+    for freeze in (lambda t: t.requires_grad_(False), lambda t: t.detach_()):
+        x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        loss = (x * w).sum()
+        freeze(w)
+        loss.backward()
+        assert w.grad is None and x.grad.tolist() == [1, 1, 1]
+
+
+def test_in_place_on_a_view_whose_base_became_a_leaf():
+    for freeze in (lambda t: t.requires_grad_(False), lambda t: t.detach_()):
+        x = torch.ones(4, requires_grad=True)
+        view = x.chunk(2)[1]
+        freeze(x)
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+            view.mul_(2)
+        assert view.tolist() == [1, 1]
+
+
+def test_hooks_on_unused_parts():
+    x = torch.ones(2, 3, requires_grad=True) * 1
+    seen = []
+    for n, part in enumerate(parts := x.tensor_split(3, 1)):
+        part.register_hook(lambda grad, n=n: seen.append(n))
+    parts[0].sum().backward()
+    assert seen == [0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.lerp(x + 1, 0.1)",
+        "torch.xlogy(x, 0.1)",
+        "0.1 ** x",
+        "x ** 0.1",
+        "torch.ldexp(x, x)",
+        "torch.special.xlog1py(x, 0.1)",
+    ],
+)
+def test_numbers_keep_their_precision_under_create_graph(text):
+    x = torch.tensor([0.7, 1.3], dtype=torch.float64, requires_grad=True)
+    out = eval(text, {"torch": torch, "x": x}).sum()
+    plain, again = (
+        torch.autograd.grad(out, x, create_graph=create, retain_graph=True)[0]
+        for create in (False, True)
+    )
+    assert again.tolist() == pytest.approx(plain.tolist(), rel=1e-13, abs=0)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_cross_entropy_of_ignored_targets_alone(label_smoothing):
+    x = torch.randn(4, 5, requires_grad=True)
+    target = torch.full((4,), -100)
+    loss = torch.nn.functional.cross_entropy(x, target, label_smoothing=label_smoothing)
+    (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+    assert loss.isnan() and not grad.any()
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    assert not second.any()

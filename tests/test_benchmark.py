@@ -84,3 +84,18 @@ def test_a_table_of_results():
 def test_refused(make):
     with pytest.raises(ValueError):
         make()
+
+
+@pytest.mark.parametrize(
+    ("given", "run"),
+    [
+        ("    x = 1\n    y = 2", "x = 1\ny = 2"),
+        ("\n    x = 1\n    if x:\n        y = 2\n", "x = 1\nif x:\n    y = 2"),
+        ("\tx = 1  \n\n", "x = 1"),
+        ("", ""),
+    ],
+)
+def test_code_may_be_indented(given, run):
+    timer = benchmark.Timer(given, given)
+    assert (timer._task_spec.stmt, timer._task_spec.setup) == (run, run)
+    assert timer.timeit(2).number_per_run == 2

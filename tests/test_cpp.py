@@ -32,10 +32,17 @@ def compile_all(sources, folder):
 
 
 @pytest.mark.skipif(not CXX, reason="no C++ compiler")
-@pytest.mark.parametrize("name", ["test_autograd", "test_hidden_order", "test_parallel"])
+@pytest.mark.parametrize("name", ["test_autograd", "test_physical_layout", "test_parallel"])
 def test_core(name, core_objects, tmp_path):
     objects = core_objects + compile_all([ROOT / "tests" / "cpp" / f"{name}.cpp"], tmp_path)
     program = tmp_path / name
     subprocess.run([CXX, "-fopenmp", *objects, "-o", program], check=True)
+    result = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=120)
+    assert (result.returncode, result.stdout) == (0, "passed\n")
+
+
+def test_lazy_expressions():
+    """With all of the core, which `make build` links into programs."""
+    program = ROOT / "build" / "dev" / "test_lazy_expression"
     result = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=120)
     assert (result.returncode, result.stdout) == (0, "passed\n")

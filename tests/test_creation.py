@@ -128,3 +128,81 @@ def test_ranges_over_all_integers():
             rl.arange(start, end, step)
     with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
         rl.empty(0).set_(rl.ones(3).untyped_storage(), 0, (2**62,), (1,))
+
+
+DTYPES = [getattr(rl, name) for name in (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_random_numbers_like_a_tensor_have_the_dtype_asked_for(dtype, device):
+    drawn = dtype.is_floating_point or dtype.is_complex
+    for make in (rl.rand, rl.randn):
+        like = getattr(rl, make.__name__ + "_like")
+        for given in DTYPES:
+            model = rl.ones(2, 3, dtype=given, device=device)
+            if not drawn:
+                with pytest.raises(NotImplementedError, match="not implemented for dtype"):
+                    like(model, dtype=dtype)
+                continue
+            rl.manual_seed(0)
+            found = like(model, dtype=dtype, requires_grad=True)
+            assert found.dtype is dtype and found.device.type == device and found.requires_grad
+            if device == "cpu":
+                rl.manual_seed(0)
+                assert rl.equal(found, make(2, 3, dtype=dtype))
+        if not drawn:
+            with pytest.raises(NotImplementedError, match="not implemented for dtype"):
+                make(2, dtype=dtype, device=device)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_least_squares_of_batches_that_broadcast(driver):
+    a, b = rl.rand(2, 1, 4, 3), rl.rand(2, 3, 4, 2)
+    found = rl.linalg.lstsq(a, b, driver=driver)
+    assert found.solution.shape == (2, 3, 3, 2)
+    assert found.rank.shape == ((0,) if driver == "gels" else (2, 1))
+    assert found.singular_values.shape == ((2, 1, 3) if driver in ("gelsd", "gelss") else (0,))
+    alone = rl.linalg.lstsq(a[1, 0], b[1, 2], driver=driver)
+    assert rl.allclose(found.solution[1, 2], alone.solution, atol=1e-4)
+    assert repr(found).startswith("torch.return_types.linalg_lstsq(\nsolution=")
+
+
+@pytest.mark.parametrize("dtype", [rl.int32, rl.int64])
+def test_places_repeated(dtype):
+    counts = rl.tensor([1, 0, 3], dtype=dtype)
+    for found in (
+        rl.repeat_interleave(counts),
+        rl.repeat_interleave(repeats=counts),
+        rl.repeat_interleave(counts, output_size=4),
+    ):
+        assert found.tolist() == [0, 2, 2, 2] and found.dtype is dtype
+    for bad in (counts[0], counts.view(1, 3), counts.float(), -counts):
+        with pytest.raises(RuntimeError):
+            rl.repeat_interleave(bad)
+
+
+SHAPE_ALONE = ["unsqueeze_(0)", "unsqueeze_(-1)", "squeeze_()", "squeeze_(0)", "t_()",
+               "transpose_(0, 1)", "swapaxes_(0, 1)", "swapdims_(0, 1)",
+               "as_strided_((1,), (1,))"]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", SHAPE_ALONE)
+def test_changes_of_shape_alone_write_nothing(call):
+    """So elements that share memory, or may not be written, do not matter."""
+    numpy = pytest.importorskip("numpy")
+    shared = numpy.arange(3.0, dtype=numpy.float32).reshape(1, 3)
+    shared.flags.writeable = False
+    with pytest.warns(UserWarning, match="not writable"):
+        read_only = rl.from_numpy(shared)
+    for tensor in (rl.arange(3.0).expand(1, 3), read_only, rl.ones(1, 1).expand(1, 3)):
+        expected = eval("tensor." + call.replace("_(", "(", 1), {"tensor": tensor})
+        expected_stride, version = expected.stride(), tensor._version
+        assert eval("tensor." + call, {"tensor": tensor}) is tensor
+        assert tensor.stride() == expected_stride and rl.equal(tensor, expected)
+        assert tensor._version == version + 1
+    leaf = rl.ones(1, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        eval("leaf." + call, {"leaf": leaf})

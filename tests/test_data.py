@@ -21,6 +21,7 @@ from rushlight.utils.data import (
     RandomSampler,
     SequentialSampler,
     StackDataset,
+    StatefulDataLoader,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
@@ -431,12 +432,12 @@ def run(loader, batches=None):
 
 
 LOADERS = {
-    "sequential": lambda **kw: DataLoader(Squares(23), batch_size=2, **kw),
-    "shuffled": lambda **kw: DataLoader(Squares(23), batch_size=2, shuffle=True, **kw),
-    "unbatched": lambda **kw: DataLoader(
+    "sequential": lambda **kw: StatefulDataLoader(Squares(23), batch_size=2, **kw),
+    "shuffled": lambda **kw: StatefulDataLoader(Squares(23), batch_size=2, shuffle=True, **kw),
+    "unbatched": lambda **kw: StatefulDataLoader(
         Squares(23), batch_size=None, sampler=SubsetRandomSampler(range(23)), **kw
     ),
-    "generator": lambda **kw: DataLoader(
+    "generator": lambda **kw: StatefulDataLoader(
         Squares(23),
         batch_size=2,
         sampler=RandomSampler(
@@ -444,8 +445,8 @@ LOADERS = {
         ),
         **kw,
     ),
-    "stream": lambda **kw: DataLoader(Count(23), batch_size=2, **kw),
-    "resumable stream": lambda **kw: DataLoader(ResumableCount(23), batch_size=2, **kw),
+    "stream": lambda **kw: StatefulDataLoader(Count(23), batch_size=2, **kw),
+    "resumable stream": lambda **kw: StatefulDataLoader(ResumableCount(23), batch_size=2, **kw),
 }
 
 
@@ -485,7 +486,7 @@ def test_resume(kind, num_workers, worker_type, taken):
 @pytest.mark.parametrize("taken", [1, 4, None])
 def test_resume_continues_the_workers_random_numbers(dataset, persistent, taken):
     def make():
-        return DataLoader(
+        return StatefulDataLoader(
             dataset, batch_size=2, num_workers=2, persistent_workers=persistent, shuffle=None
         )
 
@@ -511,9 +512,9 @@ def test_resume_continues_the_workers_random_numbers(dataset, persistent, taken)
 
 
 def test_resume_out_of_order_reads_everything_once():
-    loader = DataLoader(Squares(30), num_workers=2, in_order=False)
+    loader = StatefulDataLoader(Squares(30), num_workers=2, in_order=False)
     begun = run(loader, 7)
-    resumed = DataLoader(Squares(30), num_workers=2, in_order=False)
+    resumed = StatefulDataLoader(Squares(30), num_workers=2, in_order=False)
     resumed.load_state_dict(loader.state_dict())
     assert sorted(sum(begun + run(resumed), [])) == [i * i for i in range(30)]
 
@@ -535,7 +536,7 @@ def test_resume_with_a_stateful_sampler():
             self.position = state["position"]
 
     def make(num_workers):
-        return DataLoader(
+        return StatefulDataLoader(
             Squares(10), batch_size=2, sampler=Stateful(Squares(10)), num_workers=num_workers
         )
 
@@ -548,11 +549,11 @@ def test_resume_with_a_stateful_sampler():
 
 
 def test_a_loaded_state_can_be_saved_again():
-    loader = DataLoader(Squares(9), 2, shuffle=True)
+    loader = StatefulDataLoader(Squares(9), 2, shuffle=True)
     batches = [batch.tolist() for _, batch in zip(range(2), loader)]
     state = loader.state_dict()
     for _ in range(3):
-        loader = DataLoader(Squares(9), 2, shuffle=True)
+        loader = StatefulDataLoader(Squares(9), 2, shuffle=True)
         loader.load_state_dict(state)
         state = loader.state_dict()
     batches += [batch.tolist() for batch in loader]
@@ -560,9 +561,9 @@ def test_a_loaded_state_can_be_saved_again():
 
 
 def test_resume_refuses_another_number_of_workers():
-    state = DataLoader(Squares(3)).state_dict()
+    state = StatefulDataLoader(Squares(3)).state_dict()
     with pytest.raises(ValueError, match="num_workers"):
-        DataLoader(Squares(3), num_workers=1).load_state_dict(state)
+        StatefulDataLoader(Squares(3), num_workers=1).load_state_dict(state)
 
 
 # --- against torch

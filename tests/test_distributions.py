@@ -627,8 +627,13 @@ def test_against_torch(case):
     if case[0] != "MixtureSameFamily":
         assert repr(ours) == repr(theirs)
 
-    x = same("sample", lambda library, d: seeded(library, d.sample), 1e-6)
-    same("expanded", lambda library, d: seeded(library, d.expand((2, *d.batch_shape)).sample), 1e-6)
+    # The diagonal of LKJ's factors is sqrt(1 - the row's squares): near 0 it magnifies the rounding
+    # of the row, which is another one on each processor (6e-8 / 0.003 = 2e-5).
+    exact = 2e-5 if case[0] == "LKJCholesky" else 1e-6
+    x = same("sample", lambda library, d: seeded(library, d.sample), exact)
+    same(
+        "expanded", lambda library, d: seeded(library, d.expand((2, *d.batch_shape)).sample), exact
+    )
     for name in ("mean", "mode", "variance", "stddev"):
         same(name, lambda library, d, name=name: getattr(d, name))
     for name in ("entropy", "perplexity", "enumerate_support"):
@@ -646,7 +651,7 @@ def test_against_torch(case):
     if outcome(ours.entropy) is not NotImplementedError:
         same("gradient of entropy", lambda library, d: gradients(library, d, d.entropy), 1e-4)
     if ours.has_rsample:
-        same("rsample", lambda library, d: seeded(library, d.rsample), 1e-6)
+        same("rsample", lambda library, d: seeded(library, d.rsample), exact)
         # Torch's gradients of gamma and beta numbers are approximations, to about 1e-3.
         same(
             "gradient of rsample",

@@ -1,18 +1,33 @@
 """What the documentation shows, runs: examples in docstrings, and Python blocks in Markdown."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
+import inspect
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import rushlight
+from gen import bindings, cxx, loops
+from gen.__main__ import read_tables
+from gen.row import Op
+from ops import schema
+from ops.arguments import ARGUMENTS, SHAPES
+from ops.examples import EXAMPLES
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted(
+    path
+    for folder in (".", "docs", "docs/guide", "examples", "licenses")
+    for path in (ROOT / folder).glob("*.md")
+)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -37,6 +52,9 @@ def docstrings_with_examples():
     """(name, module, docstring) of what shows an example: public functions, classes, methods."""
     seen = set()
     for module_name in modules():
+        text = importlib.import_module(module_name).__doc__ or ""
+        if ">>>" in text:
+            yield module_name, module_name, text
         for name, value in documented(importlib.import_module(module_name)):
             if id(value) in seen:
                 continue
@@ -82,7 +100,104 @@ def blocks(path):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_blocks_of_pages_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(schema, "TABLE", [])  # not that of the build
     names = {"__name__": path.stem}
+    if any("as_torch()" in block for block in blocks(path)):  # which changes the process
+        program = tmp_path / f"{path.stem}_blocks.py"
+        program.write_text("\n".join(blocks(path)))
+        environment = {**os.environ, "PYTHONPATH": str(Path(rushlight.__file__).parent.parent)}
+        subprocess.run([sys.executable, str(program)], env=environment, check=True)
+        return
     for block in blocks(path):
         exec(compile(block, str(path), "exec"), names)
     names.clear()
+
+
+def fences(path):
+    """(language, text) of all blocks of a page, however they are indented."""
+    return re.findall(
+        r"^ *```([^\n`]*)\n(.*?)^ *```$", path.read_text(), re.MULTILINE | re.DOTALL
+    )
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_no_block_of_a_page_is_left_out(path):
+    """Blocks are Python, which is run, shell commands, which must exist, or drawings."""
+    assert path.read_text().count("```") == 2 * len(fences(path))
+    for language, text in fences(path):
+        assert language in ("python", "sh", "text"), f"{path.name}: a block of {language!r}"
+        if language == "sh":
+            for line in text.splitlines():
+                check_command(line.partition(" #")[0].split())
+
+
+def check_command(words):
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    if words[:1] == ["make"]:
+        named = [word for word in words[1:] if "=" not in word]
+        assert named and set(named) <= set(targets), words
+    elif words[:2] == ["python", "-m"]:
+        place = words[2].replace(".", "/")
+        roots = (ROOT, ROOT / "python")
+        assert any(list(root.glob(f"{place}*")) for root in roots), words
+    elif words[0].endswith("rushlight-run"):
+        source = (ROOT / "src" / "command" / "rushlight_run.cpp").read_text()
+        assert all(f'"{word}"' in source for word in words if word.startswith("--")), words
+    else:
+        assert words[:1] in (["pytest"], ["pip"], ["cmake"], ["python"]), words
+
+
+def test_the_row_of_the_guide_is_that_of_the_table(monkeypatch):
+    (block,) = blocks(ROOT / "CONTRIBUTING.md")
+    monkeypatch.setattr(schema, "TABLE", [])
+    exec(compile(block, "CONTRIBUTING.md", "exec"), {})
+    (row,) = schema.TABLE
+    (built,) = [op for op in read_tables()["unary"] if op.name == "tanh"]
+    assert row == built.row
+    shown = Op(row, "unary")
+    for write in (
+        lambda op: loops.write("unary", [op]),
+        lambda op: cxx.write_ops("unary", {"unary": [op]}, {"tanh": [op.signature]}),
+        lambda op: bindings.write_bindings("unary", {"unary": [op]}),
+    ):
+        text = write(shown)
+        assert "tanh" in text and text == write(built)
+
+
+def test_every_example_of_the_package_is_run():
+    """Also of private modules and names: an example that nobody runs is soon wrong."""
+    run = {inspect.cleandoc(text) for _, _, text in docstrings_with_examples()}
+    left_out = []
+    for path in sorted((ROOT / "python" / "rushlight").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                text = ast.get_docstring(node) or ""
+                if ">>>" in text and text not in run and "tensorboard" not in path.parts:
+                    left_out.append(f"{path.name}: {getattr(node, 'name', 'the module')}")
+    assert not left_out, left_out
+
+
+def test_every_function_of_the_table_is_documented():
+    for _, names, members in bindings.groups_of(read_tables()):
+        for target in names:
+            if target.rpartition(".")[2].startswith("_"):
+                continue
+            text = bindings._doc(members, target)
+            takes = max(len(op.signature.parameters) for op, _ in members)
+            assert "\nReturns:\n" in text, target
+            assert "\nArgs:\n" in text or takes <= target.startswith("Tensor."), target
+            is_inplace = members[0][1]
+            # An operation for a GPU alone has nothing to show here.
+            assert "\nExample:\n" in text or is_inplace or target == "Tensor.cuda", target
+
+
+def test_what_is_said_of_arguments_is_said_of_some():
+    used = set()
+    for ops in read_tables().values():
+        for op in ops:
+            for p in op.signature.parameters:
+                keys = (f"{op.name}.{p.name}", f"{op.table}.{p.name}", p.name)
+                used.add(next((key for key in keys if key in ARGUMENTS), None))
+    assert set(ARGUMENTS) - used == {"out", "out (several)"}
+    names = {op.name for ops in read_tables().values() for op in ops}
+    assert set(EXAMPLES) <= names and set(SHAPES) <= names

@@ -214,3 +214,22 @@ def test_jvp_and_its_kin():
     nested = jvp(lambda x: jvp(lambda x: x**3, (x,), (v,))[1], (x,), (v,))[1]
     assert rl.allclose(nested, 6 * x)
     assert jacfwd(lambda x: rl.ones(2))(x).tolist() == [[0.0] * 3] * 2
+
+
+FLOATING = [rl.float16, rl.bfloat16, rl.float32, rl.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("other", FLOATING)
+def test_tangents_of_another_precision(dtype, other):
+    for primal in (rl.ones(2, 3, dtype=dtype), rl.ones(3, 2, dtype=dtype).t()):
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(primal, rl.full((2, 3), 2, dtype=other))
+            assert fwAD.unpack_dual(dual).tangent.dtype is other
+            results = ((dual * 3, 6), (dual.t(), 2), (dual.sin(), None), (dual.sum(), 12))
+            for result, slope in results:
+                value, tangent = fwAD.unpack_dual(result)
+                assert value.dtype is dtype and tangent.shape == value.shape
+                assert slope is None or (tangent == slope).all()
+    with fwAD.dual_level(), pytest.raises(RuntimeError, match="shape"):
+        fwAD.make_dual(rl.ones(2), rl.ones(3))

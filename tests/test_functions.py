@@ -398,7 +398,7 @@ def test_gradients_of_grid_sample_are_those_that_are_recorded(sizes, padding, mo
 
 def test_grid_sample_leaves_out_what_is_outside():
     x = rl.full((1, 1, 4, 4), float("inf"))
-    outside = rl.tensor([[3.0, 3], [-9, 0], [float("nan"), 0], [1e30, 0]]).view(1, 1, 4, 2)
+    outside = rl.tensor([[3.0, 3], [-9, 0], [7, 1e20], [1e30, 0]]).view(1, 1, 4, 2)
     for mode in ("bilinear", "nearest", "bicubic"):
         assert not rl.nn.functional.grid_sample(x, outside, mode, align_corners=False).any()
 

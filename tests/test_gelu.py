@@ -21,7 +21,20 @@ def test_gelu_over_its_range(dtype):
         assert (error[tail] <= 1e-4 * np.abs(v * scipy.special.ndtr(v))[tail]).all()
     corner = gelu(rl.tensor([0.0, np.inf, np.nan, 1e30, -1e30], dtype=dtype)).tolist()
     assert corner[:2] == [0, np.inf] and np.isnan(corner[2]) and corner[3] == pytest.approx(1e30)
-    assert abs(corner[4]) < 1e-20
+    assert corner[4] == 0 and np.signbit(corner[4])
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.bfloat16, rl.float16])
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_far_below_zero(approximate, dtype):
+    """Minus zero, as torch has it."""
+    x = rl.tensor([-40.0, -100.0, -1000.0, -60000.0] * 5, dtype=dtype, requires_grad=True)
+    y = rl.nn.functional.gelu(x, approximate=approximate)
+    assert (y == 0).all() and y.signbit().all()
+    (slope,) = rl.autograd.grad(y.sum(), x)
+    assert (slope == 0).all()
+    zeros = rl.nn.functional.gelu(rl.tensor([0.0, -0.0], dtype=dtype), approximate=approximate)
+    assert (zeros == 0).all() and zeros.signbit().tolist() == [False, True]
 
 
 def test_the_slope_of_gelu():

@@ -56,9 +56,9 @@ def test_typed_tensors_of_gpus():
     assert torch.cuda.FloatTensor.__name__ == "FloatTensor"
     with pytest.raises(TypeError, match="torch.cuda.LongTensor not available"):
         torch.cuda.LongTensor([1])
-    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+    with pytest.raises(AssertionError, match="CUDA is not available"):
         torch.ones(1).type(torch.cuda.FloatTensor)
-    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+    with pytest.raises(AssertionError, match="CUDA is not available"):
         torch.ones(1).type("torch.cuda.FloatTensor")
 
 
@@ -246,11 +246,10 @@ def test_gpus_that_are_not_there():
         lambda: torch.ones(1).cuda(), lambda: nn.Linear(1, 1).cuda(),
         lambda: torch.ones(1).to("cuda:0"), lambda: torch.ones(1, device="cuda"),
     ):  # fmt: skip
-        with pytest.raises(AssertionError, match="built without CUDA"):
+        with pytest.raises(AssertionError, match="CUDA is not available"):
             call()
-    for call in (cuda.Event, cuda.Stream):
-        with pytest.raises(RuntimeError, match="built without CUDA"):
-            call()
+    with pytest.raises(AssertionError, match="CUDA is not available"):
+        cuda.Stream()
     assert not torch.ones(1).is_cuda and torch.ones(1).get_device() == -1
 
 
@@ -309,8 +308,7 @@ def test_device_contexts_and_defaults():
 def test_compilers_pass_through():
     model = nn.Linear(2, 2)
     x = torch.ones(1, 2)
-    for compiled in (torch.compile(model), torch.jit.script(model), torch.jit.trace(model, x)):
-        assert torch.equal(compiled(x), model(x))
+    assert torch.equal(torch.compile(model)(x), model(x))
 
     @torch.compile(fullgraph=True, dynamic=False)
     def double(x):
@@ -341,10 +339,8 @@ def test_compilers_pass_through():
 
 
 def test_what_is_refused_says_so():
-    with pytest.raises(torch.onnx.OnnxExporterError, match="does not write ONNX"):
-        torch.onnx.export(nn.Linear(1, 1), torch.ones(1, 1), "model.onnx")
     with pytest.raises(NotImplementedError, match="C\\+\\+ interface"):
-        torch.utils.cpp_extension.load("x", ["x.cpp"])
+        torch.utils.cpp_extension.load_inline("x", "#include <torch/extension.h>", functions=["f"])
     with pytest.raises(NotImplementedError, match="nested"):
         torch.nested.nested_tensor([torch.ones(1)])
     with pytest.raises((ValueError, RuntimeError, NotImplementedError), match="source"):
@@ -353,13 +349,14 @@ def test_what_is_refused_says_so():
 
 def test_a_world_of_one_process(monkeypatch):
     distributed = torch.distributed
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert not distributed.is_available() and not distributed.is_initialized()
+    for name in ("WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+    assert distributed.is_available() and not distributed.is_initialized()
     with pytest.raises(ValueError, match="has not been initialized"):
         distributed.get_rank()
     with pytest.raises(ValueError, match="has not been initialized"):
         nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
-    with pytest.raises(NotImplementedError, match="one of 4"):
+    with pytest.raises(ValueError, match="MASTER_ADDR expected"):
         distributed.init_process_group("gloo", rank=0, world_size=4)
     distributed.init_process_group("gloo", rank=0, world_size=1)
     try:

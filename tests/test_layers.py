@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LAYERS = ["core", "math", "kernels", "tensor", "autograd", "dispatch", "bind"]
+LAYERS = "core math kernels tensor autograd dispatch program api command bind".split()
 SOURCES = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in (".cpp", ".h"))
 MODULES = sorted((ROOT / "python" / "rushlight").rglob("*.py"))
 
@@ -37,10 +37,42 @@ def test_only_bind_knows_python(path):
         assert "Python.h" not in includes(path)
 
 
+LAYOUT_AND_LAZINESS = [
+    p
+    for p in SOURCES
+    if p.stem in ("leased_buffer", "physical_layout", "lazy_expression") or p.name == "norm.cpp"
+]
+
+
+# Public memory formats and their strides are no layout behind the strides.
+CORE = [p for p in SOURCES if p.parent.name == "core" and p.stem not in ("memory_format", "shape")]
+
+
+@pytest.mark.parametrize("path", CORE, ids=relative)
+def test_core_names_no_layout_and_no_lazy_expression(path):
+    found = re.search(r"channels_last|physical_?layout\w|lazy|formula", path.read_text(), re.I)
+    assert not found, f"{relative(path)} names {found.group()}: docs/layout_and_laziness.md"
+
+
+@pytest.mark.parametrize("path", LAYOUT_AND_LAZINESS, ids=relative)
+def test_ownership_of_buffers_is_no_reference_count(path):
+    """Buffers have an owner and leases: another handle on a tensor must change nothing."""
+    assert not re.search(r"\brefs\b|use_count", path.read_text())
+
+
+def run_nodes(node):
+    """The nodes of a program that run: not those of `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from run_nodes(child)
+
+
 def imports(path):
     """Dotted names of what a module imports, `from . import x` resolved."""
     package = ["rushlight", *path.relative_to(ROOT / "python" / "rushlight").parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in run_nodes(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -74,3 +106,17 @@ def test_a_module_imports_only_what_its_layer_may(path):
     ]
     wrong = {name for name in imports(path) for package in forbidden if is_in(name, package)}
     assert not wrong
+
+
+def test_nothing_that_functional_imports_imports_it():
+    home = ROOT / "python" / "rushlight" / "nn"
+    reached, waiting = set(), [home / "functional.py"]
+    while waiting:
+        path = waiting.pop()
+        for name in imports(path):
+            file = home / f"{name.removeprefix('rushlight.nn.')}.py"
+            if is_in(name, "rushlight.nn") and file.exists() and file not in reached:
+                reached.add(file)
+                waiting.append(file)
+    assert home / "_losses.py" in reached
+    assert home / "functional.py" not in reached

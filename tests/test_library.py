@@ -504,6 +504,30 @@ def test_opcheck_finds_what_is_wrong(scratch):
 # ---- the library's own
 
 
+def test_opcheck_of_operations_that_change_their_arguments(scratch):
+    @custom_op(scratch + "::increment", mutates_args={"x"})
+    def increment(x: Tensor) -> None:
+        x.add_(1)
+
+    @custom_op(scratch + "::sine_into", mutates_args={"out"})
+    def sine_into(x: Tensor, out: Tensor) -> None:
+        out.copy_(x.sin())
+
+    leaf = torch.ones(3, requires_grad=True)
+    for op, args in (
+        (increment, (torch.ones(3),)),
+        (increment, (leaf,)),
+        (increment, (leaf * 2,)),
+        (increment, (torch.ones(2, 3).t(),)),
+        (sine_into, (torch.ones(3), torch.zeros(3))),
+        (sine_into, (leaf, torch.zeros(3))),
+    ):
+        before = [t.detach().clone() for t in args]
+        assert set(opcheck(op, args, test_utils="ALL").values()) == {"SUCCESS"}
+        assert all(torch.equal(a, b) for a, b in zip(args, before))
+    assert increment(torch.ones(3, device="meta")) is None
+
+
 def test_aten():
     x = torch.rand(2, 3)
     aten = torch.ops.aten

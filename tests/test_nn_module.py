@@ -308,10 +308,6 @@ def test_modes_see_both_of_a_pair(monkeypatch):
     assert nn.functional.linear in seen and nn.functional.relu in seen
     with rushlight.autocast("cpu", dtype=rushlight.bfloat16):
         assert model(x).dtype == rushlight.bfloat16
-    with rushlight.profiler.profile() as profile:
-        model(x)
-    names = [event.key for event in profile.key_averages()]
-    assert any("linear" in n for n in names) and any("relu" in n for n in names)
     with rushlight.autograd.set_detect_anomaly(True):
         model(x)
     traced = rushlight.fx.symbolic_trace(model)
@@ -323,6 +319,34 @@ def test_modes_see_both_of_a_pair(monkeypatch):
     assert calls == ["relu"]
     two = [rushlight.func.jvp(f, (x,), (x,)) for f in (model, lambda x: model[1](model[0](x)))]
     assert all(a.equal(b) for a, b in zip(*two))
+
+
+def test_a_profile_shows_the_pair_that_runs_without_it(monkeypatch):
+    from rushlight.overrides import BaseTorchFunctionMode
+
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), rushlight.ones(2, 3)
+    with rushlight.profiler.profile() as profile:
+        model(x)
+    found = {e.key: e.count for e in profile.key_averages()}
+    assert found["aten::_linear_activation"] == 1
+    calls = fused_calls(monkeypatch)
+    with rushlight.profiler.profile() as profile, BaseTorchFunctionMode():
+        model(x)
+    found = {e.key for e in profile.key_averages()}
+    assert not calls and {"aten::linear", "aten::relu"} <= found
+    assert "aten::_linear_activation" not in found
+
+
+def test_pairs_read_weights_as_attributes(monkeypatch):
+    """And not where a module happens to keep its parameters."""
+    calls = fused_calls(monkeypatch)
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), rushlight.ones(2, 3)
+    weight, bias = model[0].weight, model[0].bias
+    del model[0].weight, model[0].bias
+    with pytest.raises(AttributeError):
+        model(x)
+    model[0].__dict__.update(weight=weight.detach(), bias=bias.detach())
+    assert model(x).equal(model[1](model[0](x))) and calls == ["relu"]
 
 
 def test_a_sequence_runs_what_it_is_given():

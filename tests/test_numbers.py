@@ -5,7 +5,8 @@ import pytest
 import rushlight
 
 TOO_LARGE = [
-    (rushlight.uint8, 300), (rushlight.int8, -129), (rushlight.int16, 1e6),
+    (rushlight.uint8, 300), (rushlight.uint8, -(2**63)), (rushlight.int8, -129),
+    (rushlight.int16, 1e6),
     (rushlight.int32, 2**31), (rushlight.int32, float("nan")), (rushlight.int64, 1e30),
     (rushlight.float16, -1e9), (rushlight.bfloat16, 1e39), (rushlight.float32, 1e39),
     (rushlight.complex64, 1e39), (rushlight.float64, 1j),

@@ -326,28 +326,3 @@ def test_all_names_mean_the_same(op, name):
     if name.startswith("Tensor.") and not isinstance(call.args[0], Array):
         pytest.skip("the sample has a number in the tensor's place")
     assert_same(call.run(rl, name=name), call.run(rl))
-
-
-NEEDS_VALUES = {
-    "nonzero", "masked_select", "repeat_interleave_tensor", "one_hot", "item", "unique", "bincount",
-    "histc", "equal", "is_nonzero", "tolist", "allclose", "resize_", "unique_dim",
-    "unique_consecutive", "argwhere", "nonzero_tuple", "where_condition", "narrow_tensor",
-    "tensor_split_tensor", "cpu",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("op", "number"), cases(DETERMINISTIC))
-def test_meta_tensors_give_shape_and_dtype(op, number):
-    if (
-        op.full_name in NEEDS_VALUES
-        or op.table == "optim"
-        or op.signature.returns not in ("Tensor", "tuple", "list[Tensor]")
-    ):
-        pytest.skip("its result depends on values")
-    call = case(op, number)
-    if not call.arrays():
-        pytest.skip("it takes no tensor")
-    real = tensors(call.run(rl))
-    meta = tensors(call.run(rl, lambda array: array.tensor(rl, "meta")))
-    assert all(m.is_meta for m in meta)
-    assert [(m.shape, m.dtype) for m in meta] == [(r.shape, r.dtype) for r in real]

@@ -158,7 +158,8 @@ def test_rows_without_names_are_reached_through_others():
 
 
 def op_node(op):
+    node = op.row.node
     return (
-        op.row.node
+        (node[None] if isinstance(node, dict) else node)
         or "".join(part[:1].upper() + part[1:] for part in op.name.split("_") if part) + "Backward0"
     )

@@ -48,8 +48,6 @@ UNSET = {op.full_name for op in SHARED if op.full_name.startswith(("empty", "new
 
 # Vectors of these have a free sign or phase.
 FREE_PHASE = {"linalg_eigh", "linalg_eig", "linalg_svd", "svd"}
-# torch hands out the column-major results of LAPACK and transposed views; ours are in order.
-OTHER_STRIDES = {"argwhere", "where_condition", "bilinear"}
 
 
 def compare(actual, expected, op):
@@ -62,8 +60,6 @@ def compare(actual, expected, op):
         )
     else:
         assert_same(actual, expected)
-    if op.table == "linalg" or op.full_name in OTHER_STRIDES:
-        return
     for a, e in zip(listed(actual), listed(expected)):
         if hasattr(e, "stride"):
             assert a.stride() == e.stride()
@@ -75,11 +71,13 @@ def test_values(op, number):
     compare(call.run(rl), call.run(torch), op)
 
 
-# torch's mean square of complex numbers is the mean of x * x, not of |x| ** 2, and its matrix
-# exponential overflows in half precision.
+# torch's mean square of complex numbers is the mean of x * x, not of |x| ** 2, its matrix
+# exponential overflows in half precision, and its transposed convolutions of volumes are added up
+# in half precision on some processors (0.0045 from the exact result, ours 0.0033).
 OTHER_VALUES = {
     ("rms_norm", "complex64"),
     ("rms_norm", "complex128"),
+    ("conv_transpose3d", "float16"),
     ("matrix_exp", "float16"),
     ("linalg_matrix_exp", "float16"),
     ("matrix_exp", "bfloat16"),
@@ -170,3 +168,17 @@ def test_gradients(op, number):
             assert given is None or not given.any(), f"{a} is not {e}"
         else:
             assert_same(a, e)
+
+
+# Of these torch's results are views of what the op computed, by the way it computes them; of
+# view(dtype) they are none.
+OTHER_VIEWS = {"cov", "linalg_multi_dot", "avg_pool1d", "max_pool1d_with_indices", "view_dtype"}
+
+
+@pytest.mark.parametrize(("op", "number"), cases(SHARED))
+def test_views(op, number):
+    """What is a view in torch is one here, and nothing else: detach_ and changes in place ask."""
+    call = case(op, number)
+    for actual, expected in zip(listed(call.run(rl)), listed(call.run(torch))):
+        if hasattr(expected, "_is_view") and op.full_name not in OTHER_VIEWS:
+            assert actual._is_view() == expected._is_view()

@@ -159,3 +159,13 @@ def test_warnings_of_order():
             scheduler.step()
             scheduler.step(4)
         assert [w.category for w in caught] == [UserWarning, UserWarning]
+
+
+@pytest.mark.parametrize("name", [
+    name for name in NAMES if "fused" in inspect.signature(getattr(torch.optim, name)).parameters])
+@pytest.mark.parametrize("other", ["foreach", "differentiable"])
+def test_fused_goes_without_other_ways_to_run(name, other):
+    for library in LIBRARIES:
+        parameter = library.zeros(2, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"fused.*{other}"):
+            getattr(library.optim, name)([parameter], fused=True, **{other: True})

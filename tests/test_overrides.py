@@ -148,3 +148,42 @@ def test_questions():
     assert rushlight.Tensor.add in functions[rushlight.Tensor]
     assert rushlight.conv2d in functions[rushlight] and F.conv2d in functions[F]
     assert rushlight.zeros not in functions[rushlight]
+
+
+class Named:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("einsum", lambda x: rushlight.einsum("ij,jk", (rushlight.ones(2, 2), x))),
+        ("einsum", lambda x: rushlight.einsum("ij,jk", [x, x])),
+        ("einsum", lambda x: rushlight.einsum("ij,jk", rushlight.ones(2, 2), x)),
+        ("einsum", lambda x: rushlight.einsum(x, [0, 1], [0])),
+        ("meshgrid", lambda x: rushlight.meshgrid([x, rushlight.ones(2)], indexing="ij")),
+        ("atleast_3d", lambda x: rushlight.atleast_3d([x])),
+        ("stft", lambda x: rushlight.stft(x, 4)),
+        ("istft", lambda x: rushlight.istft(x, 4)),
+        ("histogram", lambda x: rushlight.histogram(x, 3)),
+        ("histogramdd", lambda x: rushlight.histogramdd(x, 3)),
+        ("gradient", lambda x: rushlight.gradient(x)),
+        ("segment_reduce", lambda x: rushlight.segment_reduce(x, "sum")),
+        ("grid_sampler", lambda x: rushlight.grid_sampler(x, x, 0, 0, False)),
+    ],
+)
+def test_any_argument_takes_a_function_over(name, call):
+    assert call(Named()) == name
+
+
+def test_subclasses_keep_their_class_in_lists_and_iteration():
+    class Kind(rushlight.Tensor):
+        pass
+
+    x = rushlight.ones(2, 2).as_subclass(Kind)
+    assert type(rushlight.einsum("ij,jk->ik", (x, rushlight.ones(2, 2)))) is Kind
+    assert [type(row) for row in x] == [Kind, Kind]
+    with pytest.raises(TypeError, match="0-d"):
+        iter(x.sum())

@@ -53,9 +53,11 @@ def test_it_works_without_numpy():
     )
 
 
-def test_version_is_the_one_in_pyproject():
-    pyproject = Path(__file__).parent.parent / "pyproject.toml"
-    assert rushlight.__version__ == tomllib.loads(pyproject.read_text())["project"]["version"]
+def test_the_version_stands_in_one_place():
+    table = tomllib.loads((PACKAGE.parent.parent / "pyproject.toml").read_text())
+    assert "version" in table["project"]["dynamic"] and "version" not in table["project"]
+    source = PACKAGE.parent.parent / table["tool"]["scikit-build"]["metadata"]["version"]["input"]
+    assert f'__version__ = "{rushlight.__version__}"' in source.read_text()
 
 
 def test_package_is_typed():
@@ -74,3 +76,11 @@ def test_libraries_are_the_bundled_ones(library):
     maps = run("import rushlight; print(open('/proc/self/maps').read())")
     loaded = {line.split()[-1] for line in maps.splitlines() if library in line}
     assert loaded == {str((PACKAGE / "lib" / library).resolve())}
+
+
+def test_the_bill_of_materials_is_of_these_versions():
+    root = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-c", "import sbom; print(sbom.write(), end='')"]
+    made = subprocess.check_output(command, cwd=root / "tools", text=True)
+    assert (root / "licenses" / "sbom.cdx.json").read_text() == made, "run `make sbom`"
+    assert rushlight.__version__ in made

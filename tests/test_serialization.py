@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import zipfile
@@ -16,7 +17,7 @@ import zipfile
 import pytest
 
 import rushlight
-from rushlight import serialization
+from rushlight import _replaced_file, serialization
 from rushlight._checkpoint_reader import CheckpointReader
 from rushlight._checkpoint_types import StoredData, storage_of
 from rushlight.serialization import load, save
@@ -191,6 +192,102 @@ def test_a_killed_save_leaves_the_file_as_it_was(tmp_path):
     )
     result = subprocess.run([sys.executable, "-c", program])
     assert result.returncode == -signal.SIGKILL and load(path) == "before"
+    assert os.listdir(tmp_path) == ["x.pt"], "the file that was begun"
+
+
+def test_without_unnamed_files_the_next_save_removes_what_was_left(tmp_path, monkeypatch):
+    """Some file systems have no O_TMPFILE."""
+    monkeypatch.setattr(_replaced_file, "_open_unnamed", lambda folder: None)
+    path = tmp_path / "x.pt"
+    child = os.fork()
+    if child == 0:
+        with _replaced_file.replacing(path) as stream:
+            stream.write(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = os.listdir(tmp_path)
+    with _replaced_file.replacing(tmp_path / "other"):
+        (held,) = set(os.listdir(tmp_path)) - {left}
+        save("whole", path)
+        assert sorted(os.listdir(tmp_path)) == sorted([held, "x.pt"]), "that of another saver stays"
+    assert sorted(os.listdir(tmp_path)) == ["other", "x.pt"] and load(path) == "whole"
+    with pytest.raises(KeyError), _replaced_file.replacing(path):
+        raise KeyError
+    assert load(path) == "whole" and len(os.listdir(tmp_path)) == 2
+
+
+def test_without_links_to_unnamed_files_they_are_copied(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError
+
+    path = tmp_path / "x.pt"
+    save("before", path)
+    monkeypatch.setattr(os, "link", refuse)
+    save(rushlight.arange(3), path)
+    assert load(path).tolist() == [0, 1, 2] and os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_savers_at_once_leave_one_whole_file(tmp_path):
+    path = tmp_path / "x.pt"
+
+    def run(number):
+        for _ in range(20):
+            save(rushlight.full((1000,), number), path)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(load(path).unique()) == 1 and os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_a_mapped_file_that_is_truncated(tmp_path):
+    path = tmp_path / "x.pt"
+    save({"x": rushlight.arange(500_000)}, path)
+    mapped = load(path, mmap=True)["x"]
+    save({"x": rushlight.zeros(500_000, dtype=rushlight.int64)}, path)
+    assert mapped[-1] == 499_999, "another file took the place; that which is mapped is whole"
+    program = (
+        "import os, rushlight, time\n"
+        f"x = rushlight.load({str(path)!r}, mmap=True)['x']\n"
+        f"y = rushlight.from_file({str(path)!r}, size=2**18, dtype=rushlight.int64, shared=True)\n"
+        f"os.truncate({str(path)!r}, 5000)\n"
+        "for use in (x.sum, y.add_, x.numpy().sum, x.untyped_storage().tolist):\n"
+        "    for expected in (1, 0):\n"
+        "        errors = 0\n"
+        "        try:\n"
+        "            use(*([1] if use == y.add_ else []))\n"
+        # A page that another thread missed is an error once this one takes the interpreter again.
+        "            time.sleep(0.001)\n"
+        "        except RuntimeError as error:\n"
+        "            assert 'x.pt' in str(error) and 'truncated' in str(error)\n"
+        "            errors = 1\n"
+        "    print(errors, end=' ')\n"
+        "try:\n"
+        f"    rushlight.load({str(path)!r}, mmap=True)\n"
+        "except RuntimeError:\n"
+        "    print('damaged')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True
+    )
+    assert (result.stdout, result.returncode) == ("0 0 0 0 damaged\n", 0), result.stderr
+
+
+def test_other_bus_errors_still_end_the_process(tmp_path):
+    path = str(tmp_path / "x")
+    program = (
+        "import mmap, os, rushlight\n"
+        f"file = open({path!r}, 'w+b')\n"
+        "file.truncate(100_000)\n"
+        f"rushlight.from_file({path!r}, size=10)\n"
+        "other = mmap.mmap(file.fileno(), 100_000)\n"
+        "file.truncate(1)\n"
+        "other[50_000]\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program])
+    assert result.returncode == -signal.SIGBUS
 
 
 def test_map_location():
@@ -492,7 +589,19 @@ def test_we_read_torch_files(new_format, weights_only):
 
 
 @pytest.mark.torch
-def test_big_endian_files():
+def test_bits_of_views():
+    """torch notes that a view is to be conjugated or negated, and stores its base."""
+    import torch
+    x = torch.tensor([1 + 2j, 3 - 4j])
+    for value in (x.conj(), x.conj().imag, x.imag, x._neg_view(), x._neg_view().conj()):
+        stream = io.BytesIO()
+        torch.save(value, stream)
+        stream.seek(0)
+        assert load(stream).tolist() == value.tolist()
+
+
+@pytest.mark.torch
+def test_big_endian_files(tmp_path):
     import torch
     values = {"x": torch.arange(3.0), "z": torch.tensor([1 + 2j]), "n": torch.arange(3)}
     stream = io.BytesIO()
@@ -507,7 +616,10 @@ def test_big_endian_files():
                 data = b"".join(data[i : i + width][::-1] for i in range(0, len(data), width))
             target.writestr(name, b"big" if name.endswith("byteorder") else data)
     swapped.seek(0)
+    (tmp_path / "x.pt").write_bytes(swapped.getvalue())
+    mapped = load(tmp_path / "x.pt", mmap=True)
     loaded = load(swapped)
+    assert all(rushlight.equal(mapped[key], loaded[key]) for key in loaded)
     assert {key: value.tolist() for key, value in loaded.items()} == {
         key: value.tolist() for key, value in values.items()
     }

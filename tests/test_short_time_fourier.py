@@ -129,10 +129,3 @@ def test_like_torch(center, win_length):
                 both[-1].append(back.numpy())
         for expected, got in zip(*both):
             np.testing.assert_allclose(got, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("dim", [(-1,), (0,), (1, 2), (2, 0)])
-@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn"])
-def test_transforms_lie_in_order(name, dim):
-    x = rl.randn(4, 5, 6, dtype=rl.complex64 if name in ("irfftn", "hfftn") else rl.float32)
-    assert getattr(rl.fft, name)(x, dim=dim).is_contiguous()

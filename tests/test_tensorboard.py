@@ -36,6 +36,17 @@ def test_scalars(tmp_path):
     assert found == [("loss", 0, 1.0), ("loss", 1, 0.5), ("loss", 2, 0.25), ("bf16", 7, 2.0)]
 
 
+def test_scalars_as_tensors(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("single", 0.1, new_style=True)
+        writer.add_scalar("double", 0.1, new_style=True, double_precision=True)
+    (single, _, first), (double, _, second) = values(tmp_path)
+    assert (single, double) == ("single", "double")
+    assert first.tensor.float_val[0] == pytest.approx(0.1)
+    assert list(second.tensor.double_val) == [0.1]
+    assert first.metadata.plugin_data.plugin_name == "scalars"
+
+
 def test_scalars_of_one_chart_have_files_of_their_own(tmp_path):
     with SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalars("loss", {"train": 1.0, "test": 2.0}, 5)

@@ -1,11 +1,10 @@
 """func.vmap: every row of the op table mapped, beside the same calls one by one."""
 
 import pytest
-from table import PUBLIC, ROWS, case, cases, function, is_random, listed, of_library
+from table import PUBLIC, case, cases, function, is_random, listed, of_library
 
 import rushlight as rl
 from rushlight.func import functional_call, grad, jacrev, vmap
-from rushlight.func._batching import pointwise_names
 from rushlight.nn import functional as F
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -91,17 +90,6 @@ def test_rows(op, number):
 # ---- rules that cover what they claim
 
 
-def test_pointwise_rows_have_the_rule():
-    public = {
-        name.rpartition(".")[2]
-        for op in ROWS
-        if op.row.kind == "elementwise"
-        for name in op.python_names
-        if not name.rpartition(".")[2].startswith("_")
-    }
-    assert not public - pointwise_names() - {"fill", "where"}  # which take other forms too
-
-
 def counted_calls(monkeypatch):
     from rushlight.func._vmap import Level
 
@@ -151,6 +139,13 @@ def test_attention_mask_by_nested_maps():
 # ---- the ways to call it
 
 
+def test_dims_of_methods_one_by_one():
+    x = rl.randn(3, 2, 4)
+    assert rl.equal(vmap(lambda t: t.flip(0, 1))(x), x.flip(1, 2))
+    assert rl.equal(vmap(lambda t: t.permute(1, 0))(x), x.permute(0, 2, 1))
+    assert rl.equal(vmap(lambda t: t.flip(1))(x), x.flip(2))
+
+
 def test_dims_in_and_out():
     x, y = rl.randn(4, 3, 2), rl.randn(2, 5)
     found = vmap(lambda a, b: (a.sum(0), a @ a.t(), b), in_dims=(2, 0), out_dims=(0, 2, -1))(x, y)
@@ -159,12 +154,12 @@ def test_dims_in_and_out():
     assert rl.equal(found[2], y.t())
 
 
-def test_nested_inputs_and_keywords():
+def test_nested_inputs():
     tree = {"a": rl.randn(3, 2), "b": [rl.randn(2, 3), 5]}
     found = vmap(
         lambda t, scale: t["a"].sum() * t["b"][1] + t["b"][0].sum() * scale,
-        in_dims=({"a": 0, "b": [1, None]},),
-    )(tree, scale=rl.arange(3.0))
+        in_dims=({"a": 0, "b": [1, None]}, 0),
+    )(tree, rl.arange(3.0))
     rl.testing.assert_close(found, tree["a"].sum(1) * 5 + tree["b"][0].sum(0) * rl.arange(3.0))
 
 
@@ -298,3 +293,50 @@ def test_it_shows_the_examples():
     shown = []
     vmap(lambda x: (shown.append(repr(x)), x)[1])(rl.ones(2, 3))
     assert "one of 2 examples" in shown[0]
+
+
+def test_keyword_arguments_are_passed_whole():
+    weights = rl.arange(2.0)
+    for chunk_size in (None, 2):
+        mapped = vmap(lambda x, *, w: x * w["w"], chunk_size=chunk_size)
+        rl.testing.assert_close(mapped(rl.ones(3, 2), w={"w": weights}), weights.expand(3, 2))
+    with pytest.raises(ValueError, match="at least one input"):
+        vmap(lambda *, x: x)(x=rl.ones(3))
+
+
+def test_of_the_function_that_vjp_returned():
+    def products(x):
+        _, pull = rl.func.vjp(lambda q: q.sin() * x.sum(), x)
+        return vmap(pull)(rl.eye(3))[0]
+
+    points = rl.arange(6.0).view(2, 3)
+    expected = rl.stack([rl.diag(p.cos() * p.sum()) for p in points])
+    rl.testing.assert_close(vmap(products)(points), expected)
+
+
+def test_cotangents_are_nested_as_the_outputs():
+    _, pull = rl.func.vjp(lambda x: (x.sin(), x), rl.ones(3))
+    with pytest.raises(RuntimeError, match="nested as the outputs"):
+        pull(rl.ones(3))
+
+
+def test_nesting_takes_time_in_proportion_to_its_depth(monkeypatch):
+    from rushlight.func import _batching
+
+    calls, compute = [], _batching.compute
+    monkeypatch.setattr(_batching, "compute", lambda *a: (calls.append(1), compute(*a))[1])
+
+    def count(depth, function, *shapes):
+        for _ in range(depth):
+            function = vmap(function)
+        calls.clear()
+        function(*(rl.ones(*(1,) * depth, *shape) for shape in shapes))
+        return len(calls)
+
+    for mapped, shapes in (
+        (rl.sin, [(2,)]),
+        (lambda x, y: x * y + y.sum(), [(2, 3), (3,)]),
+        (lambda x, y: x @ y, [(2, 3), (3,)]),
+        (lambda x: x.t().reshape(-1)[1:], [(2, 3)]),
+    ):
+        assert count(16, mapped, *shapes) < 5 * count(8, mapped, *shapes)

@@ -1,9 +1,11 @@
 """How this build was made."""
 
+from __future__ import annotations
+
 import rushlight
 
 
-def show():
+def show() -> str:
     """What it was built with, as text."""
     return (
         f"rushlight {rushlight.version.__version__}, built with:\n"
@@ -14,7 +16,7 @@ def show():
     )
 
 
-def parallel_info():
+def parallel_info() -> str:
     """How many threads compute, as text."""
     return (
         f"rushlight\n\tget_num_threads() : {rushlight.get_num_threads()}\n"

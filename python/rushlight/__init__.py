@@ -27,9 +27,10 @@ globals().update(
     _C._types
 )  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
-from rushlight import _storage_methods, _tensor  # noqa: E402  (the methods written in Python)
+from rushlight import _older_methods, _storage_methods, _tensor  # noqa: E402  (methods in Python)
 
 _tensor.install()
+_older_methods.install()
 _storage_methods.install()
 # Libraries call these: nothing is ever traced, and nobody counts who uses what.
 _C._get_tracing_state = lambda: None
@@ -39,6 +40,8 @@ _C.__getattr__ = lambda name: _python_part_of_core(name)
 _C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._types)
 
 newaxis = None
+legacy_contiguous_format = contiguous_format  # noqa: F821  (of _C._types)
+from_dlpack.__module__ = "rushlight.utils.dlpack"  # noqa: F821  (of _C._functions)
 
 
 def _python_part_of_core(name):
@@ -47,14 +50,15 @@ def _python_part_of_core(name):
         raise AttributeError(name)
     if name == "_nn":
         return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
-    keys = importlib.import_module("rushlight.library._dispatch_keys")
-    if name not in keys.__all__:
-        raise AttributeError(
-            f"module 'torch._C' has no attribute {name!r}: rushlight's core is its own"
-        )
-    value = getattr(keys, name)
-    setattr(_C, name, value)
-    return value
+    for home in ("library._dispatch_keys", "_core_names"):
+        value = vars(importlib.import_module(f"rushlight.{home}")).get(name)
+        if getattr(value, "__module__", "rushlight").partition(".")[0] in ("rushlight", "torch"):
+            if value is not None:
+                setattr(_C, name, value)
+                return value
+    raise AttributeError(
+        f"module 'torch._C' has no attribute {name!r}: rushlight's core is its own"
+    )
 
 
 def as_torch():
@@ -74,13 +78,14 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_higher_order_ops", "_ops",
-    "_subclasses", "_tensor_str", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
-    "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx",
-    "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
-    "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types",
-    "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types",
-    "utils", "version", "xpu",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
+    "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
+    "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
+    "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func", "functional",
+    "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia",
+    "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+    "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "special",
+    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -102,9 +107,40 @@ _ELSEWHERE = {
     "_histogramdd": ("histogramdd",),
     "_storage_methods": ("from_file",),
     "_creation": ("range", "scalar_tensor"),
-    "_segments": ("segment_reduce",),
+    "_segments": ("_segment_reduce", "segment_reduce"),
     "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     "_histogram": ("histogram",),
+    "_lower_functions": (
+        "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
+        "_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data", "_weight_norm",
+        "adaptive_max_pool1d", "affine_grid_generator", "alpha_dropout_", "batch_norm",
+        "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss", "dsmm",
+        "embedding_bag", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
+        "frobenius_norm", "gru", "gru_cell", "hinge_embedding_loss", "hsmm", "init_num_threads",
+        "instance_norm", "is_vulkan_available", "kl_div", "lstm", "lstm_cell",
+        "margin_ranking_loss", "nonzero_static", "norm_except_dim", "nuclear_norm",
+        "poisson_nll_loss", "resize_as_sparse_", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+        "rnn_tanh_cell", "saddmm", "slice_inverse", "triplet_margin_loss",
+        "unsafe_split_with_sizes", "while_loop",
+    ),
+    "_symbolic_numbers": (
+        "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+        "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "_sym_acos",
+        "_sym_asin", "_sym_atan", "_sym_cos", "_sym_cosh", "_sym_log2", "_sym_sin", "_sym_sinh",
+        "_sym_sqrt", "_sym_tan", "_sym_tanh", "sym_float", "sym_fresh_size", "sym_int", "sym_ite",
+        "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+    ),
+    "_older_methods": (
+        "AcceleratorError", "FatalError", "TensorType", "_grouped_mm",
+        "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
+        "_nested_view_from_buffer", "_scaled_mm", "choose_qparams_optimized", "dequantize", "eig",
+        "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
+        "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
+        "int_repr", "lstsq", "merge_type_from_type_comment", "parse_ir", "parse_schema",
+        "parse_type_comment", "q_per_channel_axis", "q_per_channel_scales",
+        "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "solve", "symeig",
+        "unify_type_list",
+    ),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                  "kaiser_window"),
     "nn.functional": (
@@ -121,6 +157,7 @@ _ELSEWHERE = {
     "serialization": ("PyTorchFileReader", "save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
+    "sparse._products": ("hspmm", "smm", "spmm", "sspaddmm"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (
         "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
@@ -130,6 +167,7 @@ _ELSEWHERE = {
         "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ),
     "func": ("vmap",),
+    "_higher_order_ops.control_flow": ("cond",),
     "_settings": (
         "are_deterministic_algorithms_enabled", "can_cast", "get_deterministic_debug_mode",
         "get_float32_matmul_precision", "get_num_interop_threads",
@@ -145,15 +183,21 @@ _ELSEWHERE = {
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
                 "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
                 "_assert_async",
-                "get_device_module", "SymBool", "SymFloat", "SymInt", "cond", "get_device",
+                "get_device_module", "SymBool", "SymFloat", "SymInt", "get_device",
                 "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
-                "is_inference", "is_neg", "is_signed", "set_anomaly_enabled", "set_flush_denormal"),
+                "is_inference", "is_neg", "is_signed", "set_anomaly_enabled"),
     "_absent_dtypes": (
-        "chalf", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-        "float8_e8m0fnu", "jagged", "qint32", "qint8", "quint8", "sparse_bsc", "sparse_bsr",
-        "sparse_csc", "sparse_csr", "uint16", "uint32", "uint64",
+        "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "chalf", "complex32",
+        "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float8_e8m0fnu", "int1", "int2", "int3", "int4", "int5",
+        "int6", "int7", "jagged", "qint32", "qint8", "quint2x4", "quint4x2", "quint8", "uint1",
+        "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", "uint16", "uint32", "uint64",
     ),
-    "storage": ("TypedStorage",),
+    "storage": (
+        "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
+        "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage",
+        "LongStorage", "ShortStorage", "Storage", "StorageBase", "TypedStorage",
+    ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 
@@ -163,6 +207,10 @@ def __getattr__(name):
         return importlib.import_module(f"rushlight.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"rushlight.{_HOME[name]}"), name)
+        if callable(value) and _HOME[name].startswith("_"):
+            from rushlight._set_module import set_module
+
+            set_module(__name__, value)  # not a private one, as in torch
         globals()[name] = value  # the next access is a plain one
         return value
     if name.startswith("_foreach_"):

@@ -2,6 +2,8 @@
 code | -) [arguments].
 """
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import sys
@@ -68,7 +70,7 @@ def _show_without_this_file(kind, error, traceback):
     sys.__excepthook__(kind, error.with_traceback(traceback), traceback)
 
 
-def main():
+def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(_USAGE)
         raise SystemExit(0 if len(sys.argv) > 1 else 2)

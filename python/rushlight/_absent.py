@@ -2,25 +2,39 @@
 so.
 """
 
+from __future__ import annotations
 
-def answers(values):
-    """Functions, by name, that take anything and return what `values` says for them."""
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+def answers(values: Any) -> dict[str, Callable[..., Any]]:
+    """Functions of the calling module, by name, that take anything and return what `values` says
+    for them.
+    """
+    home = sys._getframe(1).f_globals["__name__"]
 
     def make(name, value):
         def function(*args, **kwargs):
             return value() if callable(value) else value
 
         function.__name__ = function.__qualname__ = name
+        function.__module__ = home
         function.__doc__ = f"Without a device: {value() if callable(value) else value!r}."
         return function
 
     return {name: make(name, value) for name, value in values.items()}
 
 
-def refusals(kind, names, error=AssertionError):
-    """Functions that raise `error`, and for capitalised names classes that raise RuntimeError: the
-    build has no such device.
+def refusals(kind: str, names: Sequence[str], error: type[Any] = AssertionError) -> dict[Any, Any]:
+    """Functions of the calling module that raise `error`, and for capitalised names classes that
+    raise RuntimeError: the build has no such device.
     """
+    home = sys._getframe(1).f_globals["__name__"]
 
     def make(name):
         is_class = name[0].isupper()
@@ -30,9 +44,11 @@ def refusals(kind, names, error=AssertionError):
             raise raised(f"{kind.lower()}.{name}: rushlight was built without {kind} devices")
 
         function.__name__ = function.__qualname__ = name
+        function.__module__ = home
         function.__doc__ = f"Needs a device: raises {raised.__name__}."
         if is_class:
-            return type(name, (), {"__init__": function, "__doc__": function.__doc__})
+            members = {"__init__": function, "__doc__": function.__doc__, "__module__": home}
+            return type(name, (), members)
         return function
 
     return {name: make(name) for name in names}

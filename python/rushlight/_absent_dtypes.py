@@ -2,19 +2,31 @@
 of one.
 """
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class _AbsentDtype:
     """Refused where a dtype is wanted: no tensor is of this dtype here."""
 
-    def __init__(self, name, itemsize, is_floating_point=False, is_complex=False):
+    itemsize: int
+    is_floating_point: bool
+    is_complex: bool
+
+    def __init__(
+        self, name: str, itemsize: int, is_floating_point: bool = False, is_complex: bool = False
+    ) -> None:
         self._name, self.itemsize = name, itemsize
         self.is_floating_point, self.is_complex = is_floating_point, is_complex
-        self.is_signed = not name.startswith(("uint", "quint"))
+        self.is_signed: bool = not name.startswith(("uint", "quint"))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"torch.{self._name}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return self._name  # a name of this module
 
 
@@ -31,23 +43,29 @@ chalf = complex32
 qint8 = _AbsentDtype("qint8", 1)
 quint8 = _AbsentDtype("quint8", 1)
 qint32 = _AbsentDtype("qint32", 4)
+quint4x2 = _AbsentDtype("quint4x2", 1)
+quint2x4 = _AbsentDtype("quint2x4", 1)
+float4_e2m1fn_x2 = _AbsentDtype("float4_e2m1fn_x2", 1, is_floating_point=True)
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_AbsentDtype(f"uint{n}", 1) for n in range(1, 8))
+int1, int2, int3, int4, int5, int6, int7 = (_AbsentDtype(f"int{n}", 1) for n in range(1, 8))
+bits1x8, bits2x4, bits4x2, bits8 = (
+    _AbsentDtype(name, 1) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8")
+)
+bits16 = _AbsentDtype("bits16", 2)
+bit = uint1
 
 
 class _AbsentLayout:
     """Refused where a layout is wanted: no tensor has it here."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self._name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"torch.{self._name}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return self._name
 
 
-sparse_csr = _AbsentLayout("sparse_csr")
-sparse_csc = _AbsentLayout("sparse_csc")
-sparse_bsr = _AbsentLayout("sparse_bsr")
-sparse_bsc = _AbsentLayout("sparse_bsc")
-jagged = _AbsentLayout("jagged")
+jagged: _AbsentLayout = _AbsentLayout("jagged")

@@ -1,25 +1,38 @@
 """`import torch` gives rushlight: the same module objects, under both names.
 
 A finder before all others answers for `torch` and what lies below it with the modules of
-rushlight. An installed torch is
+rushlight, and for `functorch`, which torch ships, with `rushlight.functorch`. An installed torch is
 not read, and not touched; it cannot be imported in the same process any more.
 """
+
+from __future__ import annotations
 
 import importlib
 import importlib.machinery
 import importlib.util
 import opcode
 import sys
+import types
 
 import rushlight
+from rushlight._set_module import set_module
 from rushlight.torch_version import TorchVersion
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.nn.modules.module import Module
+
 _IMPLEMENTED = "2.13.0"  # the torch whose semantics rushlight follows
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType)  # what has a __module__ to set
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 # Packages whose compiled parts are linked with torch's own libraries.
 _BUILT_ON_TORCH = {
-    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn", "functorch",
+    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn",
     "mamba_ssm", "pyg_lib", "pytorch3d",
     "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
     "torchaudio", "torchcodec",
@@ -27,7 +40,7 @@ _BUILT_ON_TORCH = {
 }  # fmt: skip
 
 
-def activate():
+def activate() -> Any:
     """See `rushlight.as_torch`."""
     present = sys.modules.get("torch")
     if present is rushlight:
@@ -41,7 +54,7 @@ def activate():
     rushlight.__version__ = TorchVersion(f"{_IMPLEMENTED}+rushlight{rushlight.__version__}")
     for name, module in list(sys.modules.items()):
         if _is_ours(name) and name != "rushlight._C":
-            _name_what_is_missing(module)
+            _rename(module)
     rushlight.torch = importlib.import_module("torch")
     rushlight.__name__ = "torch"  # patches of modules' members, such as Pyro's, compare it
     if "multiprocessing.spawn" in sys.modules:
@@ -54,11 +67,11 @@ def _is_ours(name):
 
 
 class _Finder:
-    """Finds `torch` and its submodules in rushlight; lets those of rushlight speak of torch in
-    their errors.
+    """Finds `torch` and its submodules in rushlight; lets those of rushlight say that they are
+    torch's.
     """
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: str | None = None, target: Tensor | None = None) -> Any:
         top = name.partition(".")[0]
         if top == "torch":
             found = _spec_of_twin(name)
@@ -66,22 +79,20 @@ class _Finder:
                 raise ModuleNotFoundError(f"No module named {name!r}: {_advice()}", name=name)
             return found
         if top == "rushlight":
-            return _spec_with_sequel(name, path, _name_what_is_missing)
+            return _spec_with_sequel(name, path, _rename)
         if name == "multiprocessing.spawn":
             return _spec_with_sequel(name, path, _activate_in_spawned_processes)
+        if top == "functorch":
+            return _spec_of_twin(name)
         if name in _BUILT_ON_TORCH and _is_imported():
-            raise ImportError(
-                f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, "
-                "which is `torch` in this process",
-                name=name,
-            )
+            return _refused_if_linked(name, path)
         return None
 
-    def find_distributions(self, context=None):
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
         if context is not None and context.name is not None and context.name.lower() == "torch":
             yield _distribution()
 
-    def invalidate_caches(self):
+    def invalidate_caches(self) -> None:
         """Nothing is cached."""
 
 
@@ -94,8 +105,38 @@ def _is_imported():
     return sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
 
 
+def _refused_if_linked(name, path):
+    """None for a package that is not installed, or without compiled parts: others are refused."""
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    if spec is None or not _is_linked_with_torch(spec):
+        return None
+    raise ImportError(
+        f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, which is "
+        "`torch` in this process; a version without compiled parts could, or uninstall it where "
+        "it is optional",
+        name=name,
+    )
+
+
+def _is_linked_with_torch(spec):
+    """Does a package have an extension module that names a library of torch?"""
+    import os
+
+    for folder in spec.submodule_search_locations or ():
+        for path, _, files in os.walk(folder):
+            for file in files:
+                if file.endswith((".so", ".pyd", ".dylib")):
+                    with open(os.path.join(path, file), "rb") as stream:
+                        content = stream.read()
+                    if b"libtorch" in content or b"libc10" in content:
+                        return True
+    return False
+
+
 def _spec_of_twin(name):
-    twin = "rushlight" + name.removeprefix("torch")
+    twin = f"rushlight.{name}"
+    if name.partition(".")[0] == "torch":
+        twin = "rushlight" + name.removeprefix("torch")
     found = importlib.util.find_spec(twin)
     if found is None:
         return None
@@ -108,15 +149,15 @@ def _spec_of_twin(name):
 class _TwinLoader:
     """Gives a module of rushlight to the import of its twin in torch."""
 
-    def __init__(self, twin):
+    def __init__(self, twin: Any) -> None:
         self.twin = twin
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> Any:
         module = importlib.import_module(self.twin)
         self.spec_of_module = module.__spec__
         return module
 
-    def exec_module(self, module):
+    def exec_module(self, module: Module) -> None:
         module.__spec__ = self.spec_of_module  # the import replaced it by that of the twin
 
 
@@ -137,6 +178,20 @@ def _spec_with_sequel(name, path, sequel):
 
 def _advice():
     return "rushlight, which is `torch` here, does not have it; docs/coverage.md lists what it has"
+
+
+def _rename(module):
+    """Let a module of rushlight, and what is public in it, say that it is torch's."""
+    twin = "torch" + module.__spec__.name.removeprefix("rushlight")
+    if twin != "torch":
+        sys.modules.setdefault(twin, module)  # where `inspect` and `typing` look
+    for name, value in list(vars(module).items()):
+        if name.startswith("_") or not isinstance(value, _NAMED):
+            continue
+        home = value.__module__
+        if isinstance(home, str) and _is_ours(home):
+            set_module("torch" + home.removeprefix("rushlight"), value)
+    _name_what_is_missing(module)
 
 
 def _name_what_is_missing(module):
@@ -187,7 +242,7 @@ def _distribution():
 class _InChild:
     """Unpickled at the start of a spawned process, before its main module is imported."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return exec, (
             f"import sys\nsys.path[:] = {sys.path!r}\nimport rushlight\nrushlight.as_torch()",
         )

@@ -1,18 +1,38 @@
-"""Reads files from before the zip format: several pickles in a row, then the raw storages."""
+"""Reads and writes files from before the zip format: several pickles in a row, then the raw
+storages.
+"""
+
+from __future__ import annotations
 
 import io
 import pickle
 import struct
+import sys
 
 import rushlight
 from rushlight._checkpoint_reader import CheckpointReader
-from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, storage_of
+from rushlight._checkpoint_types import (
+    STORAGE_DTYPES,
+    StoredData,
+    as_tensor_of_bytes,
+    bytes_of,
+    storage_of,
+)
+from rushlight._checkpoint_writer import CheckpointWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight.serialization import _Placement
+    from rushlight.types import _dtype
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 
 
-def read_legacy(stream, place, unpickle):
+def read_legacy(stream: Any, place: _Placement, unpickle: Callable[..., Any]) -> list[Any]:
     """Return the object in `stream`.
 
     The contents of storages follow the object, so storages are made first and filled afterwards.
@@ -33,9 +53,46 @@ def read_legacy(stream, place, unpickle):
         raise RuntimeError("load: big-endian files are supported in the zip format only")
     storages = _BlankStorages(_bytes_left(stream), place)
     result = unpickle(stream, storages.make)
-    for key in _plain(stream):
-        storages.fill(key, stream)
+    storages.fill(_plain(stream), stream)
     return result
+
+
+def write_legacy(obj, stream, protocol):
+    """Write the object: magic number, version, sizes of numbers, the object, and its storages."""
+    sizes = {"short": 2, "int": 4, "long": 4}
+    system = {"protocol_version": _PROTOCOL, "little_endian": sys.byteorder == "little",
+              "type_sizes": sizes}  # fmt: skip
+    for value in (_MAGIC, _PROTOCOL, system):
+        pickle.dump(value, stream, protocol=protocol)
+    writer = _LegacyWriter(stream, protocol)
+    writer.dump(obj)
+    keys = sorted(writer.storages)
+    pickle.dump(keys, stream, protocol=protocol)
+    if hasattr(stream, "flush"):
+        stream.flush()
+    for key in keys:
+        storage = writer.storages[key]
+        if storage.device.type != "cpu":
+            storage = as_tensor_of_bytes(storage).cpu().untyped_storage()
+        stream.write(struct.pack("<q", storage.nbytes() // writer.dtype_of(key).itemsize))
+        stream.write(bytes_of(storage))
+
+
+class _LegacyWriter(CheckpointWriter):
+    """Pickles one object whose storages follow it."""
+
+    def persistent_id(self, obj):
+        reference = super().persistent_id(obj)
+        if reference is not None and not isinstance(obj, StoredData):
+            raise RuntimeError(
+                "save: storages without a dtype need the zip format; leave "
+                "_use_new_zipfile_serialization as it is"
+            )
+        return reference and (*reference, None)  # no view of another storage
+
+    def dtype_of(self, key):
+        """The dtype of the elements of a storage."""
+        return STORAGE_DTYPES[self._dtypes[key].name]
 
 
 def _plain(stream):
@@ -52,27 +109,40 @@ def _bytes_left(stream):
 class _BlankStorages:
     """Storages by key, made when the object refers to them and filled later."""
 
-    def __init__(self, budget, place):
+    def __init__(self, budget: int, place: _Placement) -> None:
         self._budget = budget  # together they cannot hold more than the file
         self._place = place
         self._made = {}
 
-    def make(self, dtype, key, location, count, view=None):
+    def make(
+        self, dtype: _dtype | None, key: str, location: str, count: int, view: Any = None
+    ) -> StoredData:
         if not isinstance(dtype, rushlight.dtype) or not isinstance(key, str) or view is not None:
             raise pickle.UnpicklingError("a reference to a storage is damaged or not supported")
+        if type(count) is not int or type(location) is not str:
+            raise pickle.UnpicklingError("a reference to a storage is damaged")
+        size = count * dtype.itemsize
         if key not in self._made:
-            size = count * dtype.itemsize
             self._budget -= size
             if size < 0 or self._budget < 0:
                 raise pickle.UnpicklingError(f"storage {key} is larger than the file")
             blank = storage_of(bytearray(size), rushlight.uint8)
             self._made[key] = StoredData(self._place(blank, location), dtype)
-        return self._made[key]
+        made = self._made[key]
+        if made.dtype is not dtype or made.storage.nbytes() != size:
+            raise pickle.UnpicklingError(f"storage {key} is described in two different ways")
+        return made
 
-    def fill(self, key, stream):
-        if key not in self._made:
-            raise pickle.UnpicklingError("the file has a storage that nothing refers to")
-        data = self._made[key]
+    def fill(self, keys: Sequence[str], stream: Any) -> None:
+        """Read the contents of the storages, which follow in the order of `keys`."""
+        known = type(keys) is list and all(type(key) is str for key in keys)
+        if not known or sorted(keys) != sorted(self._made):
+            raise pickle.UnpicklingError("the file has other storages than its object refers to")
+        for key in keys:
+            self._fill(self._made[key], stream)
+
+    @staticmethod
+    def _fill(data, stream):
         (count,) = struct.unpack("<q", stream.read(8).ljust(8, b"\xff"))
         size = data.storage.nbytes()
         contents = bytearray(stream.read(size))

@@ -4,7 +4,13 @@ torch writes objects in the pickle format. This reader understands the part of t
 builds containers, numbers and strings, and of the functions and classes that a file may name, it
 knows those that torch itself writes for tensors: each has a plain Python function here. Nothing is
 ever looked up by the name in the file; what is not in the tables is refused.
+
+A few bytes can stand for much work, as a value that was read once may be used again and again. So
+whatever costs more than the bytes that ask for it is paid from a budget (`Budget`), which grows
+with the bytes that were read.
 """
+
+from __future__ import annotations
 
 import math
 import pickle
@@ -19,27 +25,53 @@ from rushlight._checkpoint_numpy import (
     scalar_from,
     set_array_state,
 )
-from rushlight._checkpoint_types import DTYPES, STORAGE_DTYPES, StoredData, tensor_of
+from rushlight._checkpoint_types import (
+    DTYPES,
+    STORAGE_DTYPES,
+    StoredData,
+    check_geometry,
+    last_place,
+    tensor_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
+    from rushlight.types import _dtype
 
 _MAX_KEY_DEPTH = 16  # hashing nested tuples uses the C stack
+_FREE_WORK = 1 << 26  # 64 MB of copies, or about a second of hashing
+_WORK_PER_BYTE = 32
+_WORK_TO_HASH = 16
+_SMALL_INT = 1 << 60  # the hash of a smaller one is the number itself
+
+# Bytes per element that copies take.
+_SIZED = {
+    **dict.fromkeys((str, bytes, bytearray), 1),
+    **dict.fromkeys((list, tuple, deque, rushlight.Size), 8),
+    **dict.fromkeys((dict, OrderedDict, Counter, defaultdict, set, frozenset), 64),
+}
 
 
 class Name:
     """A function or class that the file names, before anything is known about it."""
 
-    def __init__(self, module, name):
+    def __init__(self, module: Module, name: str) -> None:
         # files written with protocol 2 use the names of Python 2
         module = {"__builtin__": "builtins"}.get(module, module)
         self.key = (module, {"xrange": "range"}.get(name, name))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return ".".join(self.key)
 
 
 class Refused(pickle.UnpicklingError):
     """The file names something that is not known to be safe."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(
             f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed"
             " global by default. If you trust the source of the file, allow the class with"
@@ -55,60 +87,145 @@ def _expect(value, *kinds):
     return value
 
 
-def _hashable(key):
-    """Return `key` if it may be a key of a dict or an element of a set."""
-    pending = [(key, 0)]
-    while pending:
-        value, depth = pending.pop()
-        if isinstance(value, (tuple, frozenset)):
-            if depth > _MAX_KEY_DEPTH:
-                raise pickle.UnpicklingError("a key is nested too deeply")
-            pending += [(part, depth + 1) for part in value]
-        elif isinstance(value, rushlight.Tensor) or value.__hash__ is None:
-            raise pickle.UnpicklingError(f"a key is of type {type(value).__name__}")
-    return key
+class Budget:
+    """How much work a file may still ask for, in copied bytes and what takes as long.
+
+    Args:
+        read: () -> number of bytes read so far.
+    """
+
+    def __init__(self, read: Callable[..., Any]) -> None:
+        self._read = read
+        self._spent = 0
+
+    def pay(self, work: int) -> None:
+        """Raise an error if that is more than the file may ask for."""
+        self._spent += work
+        if self._spent > _FREE_WORK and self._spent > _FREE_WORK + _WORK_PER_BYTE * self._read():
+            raise pickle.UnpicklingError("the checkpoint asks for more work than its size allows")
+
+    def pay_for(self, values: Any) -> None:
+        """Pay for going through each of `values`, and each part of those that are tuples."""
+        work = _copied_bytes(values)
+        for value in values:
+            work += _copied_bytes(value)
+            if isinstance(value, tuple):
+                work += sum(map(_copied_bytes, value))
+        self.pay(work)
+
+    def hashable(self, key: str) -> tuple[Any, ...]:
+        """Return `key` if it may be a key of a dict or an element of a set."""
+        pending = [(key, 0)]
+        while pending:
+            value, depth = pending.pop()
+            self.pay(_WORK_TO_HASH + (value.bit_length() // 8 if isinstance(value, int) else 0))
+            if isinstance(value, (tuple, frozenset)):
+                if depth > _MAX_KEY_DEPTH:
+                    raise pickle.UnpicklingError("a key is nested too deeply")
+                self.pay(_WORK_TO_HASH * len(value))
+                pending += [(part, depth + 1) for part in value]
+            elif isinstance(value, rushlight.Tensor) or value.__hash__ is None:
+                raise pickle.UnpicklingError(f"a key is of type {type(value).__name__}")
+        return key
+
+    def keys(self) -> Callable[..., Any]:
+        """A function that checks and pays for one key after the other of a dict or set.
+
+        Different keys of one hash, which are easily made of numbers, are compared with each other.
+        """
+        equal_hashes = Counter()
+
+        def checked(key):
+            if _is_cheap(key):
+                return key
+            before = self._spent
+            found = hash(self.hashable(key))
+            self.pay(equal_hashes[found] * (self._spent - before))
+            equal_hashes[found] += 1
+            return key
+
+        return checked
 
 
-def _pairs(items):
-    return [(_hashable(key), value) for key, value in _expect(items, list)]
+_UNLIMITED = Budget(lambda: math.inf)
 
 
-# --- what the file may call
+def _copied_bytes(value):
+    width = _SIZED.get(type(value))
+    return 0 if width is None else width * len(value)
 
 
-def _rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
-    tensor = tensor_of(storage, offset, _expect(size, tuple), _expect(stride, tuple), requires_grad)
-    if metadata and metadata.get("conj"):
-        tensor = tensor.conj()
+def _is_cheap(key):
+    """Is it one of the usual keys, which need no check?"""
+    kind = type(key)
+    return kind is str or kind is int and -_SMALL_INT < key < _SMALL_INT
+
+
+# --- what the file may call; `budget` is for what costs more than going through the arguments once
+
+
+def _rebuild_tensor(
+    storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None, *,
+    budget=_UNLIMITED,
+):  # fmt: skip
+    tensor = tensor_of(storage, offset, _expect(size, tuple), _expect(stride, tuple))
+    for name, is_set in _expect({} if metadata is None else metadata, dict, OrderedDict).items():
+        if name not in ("conj", "neg"):
+            raise pickle.UnpicklingError(f"tensors with the property {name!r} are not supported")
+        if is_set:
+            budget.pay(tensor.nbytes)
+            tensor = getattr(tensor, name)()
+    if requires_grad:
+        tensor.requires_grad_()
+    _expect_no_hooks(hooks)
     return tensor
 
 
-def _rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+def _rebuild_tensor_v3(
+    storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None, *,
+    budget=_UNLIMITED,
+):  # fmt: skip
     typed = StoredData(_expect(storage, StoredData).storage, _expect(dtype, rushlight.dtype))
-    return _rebuild_tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+    return _rebuild_tensor(
+        typed, offset, size, stride, requires_grad, hooks, metadata, budget=budget
+    )
+
+
+def _expect_no_hooks(hooks):
+    if hooks:  # torch leaves them out when it saves
+        raise pickle.UnpicklingError("the file has a tensor with hooks")
 
 
 def _rebuild_meta_tensor(dtype, size, stride, requires_grad):
     _expect(dtype, rushlight.dtype)
-    sizes = (*_expect(size, tuple, rushlight.Size), *_expect(stride, tuple))
-    if not all(type(n) is int and n >= 0 for n in sizes) or math.prod(size) >= 2**60:
-        raise pickle.UnpicklingError(f"a meta tensor has the impossible sizes {sizes}")
+    check_geometry(0, _expect(size, tuple, rushlight.Size), _expect(stride, tuple))
+    if math.prod(max(n, 1) for n in size) >= 2**59 or last_place(0, size, stride) >= 2**59:
+        raise pickle.UnpicklingError(
+            f"a meta tensor has the impossible sizes {size} and strides {stride}"
+        )
     return rushlight.empty_strided(
         size, stride, dtype=dtype, device="meta", requires_grad=bool(requires_grad)
     )
 
 
-def _rebuild_sparse(layout, parts):
-    if layout is not rushlight.sparse_coo or len(_expect(parts, tuple)) not in (3, 4):
+def _rebuild_sparse(layout, parts, *, budget=_UNLIMITED):
+    is_coo = layout is rushlight.sparse_coo
+    if layout not in _SPARSE_LAYOUTS.values() or len(_expect(parts, tuple)) not in (
+        (3, 4) if is_coo else (4,)
+    ):
         raise pickle.UnpicklingError("a sparse tensor of a layout that is not supported")
-    indices, values, size, is_coalesced = (*parts, None)[:4]
-    for part in (indices, values):
+    *tensors, size = parts[: 3 if is_coo else 4]
+    for part in tensors:
         if type(part) is not rushlight.Tensor or part.is_meta:
             raise pickle.UnpicklingError("a sparse tensor is not made of tensors")
+        budget.pay(part.nbytes)  # may be more than there are in its storage
     size = rushlight.Size([_expect(n, int) for n in _expect(size, tuple, rushlight.Size)])
     try:
-        return rushlight.sparse_coo_tensor(indices, values, size, is_coalesced=bool(is_coalesced))
-    except RuntimeError as error:  # indices that the size does not allow
+        if is_coo:
+            is_coalesced = bool((*parts, None)[3])
+            return rushlight.sparse_coo_tensor(*tensors, size, is_coalesced=is_coalesced)
+        return rushlight.sparse_compressed_tensor(*tensors, size, layout=layout)
+    except (RuntimeError, IndexError) as error:  # indices that the size does not allow
         raise pickle.UnpicklingError(f"a damaged sparse tensor: {error}") from error
 
 
@@ -116,13 +233,13 @@ def _rebuild_parameter(data, requires_grad, hooks, state=None):
     if not isinstance(data, rushlight.Tensor):
         raise pickle.UnpicklingError("a parameter is not made of a tensor")
     parameter = rushlight.nn.Parameter(data, bool(requires_grad))
+    _expect_no_hooks(hooks)
     return _with_attributes(parameter, state)
 
 
 def _with_attributes(tensor, state):
-    if isinstance(state, tuple) and len(state) == 2:
-        state = {**(state[0] or {}), **(state[1] or {})}
-    _set_attributes(tensor, {} if state is None else state)
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        _set_attributes(tensor, {} if part is None else part)
     return tensor
 
 
@@ -144,12 +261,23 @@ def _bytearray(data=b"", encoding=None):
     return bytearray(_encode(data, encoding) if encoding else _expect(data, bytes))
 
 
-def _set(items=()):
-    return {_hashable(item) for item in _expect(items, list, tuple)}
+def _set(items=(), *, budget):
+    budget.pay(_SIZED[set] * len(_expect(items, list, tuple)))
+    return set(map(budget.keys(), items))
 
 
-def _ordered_dict(items=None):
-    return OrderedDict(_pairs([tuple(pair) for pair in _expect(items or [], list)]))
+def _frozenset(items=(), *, budget):
+    return frozenset(_set(items, budget=budget))
+
+
+def _ordered_dict(items=None, *, budget):
+    items = _expect([] if items is None else items, list)
+    budget.pay(_SIZED[dict] * len(items))
+    result, checked = OrderedDict(), budget.keys()
+    for pair in items:
+        key, value = _expect(pair, list, tuple)
+        result[checked(key)] = value
+    return result
 
 
 def _default_dict(factory=None, items=None):
@@ -158,12 +286,28 @@ def _default_dict(factory=None, items=None):
     return defaultdict(factory, _expect({} if items is None else items, dict))
 
 
+_SPARSE_LAYOUTS = {
+    str(layout): layout
+    for layout in (
+        rushlight.sparse_coo, rushlight.sparse_csr, rushlight.sparse_csc, rushlight.sparse_bsr,
+        rushlight.sparse_bsc,
+    )
+}  # fmt: skip
+
+
 def _layout(text):
-    if text == "torch.sparse_coo":
-        return rushlight.sparse_coo
+    if text in _SPARSE_LAYOUTS:
+        return _SPARSE_LAYOUTS[text]
     if text != "torch.strided":
         raise pickle.UnpicklingError(f"tensors of layout {text!r} are not supported")
     return rushlight.strided
+
+
+def _size(sizes=()):
+    numbers = _expect(sizes, tuple, list, rushlight.Size)
+    if not all(type(n) is int and -(2**63) <= n < 2**63 for n in numbers):
+        raise pickle.UnpicklingError("a size is made of something other than 64-bit integers")
+    return rushlight.Size(numbers)
 
 
 def _number(kind):
@@ -201,7 +345,7 @@ _FUNCTIONS = {
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch.nn.parameter", "Parameter"): lambda data, grad=True: _rebuild_parameter(data, grad, {}),
-    ("torch", "Size"): lambda sizes=(): rushlight.Size([_expect(n, int) for n in sizes]),
+    ("torch", "Size"): _size,
     ("torch", "device"): lambda kind, *index: rushlight.device(
         _expect(kind, str), *[_expect(i, int) for i in index]
     ),
@@ -216,7 +360,7 @@ _FUNCTIONS = {
     ("builtins", "bytearray"): _bytearray,
     ("builtins", "bytes"): lambda data=b"": _expect(data, bytes),
     ("builtins", "set"): _set,
-    ("builtins", "frozenset"): lambda items=(): frozenset(_set(items)),
+    ("builtins", "frozenset"): _frozenset,
     ("builtins", "complex"): _number(complex),
     ("builtins", "slice"): _integers(slice),
     ("builtins", "range"): _integers(range),
@@ -226,6 +370,9 @@ _FUNCTIONS = {
     ("numpy.core.multiarray", "_reconstruct"): empty_array,
     ("numpy._core.multiarray", "_reconstruct"): empty_array,
 }
+_WITH_BUDGET = {
+    _rebuild_tensor, _rebuild_tensor_v3, _rebuild_sparse, _set, _frozenset, _ordered_dict
+}  # fmt: skip
 _TENSOR_TYPES = {("torch", "Tensor"), ("torch._tensor", "Tensor")}
 _TYPE_NAMES = {*_TENSOR_TYPES, ("numpy", "ndarray")}
 _REBUILD_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
@@ -251,15 +398,25 @@ class CheckpointReader:
         safe_globals: further functions and classes by (module, name), which the user trusts.
     """
 
-    def __init__(self, stream, load_storage, safe_globals=None):
+    def __init__(
+        self,
+        stream: Any,
+        load_storage: Callable[..., Any] | None,
+        safe_globals: dict[tuple[Any, ...], type[Any]] | None = None,
+    ) -> None:
         self._stream = stream
         self._load_storage = load_storage
         self._safe_globals = safe_globals or {}
         self._stack = []
         self._marks = []
         self._memo = {}
+        self._storages = {}  # by id, those that the file has referred to
+        self._storage_bytes = 0
+        self._keys = {}  # by id of a dict or set, the check of its unusual keys
+        start = stream.tell()
+        self._budget = Budget(lambda: stream.tell() - start + self._storage_bytes)
 
-    def read(self):
+    def read(self) -> Any:
         """Return the object.
 
         Raises:
@@ -366,14 +523,24 @@ class CheckpointReader:
         target.extend(map(self._plain, items))
 
     def _add(self, items):
-        _expect(self._stack[-1], set).update(_hashable(self._plain(item)) for item in items)
+        target = _expect(self._stack[-1], set)
+        target.update([self._key(target, self._plain(item)) for item in items])
 
     def _set_items(self, flat):
         target = self._stack[-1]
         if not isinstance(target, dict) or len(flat) % 2:
             raise pickle.UnpicklingError(f"cannot set items of a {type(target).__name__}")
         for key, value in zip(flat[::2], flat[1::2], strict=True):
-            target[_hashable(self._plain(key))] = self._plain(value)
+            target[self._key(target, self._plain(key))] = self._plain(value)
+
+    def _key(self, target, key):
+        """Return `key` if `target` may get it."""
+        if _is_cheap(key):
+            return key
+        checked = self._keys.get(id(target))
+        if checked is None:
+            checked = self._keys[id(target)] = self._budget.keys()
+        return checked(key)
 
     def _set_one_item(self):
         value, key = self._pop(), self._pop()
@@ -383,7 +550,11 @@ class CheckpointReader:
         reference = _expect(self._pop(), tuple)
         if len(reference) < 5 or reference[0] != "storage":
             raise pickle.UnpicklingError("the file refers to something other than a storage")
-        self._push(self._load_storage(*reference[1:]))
+        data = self._load_storage(*reference[1:])
+        if id(data.storage) not in self._storages:
+            self._storages[id(data.storage)] = data.storage
+            self._storage_bytes += data.storage.nbytes()
+        self._push(data)
 
     @staticmethod
     def _storage_type(name):
@@ -407,16 +578,22 @@ class CheckpointReader:
         self._push(self._call(function, arguments))
 
     def _call(self, name, arguments):
+        self._budget.pay_for(arguments)
         if name.key == _REBUILD_FROM_TYPE:
             return self._rebuild_from_type(*arguments)
-        if name.key in _FUNCTIONS:
-            return _FUNCTIONS[name.key](*arguments)
+        function = _FUNCTIONS.get(name.key)
+        if function in _WITH_BUDGET:
+            return function(*arguments, budget=self._budget)
+        if function is not None:
+            return function(*arguments)
         if name.key in self._safe_globals:
             return self._safe_globals[name.key](*arguments)
         raise Refused(name)
 
     def _rebuild_from_type(self, function, kind, arguments, state):
-        tensor = self._call(_expect(function, Name), _expect(arguments, tuple))
+        if _expect(function, Name).key == _REBUILD_FROM_TYPE:
+            raise pickle.UnpicklingError("a tensor is rebuilt from one that is rebuilt")
+        tensor = self._call(function, _expect(arguments, tuple))
         if _expect(kind, Name).key not in _TENSOR_TYPES:
             tensor = tensor.as_subclass(self._plain(kind))
         return _with_attributes(tensor, state)
@@ -432,6 +609,7 @@ class CheckpointReader:
     def _build(self):
         state = self._pop()
         target = self._stack[-1]
+        self._budget.pay_for((state,))
         if type(target) is OrderedDict:
             _set_attributes(target, state)
         elif isinstance(target, ArrayDtype):
@@ -489,7 +667,7 @@ class CheckpointReader:
         b"s": _set_one_item,
         b"u": lambda self: self._set_items(self._pop_to_mark()),
         b"\x90": lambda self: self._add(self._pop_to_mark()),
-        b"\x91": lambda self: self._push(frozenset(_set(self._pop_to_mark()))),
+        b"\x91": lambda self: self._push(_frozenset(self._pop_to_mark(), budget=self._budget)),
         # what was read before
         b"q": lambda self: self._put(self._unsigned(1)),
         b"r": lambda self: self._put(self._unsigned(4)),
@@ -506,14 +684,21 @@ class CheckpointReader:
     }
 
 
+def is_known(module, name):
+    """Is it one of the functions and classes that a file may name?"""
+    key = Name(module, name).key
+    known = key in _FUNCTIONS or key in _TENSOR_TYPES or key == _REBUILD_FROM_TYPE
+    return known or (module == "torch" and (name in STORAGE_DTYPES or name in DTYPES))
+
+
 class TrustingUnpickler(pickle.Unpickler):
     """Python's own unpickler, with rushlight in the place of torch: runs whatever the file says."""
 
-    def __init__(self, stream, load_storage, **options):
+    def __init__(self, stream: Any, load_storage: Callable[..., Any], **options: Any) -> None:
         super().__init__(stream, **options)
         self._load_storage = load_storage
 
-    def find_class(self, module, name):
+    def find_class(self, module: Module, name: str) -> Any:
         key = (module, name)
         if module == "torch" and name in STORAGE_DTYPES:
             return STORAGE_DTYPES[name]
@@ -526,7 +711,7 @@ class TrustingUnpickler(pickle.Unpickler):
         package, dot, rest = module.partition(".")
         return super().find_class("rushlight" + dot + rest if package == "torch" else module, name)
 
-    def persistent_load(self, reference):
+    def persistent_load(self, reference: Sequence[_dtype | str]) -> StoredData:
         kind, *facts = reference[1:]
         return self._load_storage(kind if kind is not rushlight.UntypedStorage else None, *facts)
 

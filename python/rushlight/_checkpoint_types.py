@@ -1,10 +1,20 @@
 """What a checkpoint consists of besides plain Python values: names, storages and tensors."""
 
+from __future__ import annotations
+
 import ctypes
 import math
 import pickle
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype
 
 STORAGE_DTYPES = {
     "BoolStorage": rushlight.bool,
@@ -23,18 +33,21 @@ STORAGE_DTYPES = {
 STORAGE_NAMES = {dtype: name for name, dtype in STORAGE_DTYPES.items()}
 DTYPES = {str(dtype).rpartition(".")[2]: dtype for dtype in STORAGE_NAMES}
 
+_MAX_DIMS = 64
 _ONLY_ZERO_AND_ONE = bytes([0]) + bytes([1]) * 255
 
 
 class StoredData:
     """A storage in a file, together with the dtype that the file gives it."""
 
-    def __init__(self, storage, dtype):
+    def __init__(self, storage: Any, dtype: _dtype | None) -> None:
         self.storage = storage
         self.dtype = dtype
 
 
-def storage_of(buffer, dtype, swap_bytes=False):
+def storage_of(
+    buffer: bytearray | memoryview, dtype: _dtype | None, swap_bytes: bool = False
+) -> Any:
     """Return a storage on the CPU over a writable `buffer`, after making its contents valid.
 
     A bool must be 0 or 1, which a file need not respect.
@@ -54,10 +67,12 @@ def storage_of(buffer, dtype, swap_bytes=False):
 def _swap(buffer, width):
     for low in range(width // 2):
         high = width - 1 - low
-        buffer[low::width], buffer[high::width] = buffer[high::width], buffer[low::width]
+        # Copies, for parts of a memoryview are views of it.
+        lower, higher = bytes(buffer[low::width]), bytes(buffer[high::width])
+        buffer[low::width], buffer[high::width] = higher, lower
 
 
-def bytes_of(storage):
+def bytes_of(storage: Any) -> bytes | memoryview:
     """Return the bytes of a storage on the CPU without copying; keep the storage alive."""
     size = storage.nbytes()
     if size == 0:
@@ -65,27 +80,36 @@ def bytes_of(storage):
     return memoryview((ctypes.c_ubyte * size).from_address(storage.data_ptr())).cast("B")
 
 
-def as_tensor_of_bytes(storage):
+def as_tensor_of_bytes(storage: Any) -> Tensor:
     """Return a storage as a tensor of uint8."""
     return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
 
 
-def tensor_of(data, offset, size, stride, requires_grad):
+def check_geometry(offset: int, size: Sequence[int], stride: Sequence[int]) -> None:
+    """Raise an error if these cannot be the numbers of a tensor."""
+    if len(size) != len(stride) or len(size) > _MAX_DIMS:
+        raise pickle.UnpicklingError(
+            f"a tensor has {len(size)} sizes and {len(stride)} strides, of at most {_MAX_DIMS}"
+        )
+    if not all(type(n) is int and 0 <= n < 2**63 for n in (offset, *size, *stride)):
+        raise pickle.UnpicklingError("a tensor has an offset, size or stride that is impossible")
+
+
+def last_place(offset: int, size: Sequence[int], stride: Sequence[int]) -> int:
+    """Return where the last element is, if there is one."""
+    return offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+
+
+def tensor_of(data: Any, offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     """Return the tensor that views `data` in the given way, if the way is possible at all."""
     if not isinstance(data, StoredData) or data.dtype is None:
         raise pickle.UnpicklingError("a tensor refers to something that is not a typed storage")
-    numbers = (offset, *size, *stride)
-    if not all(type(n) is int and n >= 0 for n in numbers) or len(size) != len(stride):
-        raise pickle.UnpicklingError(
-            f"a tensor has an impossible shape: offset {offset}, sizes {size}, strides {stride}"
-        )
+    check_geometry(offset, size, stride)
     itemsize = data.dtype.itemsize
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    needed = (last + 1) * itemsize if 0 not in size else offset * itemsize
-    if needed > data.storage.nbytes() or math.prod(size) * itemsize >= 2**63:
+    last = offset if 0 in size else last_place(offset, size, stride) + 1
+    if last * itemsize > data.storage.nbytes() or math.prod(size) * itemsize >= 2**63:
         raise pickle.UnpicklingError(
             f"a tensor of sizes {size} and strides {stride} at offset {offset} does not fit its"
             f" storage of {data.storage.nbytes()} bytes"
         )
-    tensor = rushlight._C._tensor_on_storage(data.storage, data.dtype, offset, size, stride)
-    return tensor.requires_grad_() if requires_grad else tensor
+    return rushlight._C._tensor_on_storage(data.storage, data.dtype, offset, size, stride)

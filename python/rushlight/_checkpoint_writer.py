@@ -3,21 +3,29 @@
 rushlight's own classes and functions are written under the names that torch has for them.
 """
 
+from __future__ import annotations
+
 import pickle
 from collections import OrderedDict
 
 import rushlight
 from rushlight._checkpoint_types import STORAGE_NAMES, StoredData
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
+
 
 class _TorchName:
     """Something of torch's that has to be named in the file."""
 
-    def __init__(self, module, name):
+    def __init__(self, module: Module, name: str) -> None:
         self.module = module
         self.name = name
 
-    def __call__(self):
+    def __call__(self) -> Any:
         raise TypeError(f"{self.module}.{self.name} exists in files only")
 
 
@@ -39,13 +47,13 @@ class CheckpointWriter(pickle._Pickler):
     exist here.
     """
 
-    def __init__(self, stream, protocol):
+    def __init__(self, stream: Any, protocol: int) -> None:
         super().__init__(stream, protocol)
         self.storages = {}
         self._keys = {}
         self._dtypes = {}
 
-    def reducer_override(self, obj):
+    def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, rushlight.Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, rushlight.dtype):
@@ -59,7 +67,7 @@ class CheckpointWriter(pickle._Pickler):
             return _TorchName("torch.serialization", "_get_layout"), (str(obj),)
         return NotImplemented
 
-    def save_global(self, obj, name=None):
+    def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, _TorchName):
             module, name = obj.module, obj.name
         elif isinstance(obj, rushlight.dtype):
@@ -76,7 +84,7 @@ class CheckpointWriter(pickle._Pickler):
 
     dispatch = {**pickle._Pickler.dispatch, _TorchName: save_global}
 
-    def persistent_id(self, obj):
+    def persistent_id(self, obj: Any) -> tuple[_TorchName | str, ...] | None:
         if isinstance(obj, StoredData):
             storage, kind = obj.storage, _STORAGE_TYPES[obj.dtype]
             count = storage.nbytes() // obj.dtype.itemsize
@@ -105,9 +113,12 @@ class CheckpointWriter(pickle._Pickler):
             if state:
                 return _REBUILD_PARAMETER_WITH_STATE, (*arguments, state)
             return _REBUILD_PARAMETER, arguments
-        if tensor.is_sparse:
-            parts = (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
-            return _REBUILD_SPARSE, (rushlight.sparse_coo, parts)
+        if tensor.layout is not rushlight.strided:
+            indices, plain, values, _, is_coalesced = tensor._state()
+            parts = (indices, values, tensor.shape, is_coalesced)
+            if plain is not None:
+                parts = (indices, plain, values, tensor.shape)
+            return _REBUILD_SPARSE, (tensor.layout, parts)
         rebuild, arguments = self._plain_tensor(tensor)
         if kind is rushlight.Tensor and not state:
             return rebuild, arguments

@@ -1,46 +1,56 @@
 """Small questions about tensors and modes, as functions."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
 
-is_grad_enabled = _C.is_grad_enabled
-is_inference_mode_enabled = _C.is_inference_mode_enabled
-is_anomaly_enabled = _C.is_anomaly_enabled
-is_anomaly_check_nan_enabled = _C.is_anomaly_check_nan_enabled
-set_anomaly_enabled = _C.set_anomaly_enabled
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import Device
+
+is_grad_enabled: Callable[[], bool] = _C.is_grad_enabled
+is_inference_mode_enabled: Callable[[], bool] = _C.is_inference_mode_enabled
+is_anomaly_enabled: Callable[[], bool] = _C.is_anomaly_enabled
+is_anomaly_check_nan_enabled: Callable[[], bool] = _C.is_anomaly_check_nan_enabled
+set_anomaly_enabled: Callable[..., None] = _C.set_anomaly_enabled
 
 
-def is_tensor(obj):
+def is_tensor(obj: Any) -> bool:
     """Is it a tensor?"""
     return isinstance(obj, rushlight.Tensor)
 
 
-def is_storage(obj):
+def is_storage(obj: Any) -> bool:
     """Is it a storage?"""
-    return isinstance(obj, rushlight.UntypedStorage)
+    return isinstance(obj, (rushlight.UntypedStorage, rushlight.TypedStorage))
 
 
-def is_floating_point(input):
+def is_floating_point(input: Tensor) -> bool:
     """Is the dtype one of float16, bfloat16, float32, float64?"""
     return input.is_floating_point()
 
 
-def is_complex(input):
+def is_complex(input: Tensor) -> bool:
     """Is the dtype one of complex64, complex128?"""
     return input.is_complex()
 
 
-def is_nonzero(input):
+def is_nonzero(input: Tensor) -> bool:
     """Is the only element nonzero?"""
     return bool(input)
 
 
-def numel(input):
+def numel(input: Tensor) -> Any:
     """How many elements there are."""
     return input.numel()
 
 
-def typename(obj):
+def typename(obj: Any) -> str:
     """The name of a tensor's legacy type, or of any object's class with its module."""
     if isinstance(obj, rushlight.Tensor):
         return obj.type()
@@ -56,16 +66,21 @@ def _assert_async(condition, message="Expected Tensor with single nonzero value,
 
 def _assert(condition, message):
     """An assert that takes a tensor as its condition."""
+    if type(condition) is not rushlight.Tensor and _C._has_torch_function((condition,)):
+        return _C._handle_torch_function(_assert, (condition,), (condition, message), {})
     assert condition, message
 
 
-def compile(model=None, **options):
+def compile(
+    model: Callable[..., Any] | None = None,
+    **options: dict[str, str | int | bool | Callable[..., Any]] | None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]] | Callable[..., Any]:
     """Returns the model: there is nothing to compile. Takes torch.compile's options and works as a
     decorator."""
     return model if model is not None else lambda m: m
 
 
-def get_device_module(device=None):
+def get_device_module(device: Device = None) -> Any:
     """The module of a kind of device: rushlight.cpu, rushlight.cuda, ...
 
     Args:
@@ -92,41 +107,31 @@ class SymBool:
     """A truth value that is not known yet, in traced programs: no object is one."""
 
 
-def get_device(input):
+def get_device(input: Tensor) -> Any:
     """The index of the GPU that a tensor is on; -1 on the CPU."""
     return input.get_device()
 
 
-def is_signed(input):
+def is_signed(input: Tensor) -> bool:
     """Can the dtype hold negative numbers?"""
     return input.is_signed()
 
 
-def is_conj(input):
+def is_conj(input: Tensor) -> bool:
     """Is the conjugation of this view still to be done? Never: it is done at once."""
     return input.is_conj()
 
 
-def is_neg(input):
+def is_neg(input: Tensor) -> bool:
     """Is the negation of this view still to be done? Never: it is done at once."""
     return input.is_neg()
 
 
-def is_inference(input):
+def is_inference(input: Tensor) -> bool:
     """Was it made in inference mode?"""
     return input.is_inference()
 
 
-def is_distributed(input):
+def is_distributed(input: Tensor) -> bool:
     """Is it spread over several processes? Never."""
     return False
-
-
-def set_flush_denormal(mode):
-    """Ask for tiny numbers to become zero. Returns False: they are kept, as IEEE 754 has them."""
-    return False
-
-
-def cond(pred, true_fn, false_fn, operands=()):
-    """true_fn(*operands) or false_fn(*operands), chosen by the value of pred."""
-    return true_fn(*operands) if pred else false_fn(*operands)

@@ -1,15 +1,26 @@
 """The order in which einsum multiplies its operands."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 STRATEGIES = ("auto", "greedy", "optimal")
 MOST_TRIED = 5  # 180 orders of 5 operands take a millisecond, once; 6 have 2,700
 
 
 @functools.lru_cache(maxsize=1024)
-def contraction_order(inputs, output, sizes, strategy):
+def contraction_order(
+    inputs: Any, output: Any, sizes: Sequence[Any], strategy: str
+) -> tuple[Any, ...]:
     """Which two operands each step multiplies.
 
     The product takes the place of the first, and the second leaves the list.
@@ -31,14 +42,14 @@ def contraction_order(inputs, output, sizes, strategy):
 
 
 class _Search:
-    def __init__(self, output, sizes):
+    def __init__(self, output: Any, sizes: dict[Any, Any]) -> None:
         self.output, self.sizes = output, sizes
         self.optimal = functools.cache(self._optimal)
 
-    def elements(self, labels):
+    def elements(self, labels: Tensor) -> int:
         return math.prod(self.sizes[c] for c in labels)
 
-    def step(self, terms, i, j):
+    def step(self, terms: Sequence[Any], i: int, j: int) -> tuple[Any, ...]:
         """The operands after i and j were multiplied."""
         others = [t for k, t in enumerate(terms) if k not in (i, j)]
         product = (terms[i] | terms[j]) & self.output.union(*others)
@@ -55,7 +66,7 @@ class _Search:
                 best = cost, ((i, j), *order)
         return best
 
-    def greedy(self, terms):
+    def greedy(self, terms: Sequence[Any]) -> tuple[Any, ...]:
         order = []
         while len(terms) > 1:
             steps = {}

@@ -1,20 +1,44 @@
 """Tensors of given numbers, beside those of the op table."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight._out import into
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype, _layout
+
 
 def scalar_tensor(
-    s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
-):
+    s: complex | float,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor without dims that holds a number, in the default dtype by default."""
     dtype = dtype or rushlight.get_default_dtype()
-    return rushlight.full((), s, dtype=dtype, device=device, requires_grad=requires_grad)
+    return rushlight.full(
+        (), s, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )  # fmt: skip
 
 
 def range(
-    start, end, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False
-):
+    start: int,
+    end: int,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: _dtype | None = None,
+    layout: _layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return the numbers from start to end, both included; `arange` leaves the end out."""
     if step == 0:
         raise RuntimeError("range: step must be nonzero")
@@ -25,7 +49,7 @@ def range(
         )
     dtype = dtype or rushlight.get_default_dtype()
     count = int((end - start) / step) + 1
-    places = rushlight.arange(count, dtype=rushlight.float64, device=device)
+    places = rushlight.arange(count, dtype=rushlight.float64, layout=layout, device=device)
     result = (places * step + start).to(dtype)
     if out is not None:
         return into(out, result)

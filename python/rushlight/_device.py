@@ -1,7 +1,16 @@
 """The default device: where factories put their tensors if they are not told."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight.types import Device, _device
 
 _FACTORIES = (
     "arange",
@@ -34,33 +43,33 @@ _ABSENT = frozenset(
 class _AbsentDevice:
     """A device that no build has: refused where a device is wanted, there to be compared with."""
 
-    def __init__(self, type, index):
+    def __init__(self, type: str, index: int | None) -> None:
         self.type, self.index = type, index
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, _AbsentDevice) and str(self) == str(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(str(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         where = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{where})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return rushlight.device, (self.type, *(() if self.index is None else (self.index,)))
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         raise RuntimeError(f"rushlight was built without {self.type} devices")
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         """Never reached."""
 
 
-def absent_device(text, index):
+def absent_device(text: str, index: int | None) -> _AbsentDevice | None:
     """For torch.device(text, index): a device of torch's that is not here, or None."""
     kind, colon, number = text.partition(":")
     if kind not in _ABSENT:
@@ -78,32 +87,38 @@ _default_mode = None
 class _DeviceMode:
     """A function mode that fills in `device=` where a factory was called without."""
 
-    def __init__(self, device):
+    def __init__(self, device: Device) -> None:
         self.device = device
         self.factories = {
             getattr(rushlight, name) for name in _FACTORIES if hasattr(rushlight, name)
         }
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         kwargs = kwargs or {}
         if func in self.factories and kwargs.get("device") is None:
             kwargs = {**kwargs, "device": self.device}
         return func(*args, **kwargs)
 
 
-def enter_device(device):
+def enter_device(device: Device) -> None:
     """Begin a `with device:` block."""
     _stack.append(device)
     _C._push_torch_function_mode(_DeviceMode(device))
 
 
-def leave_device(device):
+def leave_device(device: Device) -> None:
     """End the innermost `with device:` block."""
     _C._pop_torch_function_mode()
     _stack.pop()
 
 
-def set_default_device(device):
+def set_default_device(device: Device) -> None:
     """Set where factories put their tensors; None for the CPU.
 
     Args:
@@ -121,7 +136,7 @@ def set_default_device(device):
         _C._push_torch_function_mode(_default_mode)
 
 
-def get_default_device():
+def get_default_device() -> _device:
     """Return where factories put their tensors."""
     if _stack:
         return _stack[-1]

@@ -2,7 +2,13 @@
 as an operation on its own costs little here.
 """
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _UNARY = """
     abs acos asin atan ceil clone cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2
@@ -81,7 +87,7 @@ def _on_lists(name, one):
     return function
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     base = name.removeprefix("_foreach_")
     one = _one(base) if base != name else None
     if one is None:

@@ -1,9 +1,19 @@
 """The gradient of a sampled function."""
 
+from __future__ import annotations
+
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def gradient(input, *, spacing=1, dim=None, edge_order=1):
+    from rushlight import Tensor
+
+
+def gradient(
+    input: Tensor, *, spacing: float = 1, dim: int | None = None, edge_order: int = 1
+) -> tuple[Any, ...]:
     """Derivatives of a function along dims, from its values on a grid, by second-order differences.
 
     Args:
@@ -88,7 +98,9 @@ def _along(f, d, spacing, edge_order):
         parts.append((at(1) - at(0)) / gap(0))
     else:
         parts.append(_one_sided(at(0), at(1), at(2), gap(0), gap(1)))
-    if size > 2:
+    if size > 2 and steps is None:
+        parts.append((at(2, size - 2) - at(0, size - 2)) / (2 * spacing))
+    elif size > 2:
         before, after = gap(0, size - 2), gap(1, size - 2)
         total = before + after
         parts.append(
@@ -113,3 +125,6 @@ def _one_sided(f0, f1, f2, near, far):
         + f1 * (total / (near * far))
         - f2 * (near / (far * total))
     )
+
+
+rushlight.overrides._make_overridable(globals(), "rushlight")

@@ -1,12 +1,23 @@
 """grid_sample under its older names, which number their modes."""
 
+from __future__ import annotations
+
 from rushlight.nn import functional as F
+from rushlight.overrides import _make_overridable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: str, align_corners: bool
+) -> Tensor:
     """nn.functional.grid_sample, the modes by their numbers.
 
     Args:
@@ -30,13 +41,17 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     return F.grid_sample(input, grid, mode, padding, align_corners)
 
 
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: str, align_corners: bool
+) -> Tensor:
     """grid_sampler of images (N, C, H, W)."""
     _check_dims("grid_sampler_2d", input, 4)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_3d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: str, align_corners: bool
+) -> Any:
     """grid_sampler of volumes (N, C, D, H, W)."""
     _check_dims("grid_sampler_3d", input, 5)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -47,3 +62,6 @@ def _check_dims(name, input, dims):
         raise RuntimeError(
             f"{name}: expected input of {dims} dims, but got shape {tuple(input.shape)}"
         )
+
+
+_make_overridable(globals(), "rushlight")

@@ -1,15 +1,27 @@
 """How many elements fall between given edges."""
 
-from collections import namedtuple
+from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
 from rushlight._out import into
+from rushlight.return_types import histogram as _Histogram
 
-_Histogram = namedtuple("histogram", ("hist", "bin_edges"), module="torch.return_types")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
-def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+def histogram(
+    input: Tensor,
+    bins: Tensor | int,
+    *,
+    range: Sequence[int] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: Tensor | None = None,
+) -> Any:
     """Count the elements of each bin; the last bin has its right edge too.
 
     Args:
@@ -75,3 +87,6 @@ def _equal_bins(input, bins, limits):
     if low == high:
         low, high = low - 0.5, high + 0.5
     return rushlight.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
+
+
+rushlight.overrides._make_overridable(globals(), "rushlight")

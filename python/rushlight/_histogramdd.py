@@ -1,13 +1,26 @@
 """Histograms of points of several dims."""
 
-from collections import namedtuple
+from __future__ import annotations
 
 import rushlight
+from rushlight.return_types import histogramdd as _Histogram
 
-_Histogram = namedtuple("histogramdd", ("hist", "bin_edges"))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 
-def histogramdd(input, bins, *, range=None, weight=None, density=False):
+def histogramdd(
+    input: Tensor,
+    bins: Sequence[Any] | int,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
     """How many points lie in each box of a grid.
 
     Args:
@@ -128,3 +141,6 @@ def _edges(values, bins, ends):
     if low == high:
         low, high = low - 0.5, high + 0.5
     return rushlight.linspace(low, high, bins + 1, dtype=values.dtype, device=values.device)
+
+
+rushlight.overrides._make_overridable(globals(), "rushlight")

@@ -1,9 +1,17 @@
 """Singular values and principal components of large matrices of low rank."""
 
+from __future__ import annotations
+
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
 
-def svd_lowrank(A, q=6, niter=2, M=None):
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """About the q largest singular values of A (or of A - M), and their vectors.
 
     Args:
@@ -49,7 +57,9 @@ def _range_of(A, q, niter):
     return Q
 
 
-def pca_lowrank(A, q=None, center=True, niter=2):
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
     """About the q first principal components of the rows of A.
 
     Args:

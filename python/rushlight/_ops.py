@@ -1,7 +1,6 @@
 """The classes of operations, by the names that libraries know: see `rushlight.library`."""
 
 from rushlight import ops
-from rushlight.library._operator import Namespace as _OpNamespace
-from rushlight.library._operator import OpOverload, OpOverloadPacket
+from rushlight.library._operator import Namespace as _OpNamespace, OpOverload, OpOverloadPacket
 
 __all__ = ["OpOverload", "OpOverloadPacket", "_OpNamespace", "ops"]

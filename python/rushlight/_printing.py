@@ -5,10 +5,19 @@
 lays the nested lists out.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Tensor
 
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -19,8 +28,13 @@ _options = {**_PROFILES["default"], "sci_mode": None}
 
 
 def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+    precision: int | None = None,
+    threshold: int | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
     """Set how tensors are printed.
 
     Args:
@@ -49,13 +63,13 @@ def set_printoptions(
     _options["sci_mode"] = sci_mode
 
 
-def get_printoptions():
+def get_printoptions() -> dict[str, int]:
     """Return the current print options as a dict that `set_printoptions(**options)` accepts."""
     return dict(_options)
 
 
 @contextlib.contextmanager
-def printoptions(**options):
+def printoptions(**options: Any) -> Iterator[Any]:
     """Set print options for the duration of a `with` block."""
     before = get_printoptions()
     set_printoptions(**options)
@@ -68,10 +82,10 @@ def printoptions(**options):
 class _IntegerFormat:
     """Integers and booleans, right-aligned to the longest."""
 
-    def __init__(self, values):
+    def __init__(self, values: Any) -> None:
         self.width = max((len(str(value)) for value in values), default=1)
 
-    def __call__(self, value):
+    def __call__(self, value: Any) -> str:
         return str(value).rjust(self.width)
 
 
@@ -83,7 +97,7 @@ class _FloatFormat:
     magnitude or would lose digits.
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Any) -> None:
         ordinary = [value for value in values if value and math.isfinite(value)]
         magnitudes = [abs(value) for value in ordinary]
         self._whole = all(value.is_integer() for value in ordinary)
@@ -103,19 +117,19 @@ class _FloatFormat:
             return f"{value:.0f}." if math.isfinite(value) else str(value)
         return f"{value:.{_options['precision']}f}"
 
-    def __call__(self, value):
+    def __call__(self, value: Any) -> str:
         return self._digits(value).rjust(self.width)
 
 
 class _ComplexFormat:
     """Real and imaginary parts, each in a float format of its own; only the real part aligns."""
 
-    def __init__(self, values):
+    def __init__(self, values: Any) -> None:
         self._real = _FloatFormat([value.real for value in values])
         self._imag = _FloatFormat([value.imag for value in values])
         self.width = self._real.width + self._imag.width + 1
 
-    def __call__(self, value):
+    def __call__(self, value: Any) -> str:
         imag = self._imag(value.imag).lstrip() + "j"
         sign = "" if imag.startswith("-") else "+"
         return self._real(value.real) + sign + imag
@@ -198,6 +212,8 @@ def _history(tensor):
         return ["grad_fn=<Invalid>"]
     if node is not None:
         return [f"grad_fn=<{node.name().rsplit('::', 1)[-1]}>"]
+    if tensor.volatile:
+        return ["volatile=True"]
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 
@@ -212,7 +228,7 @@ def _suffixes(tensor, plain, contents):
     yield from _history(tensor)
 
 
-def tensor_repr(tensor, *, tensor_contents=None):
+def tensor_repr(tensor: Tensor, *, tensor_contents: Any = None) -> str:
     """Return `repr(tensor)` exactly as torch prints it.
 
     Args:
@@ -252,7 +268,7 @@ def _table(values, number):
     return "<table>" + "".join(rows) + "</table>"
 
 
-def html(tensor):
+def html(tensor: Tensor) -> str:
     """Return `tensor` as HTML for a notebook: shape, dtype, device, history and values.
 
     One and two dimensions become a table, more a block of text; long tensors are summarised as in

@@ -1,6 +1,14 @@
 """Reductions over segments of unequal length: `segment_reduce`."""
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
 
 # What an empty segment holds, and the name that scatter_reduce has for the reduction.
 _REDUCTIONS = {
@@ -8,18 +16,28 @@ _REDUCTIONS = {
     "mean": (0.0, "sum"),
     "prod": (1.0, "prod"),
     "max": (float("-inf"), "amax"),
+    "amax": (float("-inf"), "amax"),
     "min": (float("inf"), "amin"),
+    "amin": (float("inf"), "amin"),
 }
 
 
 def segment_reduce(
-    data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
-):
+    data: Any,
+    reduce: bool | None,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
     """Reduce consecutive parts of `data` along `axis`.
 
     Args:
         data: floating point, of shape (*batch, length, *rest) with `axis` batch dimensions.
-        reduce: "sum", "mean", "prod", "max" or "min".
+        reduce: "sum", "mean", "prod", "max" or "amax", "min" or "amin".
         lengths: the length of each segment, of shape (*batch, segments).
         indices: not implemented, as in torch.
         offsets: where each segment begins, and the end of the last, in place of `lengths`.
@@ -59,6 +77,16 @@ def segment_reduce(
     return out.reshape(*batch, segments, *rest)
 
 
+def _segment_reduce(
+    data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
+):
+    """Reduce parts of `data`: see `segment_reduce`."""
+    return segment_reduce(
+        data, reduce, lengths=lengths, indices=indices, offsets=offsets, axis=axis, unsafe=unsafe,
+        initial=initial,
+    )  # fmt: skip
+
+
 def _checked_lengths(data, lengths, offsets, axis, unsafe):
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
@@ -82,3 +110,6 @@ def _checked_lengths(data, lengths, offsets, axis, unsafe):
             f"when !unsafe, and data.size(axis) is {data.size(axis)}"
         )
     return lengths
+
+
+rushlight.overrides._make_overridable(globals(), "rushlight")

@@ -1,7 +1,16 @@
 """Settings of the whole process, and questions about dtypes."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype
 
 _settings = {
     "deterministic": False,
@@ -12,7 +21,7 @@ _settings = {
 }
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for results that do not change from run to run; the CPU kernels always give such.
 
     What `empty` and its like return is filled then, with NaN or the largest integer, unless
@@ -24,20 +33,20 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
                 f"use_deterministic_algorithms(): {name} must be bool, not {type(value).__name__}"
             )
     _settings["deterministic"], _settings["deterministic_warn_only"] = mode, warn_only
-    _C._set_fills_unwritten(mode and _settings["fill_uninitialized_memory"])
+    _C._set_fills_uninitialized(mode and _settings["fill_uninitialized_memory"])
 
 
-def are_deterministic_algorithms_enabled():
+def are_deterministic_algorithms_enabled() -> bool:
     """What use_deterministic_algorithms was told."""
     return _settings["deterministic"]
 
 
-def is_deterministic_algorithms_warn_only_enabled():
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """What use_deterministic_algorithms was told about warnings."""
     return _settings["deterministic_warn_only"]
 
 
-def set_deterministic_debug_mode(debug_mode):
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """use_deterministic_algorithms by number or name: 0 'default', 1 'warn', 2 'error'."""
     modes = {0: 0, 1: 1, 2: 2, "default": 0, "warn": 1, "error": 2}
     if debug_mode not in modes:
@@ -48,14 +57,14 @@ def set_deterministic_debug_mode(debug_mode):
     use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
 
 
-def get_deterministic_debug_mode():
+def get_deterministic_debug_mode() -> int:
     """0, 1 or 2, as set_deterministic_debug_mode takes it."""
     if not _settings["deterministic"]:
         return 0
     return 1 if _settings["deterministic_warn_only"] else 2
 
 
-def set_float32_matmul_precision(precision):
+def set_float32_matmul_precision(precision: str) -> None:
     """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always
     exact."""
     if precision not in ("highest", "high", "medium"):
@@ -65,45 +74,45 @@ def set_float32_matmul_precision(precision):
     _settings["matmul_precision"] = precision
 
 
-def get_float32_matmul_precision():
+def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was told."""
     return _settings["matmul_precision"]
 
 
-def set_warn_always(b):
+def set_warn_always(b: bool) -> None:
     """Ask for warnings each time and not once."""
     _settings["warn_always"] = bool(b)
 
 
-def is_warn_always_enabled():
+def is_warn_always_enabled() -> bool:
     """What set_warn_always was told."""
     return _settings["warn_always"]
 
 
-def get_num_interop_threads():
+def get_num_interop_threads() -> int:
     """How many operations run side by side: one, in the thread that calls."""
     return 1
 
 
-def set_num_interop_threads(n):
+def set_num_interop_threads(n: int) -> None:
     """Accepted: operations run in the thread that calls."""
     if n <= 0:
         raise RuntimeError("set_num_interop_threads: expects a positive integer")
 
 
-def set_default_tensor_type(t):
+def set_default_tensor_type(t: type[Tensor] | str) -> None:
     """Make the dtype of a tensor type, such as rushlight.DoubleTensor or its name, the default."""
     if isinstance(t, str):
         t = getattr(rushlight, t.rpartition(".")[2])
     rushlight.set_default_dtype(t.dtype)
 
 
-def promote_types(type1, type2):
+def promote_types(type1: Any, type2: Any) -> _dtype:
     """The dtype that operations on both give."""
     return (rushlight.empty(0, dtype=type1) + rushlight.empty(0, dtype=type2)).dtype
 
 
-def result_type(tensor1, tensor2):
+def result_type(tensor1: Any, tensor2: Any) -> _dtype:
     """The dtype of the sum of two tensors or numbers."""
 
     def sample(value):
@@ -119,7 +128,7 @@ def result_type(tensor1, tensor2):
     return (tensors[0] + tensors[1]).dtype
 
 
-def can_cast(from_, to):
+def can_cast(from_: Any, to: Any) -> bool:
     """May a result of the first dtype be written into a tensor of the second?"""
     if from_.is_complex and not to.is_complex:
         return False

@@ -1,13 +1,30 @@
 """The short-time Fourier transform and its inverse."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight._autocast import autocasts
 from rushlight.nn import functional as F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
 
+
+@autocasts("float32")
 def stft(
-    input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
-    normalized=False, onesided=None, return_complex=None, align_to_window=None,
-):  # fmt: skip
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:  # fmt: skip
     """Fourier transforms of short, overlapping stretches of a signal.
 
     Args:
@@ -79,13 +96,24 @@ def stft(
     spectrum = transform(stretches, norm="ortho" if normalized else "backward").transpose(1, 2)
     if input.dim() == 1:
         spectrum = spectrum.squeeze(0)
-    return spectrum if return_complex else rushlight.view_as_real(spectrum)
+    return rushlight._C._without_base(
+        spectrum if return_complex else rushlight.view_as_real(spectrum)
+    )
 
 
+@autocasts("float32")
 def istft(
-    input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
-    onesided=None, length=None, return_complex=False,
-):  # fmt: skip
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:  # fmt: skip
     """The signal of least squared error to a short-time Fourier transform.
 
     Args:
@@ -193,3 +221,6 @@ def _overlap_add(stretches, length, hop):
         return rushlight.complex(real, imag)
     columns = stretches.transpose(1, 2)
     return F.fold(columns, (1, length), (1, stretches.shape[-1]), stride=(1, hop)).flatten(1)
+
+
+rushlight.overrides._make_overridable(globals(), "rushlight")

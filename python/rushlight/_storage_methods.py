@@ -1,13 +1,24 @@
 """What UntypedStorage can do beyond its bytes: share them, show parts, map files into memory."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import UntypedStorage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype
 
 _byte_at = UntypedStorage.__getitem__
 
 
 class _Methods:
-    def share_memory_(self):
+    def share_memory_(self) -> Self:
         """Move the bytes to where other processes can map them too, in place. Returns self."""
         if not self._try_share(False):
             raise RuntimeError(
@@ -17,12 +28,20 @@ class _Methods:
             )
         return self
 
-    def untyped(self):
+    def pin_memory(self, device: Device = "cuda") -> None:
+        """Raises RuntimeError: no accelerator is available that page-locked memory would serve."""
+        rushlight.empty(0).pin_memory(device)
+
+    def is_pinned(self, device: Device = "cuda") -> bool:
+        """Return whether the memory is page-locked: none is without an accelerator."""
+        return False
+
+    def untyped(self) -> Self:
         """Return self, as a TypedStorage returns its bytes."""
         return self
 
     @classmethod
-    def from_file(cls, filename, shared=False, nbytes=0):
+    def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0) -> Any:
         """The first bytes of a file, read as they are touched.
 
         Args:
@@ -30,7 +49,6 @@ class _Methods:
                 this process.
             nbytes: how many.
         """
-        import mmap
         import os
 
         try:
@@ -38,8 +56,7 @@ class _Methods:
         except OSError as error:
             mode = "read-write" if shared else "read-only"
             raise RuntimeError(
-                f"unable to open file <{filename}> in {mode} mode: {error.strerror}"
-                f" ({error.errno})"
+                f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})"
             ) from None
         with file:
             size = os.fstat(file.fileno()).st_size
@@ -52,10 +69,13 @@ class _Methods:
                 file.truncate(nbytes)
             if nbytes == 0:
                 return cls(0)
-            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-            return _on_buffer(mmap.mmap(file.fileno(), nbytes, access=access))
+            name = os.fsdecode(filename)
+            return UntypedStorage._map_file(file.fileno(), nbytes, bool(shared), name)
 
-    def __getitem__(self, index):
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __getitem__(self, index: int | slice) -> Any:
         if not isinstance(index, slice):
             return _byte_at(self, index)
         start, stop, step = index.indices(len(self))
@@ -71,7 +91,15 @@ def _on_buffer(buffer):
     return rushlight.frombuffer(buffer, dtype=rushlight.uint8).untyped_storage()
 
 
-def from_file(filename, shared=None, size=0, *, dtype=None, device=None, requires_grad=False):
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: _dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of the first `size` elements of a file, read as they are touched.
 
     Args:
@@ -83,9 +111,12 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     return result.to(device or "cpu").requires_grad_(requires_grad)
 
 
-def install():
+def install() -> None:
     """Give `UntypedStorage` the methods of this module."""
-    for name in ("share_memory_", "untyped", "from_file", "__getitem__"):
+    for name in (
+        "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
+        "__getitem__",
+    ):  # fmt: skip
         member = vars(_Methods)[name]
         getattr(member, "__func__", member).__qualname__ = f"UntypedStorage.{name}"
         setattr(UntypedStorage, name, member)

@@ -1,10 +1,25 @@
 """Methods of `Tensor` that are neither operations nor worth C++: copies, pickles, protocols."""
 
+from __future__ import annotations
+
 import copy
 from collections import OrderedDict
 
 import rushlight
 from rushlight import _C, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from rushlight.sparse._tensor import SparseTensor
+    from rushlight.storage import TypedStorage
+    from rushlight.types import _dtype, _layout
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -34,7 +49,13 @@ class _Methods:
     __array_priority__ = 1000
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[builtins.type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         """Call `func` and turn tensors in its result into this subclass."""
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented
@@ -42,16 +63,22 @@ class _Methods:
             result = func(*args, **(kwargs or {}))
             return result if func in _keeps_class() else _convert(result, cls)
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
-    def __rdiv__(self, other):
+    def __rdiv__(self, other: Tensor | float | complex) -> Tensor:
         """Return other / self, under its Python 2 name."""
         return self.__rtruediv__(other)
 
-    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    def set_(
+        self,
+        source: Any = None,
+        storage_offset: int = 0,
+        size: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> Self:
         """Look at the elements of another tensor or of a storage from now on, or at none.
 
         Args:
@@ -75,13 +102,13 @@ class _Methods:
         self.data = source.detach()
         return self
 
-    def __reversed__(self):
+    def __reversed__(self) -> Any:
         return self if self.dim() == 0 else self.flip(0)
 
     def _repr_html_(self):
         return rushlight._printing.html(self)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: _dtype | None = None, copy: Any = None) -> NDArray[Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -91,10 +118,12 @@ class _Methods:
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __array_wrap__(self, array, context=None, return_scalar=False):
+    def __array_wrap__(
+        self, array: NDArray[Any], context: Any = None, return_scalar: bool = False
+    ) -> Tensor:
         return rushlight.from_numpy(array) if array.ndim else rushlight.as_tensor(array)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
         if not self.is_leaf:
@@ -111,6 +140,8 @@ class _Methods:
             if type(self) is not Tensor:
                 result = result.as_subclass(type(self))
             result.requires_grad_(self.requires_grad)
+            if self.volatile:
+                result.volatile = True
             memo[id(self)] = result
             if self.grad is not None:
                 result.grad = copy.deepcopy(self.grad, memo)
@@ -118,9 +149,11 @@ class _Methods:
                 result.__dict__[name] = copy.deepcopy(value, memo)
         return result
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         if not self.is_leaf and self.requires_grad:
             _warn_lost_history()
+        if self._backward_hooks:
+            rushlight.utils.hooks.warn_if_has_hooks(self)
         args = (
             self.untyped_storage(),
             self.dtype,
@@ -128,16 +161,16 @@ class _Methods:
             tuple(self.size()),
             self.stride(),
             self.requires_grad,
-            OrderedDict(self._backward_hooks or ()),
+            OrderedDict(),
         )
         if type(self) is Tensor and not self.__dict__:
             return _rebuild, args
         return _rebuild_subclass, (type(self), args, dict(self.__dict__))
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    def type(self, dtype=None, non_blocking=False):
+    def type(self, dtype: _dtype | None = None, non_blocking: bool = False) -> Self | Tensor | str:
         """Return the legacy type's name, as "torch.FloatTensor", or a copy of another dtype."""
         if dtype is None:
             device = "" if self.device.type == "cpu" else f"{self.device.type}."
@@ -153,102 +186,184 @@ class _Methods:
             return self.to(device, getattr(rushlight, _DTYPE_OF_LEGACY_NAME[legacy]), non_blocking)
         return self.to(dtype, non_blocking=non_blocking)
 
-    def is_nonzero(self):
+    def is_nonzero(self) -> bool:
         """Return whether the only element is nonzero."""
         return bool(self)
 
-    def is_same_size(self, other):
+    def is_same_size(self, other: Tensor) -> bool:
         """Return whether both have the same shape."""
         return self.shape == other.shape
 
-    def new(self, *args, **kwargs):
+    def new(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of this dtype, as the constructor `Tensor(...)` makes one."""
         return Tensor(*args, **kwargs).to(self.dtype)
 
     def pin_memory(self, device=None):
-        """Return this tensor: without an accelerator no memory needs to be page-locked."""
-        return self
+        """Return a copy in page-locked memory, which a GPU reads by itself; itself if it is there.
 
-    def apply_(self, function):
+        Args:
+            device: the GPU that will read it; any can.
+
+        Raises: RuntimeError without a GPU, whose transfers are what such memory serves.
+        """
+        if not rushlight.cuda.is_available():
+            raise RuntimeError(
+                "pin_memory: page-locked memory speeds up transfers to an accelerator, but no"
+                " accelerator is available"
+            )
+        if device is not None and rushlight.device(device).type != "cuda":
+            raise NotImplementedError(f"pin_memory: not implemented for device {device}")
+        if _C._cuda.is_pinned(self):
+            return self
+        return _C._cuda.pin_memory(self)
+
+    def is_pinned(self, device=None):
+        """Return whether the tensor is in page-locked memory of the CPU, for whatever GPU."""
+        if device is not None and rushlight.device(device).type != "cuda":
+            raise NotImplementedError(f"is_pinned: not implemented for device {device}")
+        return _C._cuda.is_pinned(self)
+
+    def record_stream(self, stream):
+        """Say that a stream uses the tensor's memory too: it waits for that before it is reused.
+
+        Args:
+            stream: a torch.cuda.Stream.
+        """
+        _C._cuda.record_stream(self, stream.cuda_stream)
+
+    def apply_(self, function: Callable[..., Any]) -> Any:
         """Replace each element by `function(element)`, a Python call each."""
         values = [function(value) for value in self.flatten().tolist()]
         with rushlight.no_grad():
             return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
 
-    def map_(self, other, function):
+    def map_(self, other: Tensor, function: Callable[..., Any]) -> Any:
         """Replace each element by `function(element, other's element)`."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist(), strict=True)
         values = [function(a, b) for a, b in pairs]
         with rushlight.no_grad():
             return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
 
-    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    def norm(
+        self,
+        p: float | str | None = "fro",
+        dim: int | None = None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor:
         """Return the norm of the elements or along dims, as `torch.norm`."""
         return rushlight.norm(self, p, dim, keepdim, dtype=dtype)
 
-    def lu(self, pivot=True, get_infos=False):
+    def lu(self, pivot: bool = True, get_infos: bool = False) -> Any:
         """Return the packed factorisation, as `torch.lu`."""
         return rushlight.lu(self, pivot, get_infos)
 
-    def stft(self, n_fft, *args, **kwargs):
+    def stft(self, n_fft: int, *args: Any, **kwargs: Any) -> Tensor:
         """Return the short-time Fourier transform, as `torch.stft`."""
         return rushlight.stft(self, n_fft, *args, **kwargs)
 
-    def histogram(self, bins, *, range=None, weight=None, density=False):
+    def histogram(
+        self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    ) -> Any:
         """Return how many elements lie in each bin, as `torch.histogram`."""
         return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
 
-    def istft(self, n_fft, *args, **kwargs):
+    def istft(self, n_fft: int, *args: Any, **kwargs: Any) -> Any:
         """Return the signal of a short-time Fourier transform, as `torch.istft`."""
         return rushlight.istft(self, n_fft, *args, **kwargs)
 
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Return the different elements, as `torch.unique`."""
         return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
 
-    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Tensor | tuple[Any, ...]:
         """Return the elements without those that repeat the one before."""
         return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
 
-    def nonzero(self, *, as_tuple=False):
+    def nonzero(self, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         """Return the places of elements that are not zero; see `rushlight.nonzero`."""
         return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
 
-    def to_dense(self, dtype=None, *, masked_grad=None):
+    def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Self:
         """Return this tensor, or one of another dtype: it is dense."""
         return self if dtype is None else self.to(dtype)
 
-    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    def to_sparse(
+        self,
+        sparse_dim: int | None = None,
+        *,
+        layout: _layout | None = None,
+        blocksize: Sequence[int] | None = None,
+        dense_dim: int | None = None,
+    ) -> SparseTensor:
         """Return the elements that are not zero as a sparse tensor; see `rushlight.sparse`."""
-        from rushlight.sparse._coo import to_sparse
+        from rushlight.sparse._convert import dense_to_sparse
 
-        return to_sparse(self, sparse_dim, layout=layout, dense_dim=dense_dim)
+        return dense_to_sparse(
+            self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim
+        )
 
-    def to_sparse_coo(self):
+    def to_sparse_coo(self) -> Any:
         """Return the elements that are not zero as a sparse tensor; see `rushlight.sparse`."""
         return self.to_sparse()
 
-    def sparse_mask(self, mask):
+    def to_sparse_csr(self, dense_dim: int | None = None) -> SparseTensor:
+        """Return this tensor in layout CSR; see `rushlight.sparse`."""
+        return self.to_sparse(layout=rushlight.sparse_csr, dense_dim=dense_dim)
+
+    def to_sparse_csc(self, dense_dim: int | None = None) -> Any:
+        """Return this tensor in layout CSC; see `rushlight.sparse`."""
+        return self.to_sparse(layout=rushlight.sparse_csc, dense_dim=dense_dim)
+
+    def to_sparse_bsr(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Any:
+        """Return this tensor in layout BSR; see `rushlight.sparse`."""
+        return self.to_sparse(layout=rushlight.sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
+
+    def to_sparse_bsc(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Any:
+        """Return this tensor in layout BSC; see `rushlight.sparse`."""
+        return self.to_sparse(layout=rushlight.sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
+
+    def sparse_mask(self, mask: Tensor) -> SparseTensor:
         """Return the elements at the indices of a sparse `mask`, as a sparse tensor."""
-        from rushlight.sparse._coo import sparse_mask
+        from rushlight.sparse._convert import sparse_mask
 
         return sparse_mask(self, mask)
 
-    def sparse_dim(self):
+    def narrow_copy(self, dim: int, start: int, length: int) -> Any:
+        """Return a copy of `length` places along `dim`, the first of them `start`."""
+        return self.narrow(dim, start, length).clone()
+
+    def smm(self, mat: Tensor) -> Any:
+        """Return the product of this COO matrix and a dense one, as a COO matrix."""
+        return rushlight.smm(self, mat)
+
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+        """Return beta * self + alpha * (mat1 @ mat2); see `rushlight.sspaddmm`."""
+        return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    def sparse_dim(self) -> int:
         """Return 0: no dim is sparse."""
         return 0
 
-    def dense_dim(self):
+    def dense_dim(self) -> Any:
         """Return how many dims are dense: all."""
         return self.dim()
 
-    def storage(self):
+    def storage(self) -> TypedStorage:
         """Return the elements this tensor looks at, as a `TypedStorage`."""
         from rushlight.storage import TypedStorage
 
         return TypedStorage(self.untyped_storage(), self.dtype)
 
-    def share_memory_(self):
+    def share_memory_(self) -> Self:
         """Move the memory to where other processes can map it too, in place; views follow.
 
         A process started afterwards, or sent the tensor, works on the same memory. Returns self.
@@ -282,31 +397,24 @@ def _on_storage(storage, dtype, offset, size, stride):
     return _C._tensor_on_storage(storage, dtype, offset, size, stride)
 
 
-def _needs_sparse(name):
+def _needs_sparse(name, wanted):
     def refuse(self):
-        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
+        raise RuntimeError(f"{name} expected sparse {wanted} tensor layout but got Strided")
 
     refuse.__name__ = name
     refuse.__doc__ = "Raise RuntimeError: this is for sparse tensors."
     return refuse
 
 
-def _other_layout(name):
-    def refuse(self, *args, **kwargs):
-        raise NotImplementedError(f"{name}: sparse tensors are in COO layout here, no other")
-
-    refuse.__name__ = name
-    refuse.__doc__ = "Raise NotImplementedError: this layout is not supported."
-    return refuse
-
-
 for _name in ("coalesce", "is_coalesced", "indices", "values", "_indices", "_values", "_nnz"):
-    setattr(_Methods, _name, _needs_sparse(_name))
-for _name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
-    setattr(_Methods, _name, _other_layout(_name))
+    setattr(_Methods, _name, _needs_sparse(_name, "coordinate"))
+for _name in ("crow_indices", "col_indices"):
+    setattr(_Methods, _name, _needs_sparse(_name, "row compressed"))
+for _name in ("ccol_indices", "row_indices"):
+    setattr(_Methods, _name, _needs_sparse(_name, "column compressed"))
 
 
-def install():
+def install() -> None:
     """Give `Tensor` the methods of this module."""
     for name, member in vars(_Methods).items():
         if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):

@@ -1,6 +1,15 @@
 """Limits of the dtypes: `finfo` and `iinfo`."""
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight._absent_dtypes import _AbsentDtype
+    from rushlight.types import _dtype
 
 # bits, bits of the fraction, exponents of the smallest normal and of the bound, decimal digits
 _FLOATS = {
@@ -33,7 +42,11 @@ class finfo:
         1.1920928955078125e-07
     """
 
-    def __init__(self, type=None):
+    bits: int
+    tiny: float
+    smallest_normal: float
+
+    def __init__(self, type: _AbsentDtype | _dtype | None = None) -> None:
         dtype = rushlight.get_default_dtype() if type is None else type
         if _name(dtype) in _FLOAT8 and not isinstance(dtype, (str, rushlight.dtype)):
             self.dtype, self.bits, self.resolution = _name(dtype), 8, 1.0
@@ -49,21 +62,21 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo for integers"
             )
-        self.dtype = _name(dtype.to_real())
+        self.dtype: str = _name(dtype.to_real())
         self.bits, fraction, low, high, digits = _FLOATS[self.dtype]
-        self.eps = 2.0**-fraction
-        self.max = (2.0 - self.eps) * 2.0 ** (high - 1)
-        self.min = -self.max
+        self.eps: float = 2.0**-fraction
+        self.max: float = (2.0 - self.eps) * 2.0 ** (high - 1)
+        self.min: float = -self.max
         self.tiny = self.smallest_normal = 2.0**low
-        self.resolution = 10.0**-digits
+        self.resolution: float = 10.0**-digits
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.dtype)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         values = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
         return (
             f"finfo({', '.join(f'{v}={getattr(self, v):g}' for v in values)}, dtype={self.dtype})"
@@ -81,7 +94,7 @@ class iinfo:
         127
     """
 
-    def __init__(self, type):
+    def __init__(self, type: _dtype) -> None:
         if not isinstance(type, rushlight.dtype):
             raise TypeError(
                 f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}"
@@ -92,16 +105,16 @@ class iinfo:
             )
         if type is rushlight.bool:
             raise RuntimeError("torch.bool is not supported by torch.iinfo")
-        self.dtype = _name(type)
-        self.bits = 8 * type.itemsize
-        self.max = 2 ** (self.bits - type.is_signed) - 1
+        self.dtype: str = _name(type)
+        self.bits: int = 8 * type.itemsize
+        self.max: Any = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.dtype)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,15 +1,24 @@
 """FloatTensor, LongTensor and the like: the older names of tensors of one dtype."""
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import Device
 
 
 class _TensorType(type):
     """Calls make tensors of the dtype, and tensors of the dtype are instances."""
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args, device=None):
+    def __call__(cls, *args: Any, device: Device = None) -> Tensor:
         if device is not None and rushlight.device(device).type != "cpu":
             raise RuntimeError(
                 f"legacy constructor expects device type: cpu but device type: {device} was passed"
@@ -26,7 +35,7 @@ class _TensorType(type):
         return rushlight.empty(args or (0,), dtype=cls.dtype)
 
 
-def _named(name, dtype):
+def _named(name: str, dtype: rushlight.dtype) -> type[Tensor]:
     doc = (
         f"Tensors of {dtype}: from a sequence of numbers, or of the given sizes with elements that "
         "are not set."
@@ -34,13 +43,13 @@ def _named(name, dtype):
     return _TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "rushlight"})
 
 
-FloatTensor = _named("FloatTensor", rushlight.float32)
-DoubleTensor = _named("DoubleTensor", rushlight.float64)
-HalfTensor = _named("HalfTensor", rushlight.float16)
-BFloat16Tensor = _named("BFloat16Tensor", rushlight.bfloat16)
-ByteTensor = _named("ByteTensor", rushlight.uint8)
-CharTensor = _named("CharTensor", rushlight.int8)
-ShortTensor = _named("ShortTensor", rushlight.int16)
-IntTensor = _named("IntTensor", rushlight.int32)
-LongTensor = _named("LongTensor", rushlight.int64)
-BoolTensor = _named("BoolTensor", rushlight.bool)
+FloatTensor: type[Tensor] = _named("FloatTensor", rushlight.float32)
+DoubleTensor: type[Tensor] = _named("DoubleTensor", rushlight.float64)
+HalfTensor: type[Tensor] = _named("HalfTensor", rushlight.float16)
+BFloat16Tensor: type[Tensor] = _named("BFloat16Tensor", rushlight.bfloat16)
+ByteTensor: type[Tensor] = _named("ByteTensor", rushlight.uint8)
+CharTensor: type[Tensor] = _named("CharTensor", rushlight.int8)
+ShortTensor: type[Tensor] = _named("ShortTensor", rushlight.int16)
+IntTensor: type[Tensor] = _named("IntTensor", rushlight.int32)
+LongTensor: type[Tensor] = _named("LongTensor", rushlight.int64)
+BoolTensor: type[Tensor] = _named("BoolTensor", rushlight.bool)

@@ -4,9 +4,16 @@ one.
 A periodic window is a symmetric one of one more sample, without the last.
 """
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype, _layout
 
 
 def _positions(window_length, periodic, dtype):
@@ -20,6 +27,7 @@ def _positions(window_length, periodic, dtype):
 
 
 def _finish(values, window_length, dtype, layout, device, requires_grad, pin_memory):
+    rushlight.empty(0, device=device, pin_memory=pin_memory)  # complains if it is to be pinned
     if layout is not rushlight.strided:
         raise RuntimeError(f"window: the layout must be strided, got {layout}")
     if window_length == 1:
@@ -36,9 +44,15 @@ def _cosines(window_length, periodic, coefficients, dtype, *options):
 
 
 def hann_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
-    requires_grad=False, pin_memory=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = rushlight.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return sin(pi k / N)^2 for k = 0, ..., N - 1, or with N - 1 in the place of N if not
     periodic.
 
@@ -52,10 +66,17 @@ def hann_window(
 
 
 def hamming_window(
-    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=rushlight.strided,
-    device=None,
-    requires_grad=False, pin_memory=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = rushlight.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return alpha - beta cos(2 pi k / N)."""
     return _cosines(
         window_length, periodic, (alpha, beta), dtype, layout, device, requires_grad, pin_memory
@@ -63,9 +84,15 @@ def hamming_window(
 
 
 def blackman_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
-    requires_grad=False, pin_memory=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = rushlight.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return 0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
     return _cosines(
         window_length, periodic, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, pin_memory
@@ -73,9 +100,15 @@ def blackman_window(
 
 
 def bartlett_window(
-    window_length, periodic=True, *, dtype=None, layout=rushlight.strided, device=None,
-    requires_grad=False, pin_memory=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = rushlight.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return a triangle: 1 - |2 k / N - 1|."""
     k, last = _positions(window_length, periodic, dtype)
     values = 1 - (k * (2 / last) - 1).abs()
@@ -83,10 +116,16 @@ def bartlett_window(
 
 
 def kaiser_window(
-    window_length, periodic=True, beta=12.0, *, dtype=None, layout=rushlight.strided, device=None,
-    requires_grad=False,
-    pin_memory=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = rushlight.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta), I0 being a modified Bessel function."""
     k, last = _positions(window_length, periodic, dtype)
     inside = 1 - (k * (2 / last) - 1).square()

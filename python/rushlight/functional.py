@@ -1,11 +1,23 @@
 """Operations made of others, where Python costs nothing that counts."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Sequence
 
 import rushlight
 from rushlight import Tensor
+from rushlight._autocast import autocasts as _autocasts
 from rushlight._contraction_order import contraction_order
 from rushlight._out import into
+from rushlight._set_module import set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Size
+    from rushlight.types import _dtype
 
 
 def _tensor_args(tensors):
@@ -15,7 +27,7 @@ def _tensor_args(tensors):
     return list(tensors)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of the given shapes broadcast to.
 
     Example::
@@ -42,19 +54,21 @@ def broadcast_shapes(*shapes):
     return rushlight.Size(out)
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, Tensor]:
     """Views of the tensors, expanded to their common shape."""
     tensors = _tensor_args(tensors)
     shape = broadcast_shapes(*(t.shape for t in tensors))
     return tuple(t.expand(shape) for t in tensors)
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(
+    tensor: Tensor, split_size_or_sections: int | list[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """Pieces of a dim: of one size (the last may be smaller), or of the sizes listed."""
     return tensor.split(split_size_or_sections, dim)
 
 
-def meshgrid(*tensors, indexing=None):
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Coordinate grids of 1-D tensors; indexing 'ij' (default) or 'xy'."""
     tensors = _tensor_args(tensors)
     if not tensors:
@@ -84,7 +98,7 @@ def meshgrid(*tensors, indexing=None):
     return tuple(grids)
 
 
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element of each 1-D tensor, a row each."""
     tensors = _tensor_args(tensors)
     if len(tensors) == 1:
@@ -104,13 +118,13 @@ def _one_or_all(function):
 
 
 @_one_or_all
-def atleast_1d(tensor):
+def atleast_1d(tensor: Tensor) -> Any:
     """The tensor, or each, with at least one dim."""
     return tensor.reshape(1) if tensor.dim() == 0 else tensor
 
 
 @_one_or_all
-def atleast_2d(tensor):
+def atleast_2d(tensor: Tensor) -> Any:
     """The tensor, or each, with at least two dims."""
     if tensor.dim() == 0:
         return tensor.reshape(1, 1)
@@ -118,7 +132,7 @@ def atleast_2d(tensor):
 
 
 @_one_or_all
-def atleast_3d(tensor):
+def atleast_3d(tensor: Tensor) -> Any:
     """The tensor, or each, with at least three dims."""
     if tensor.dim() == 0:
         return tensor.reshape(1, 1, 1)
@@ -127,7 +141,7 @@ def atleast_3d(tensor):
     return tensor.unsqueeze(2) if tensor.dim() == 2 else tensor
 
 
-def block_diag(*tensors):
+def block_diag(*tensors: Any) -> Any:
     """A matrix with the given matrices along its diagonal."""
     tensors = [atleast_2d(t) for t in _tensor_args(tensors)]
     columns = sum(t.shape[1] for t in tensors)
@@ -138,7 +152,14 @@ def block_diag(*tensors):
     return rushlight.cat(rows) if rows else rushlight.empty(1, 0)
 
 
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: _dtype | None = None,
+) -> Tensor:
     """Vector or matrix norm, in the older form; see linalg.vector_norm and linalg.matrix_norm."""
     if dtype is not None:
         input = input.to(dtype)
@@ -155,7 +176,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return into(out, result)
 
 
-def tensordot(a, b, dims=2, out=None):
+@_autocasts("lower_precision")
+def tensordot(
+    a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2, out: Tensor | None = None
+) -> Tensor:
     """Sums products over dims: the last `dims` of a with the first of b, or the pairs listed."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -205,7 +229,7 @@ def _count(tensor, dims):
     return n
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Coordinates of flat indices into a tensor of the given shape, as int64."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
         raise TypeError(
@@ -216,40 +240,49 @@ def unravel_index(indices, shape):
         raise TypeError(f"unravel_index: expected 'shape' to be of ints, but got {shape}")
     if any(size < 0 for size in shape):
         raise ValueError(f"unravel_index: 'shape' cannot have negative sizes, but got {shape}")
-    indices, out = indices.to(rushlight.int64), []
-    for size in reversed(shape):
-        out.append(indices % size)
-        indices = indices // size
-    return tuple(reversed(out))
+    steps = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    place = indices.to(rushlight.int64).unsqueeze(-1) // rushlight.tensor(
+        steps, dtype=rushlight.int64
+    )
+    return (place % rushlight.tensor(shape, dtype=rushlight.int64)).unbind(-1)
 
 
-def chain_matmul(*matrices, out=None):
+@_autocasts("lower_precision")
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Any:
     """Product of several matrices, in the cheapest order."""
     result = rushlight.linalg.multi_dot(_tensor_args(matrices))
     return into(out, result)
 
 
-def align_tensors(*tensors):
+def align_tensors(*tensors: Any) -> Any:
     raise NotImplementedError("named tensors are not supported; see docs/differences.md")
 
 
-def lu(A, pivot=True, get_infos=False, out=None):
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
     """P L U = A in the older form: (LU, pivots), or (LU, pivots, info); see linalg.lu_factor_ex."""
     found = rushlight.linalg.lu_factor_ex(A, pivot=pivot)
-    found = tuple(found) if get_infos else tuple(found)[:2]
+    found = rushlight.return_types._lu_with_info(*found) if get_infos else tuple(found)[:2]
     if out is None:
         return found
     return tuple(into(target, part) for target, part in zip(out, found, strict=True))
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Distinct elements (or slices of a dim), in order; on request where each came from and how
     often."""
     found = rushlight._unique(input, dim, return_inverse, return_counts)
     return _chosen(found, return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Tensor | tuple[Any, ...]:
     """The first of each run of equal elements (or slices of a dim)."""
     found = rushlight._unique_consecutive(input, dim, return_inverse, return_counts)
     return _chosen(found, return_inverse, return_counts)
@@ -261,7 +294,7 @@ def _chosen(found, return_inverse, return_counts):
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def nonzero(input, *, out=None, as_tuple=False):
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The places of elements that are not zero: a row each, or with as_tuple a tensor for each
     dim."""
     if as_tuple:
@@ -272,7 +305,7 @@ def nonzero(input, *, out=None, as_tuple=False):
 # ---- einsum
 
 
-def einsum(equation, *operands):
+def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's notation: einsum('ij,jk->ik', a, b).
 
     Also takes operands and lists of dim numbers in turn. Letters that stand in one operand alone
@@ -285,6 +318,7 @@ def einsum(equation, *operands):
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     inputs, output, operands, sizes = _parse_einsum(equation.replace(" ", ""), list(operands))
+    given = tuple(operands)
     for i, j in _order(inputs, output, sizes):
         keep = set(output).union(*(labels for k, labels in enumerate(inputs) if k not in (i, j)))
         left, left_labels = _reduce_labels(operands[i], inputs[i], keep | set(inputs[j]))
@@ -292,7 +326,10 @@ def einsum(equation, *operands):
         operands[i], inputs[i] = _contract(left, left_labels, right, right_labels, keep)
         del operands[j], inputs[j]
     result, labels = _reduce_labels(operands[0], inputs[0], set(output))
+    if list(labels) == list(output) and all(result is not operand for operand in given):
+        return result  # made here, so no view
     return result.permute([labels.index(c) for c in output])
+
 
 
 def _order(inputs, output, sizes):
@@ -455,9 +492,11 @@ def _product(sizes):
     return n
 
 
-def detach_(input):
+def detach_(input: Tensor) -> Any:
     """Take a tensor out of the graph, in place."""
     return input.detach_()
 
 
 rushlight.overrides._make_overridable(globals(), __name__)
+
+set_module("rushlight", detach_, nonzero)

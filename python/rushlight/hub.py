@@ -1,21 +1,30 @@
 """Models from a folder with a hubconf.py, and files from the web."""
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import os
 import re
 import sys
-import tempfile
 import urllib.request
 from urllib.parse import urlparse
 
 import rushlight
+from rushlight._replaced_file import replacing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _folder = None
 
 
-def get_dir():
+def get_dir() -> str:
     """The folder of downloads: what set_dir said, or hub in TORCH_HOME, or ~/.cache/torch/hub."""
     if _folder is not None:
         return _folder
@@ -27,7 +36,7 @@ def _get_torch_home():
     return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
-def set_dir(d):
+def set_dir(d: str | PathLike[str]) -> None:
     """Set the folder of downloads."""
     global _folder
     _folder = os.path.expanduser(d)
@@ -56,61 +65,80 @@ def _entry(repo_or_dir, name, source):
     return function
 
 
-def list(github, force_reload=False, skip_validation=False, trust_repo=None, source="local"):
+def list(
+    github: Any,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = None,
+    source: str = "local",
+) -> Any:
     """The names of the models that the hubconf.py of a folder offers."""
     members = vars(_entry_points(github, source))
     return [name for name, value in members.items() if callable(value) and not name.startswith("_")]
 
 
-def help(github, model, force_reload=False, skip_validation=False, trust_repo=None, source="local"):
+def help(
+    github: Any,
+    model: Module,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = None,
+    source: str = "local",
+) -> Any:
     """The docstring of a model."""
     return _entry(github, model, source).__doc__
 
 
 def load(
-    repo_or_dir,
-    model,
-    *args,
-    source="github",
-    trust_repo=None,
-    force_reload=False,
-    verbose=True,
-    **kwargs,
-):
+    repo_or_dir: str,
+    model: Module,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = None,
+    force_reload: bool = False,
+    verbose: bool = True,
+    **kwargs: Any,
+) -> Any:
     """Call the function `model` of the hubconf.py in a folder; source must be "local"."""
     return _entry(repo_or_dir, model, source)(*args, **kwargs)
 
 
-def download_url_to_file(url, dst, hash_prefix=None, progress=True):
-    """Download a file; hash_prefix is what its SHA-256 must begin with."""
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
+) -> None:
+    """Download a file.
+
+    Args:
+        hash_prefix: what its SHA-256 must begin with.
+        progress: show how far it is, on a terminal.
+    """
     digest = hashlib.sha256()
-    folder = os.path.dirname(os.path.abspath(os.path.expanduser(dst)))
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        try:
-            with urllib.request.urlopen(url) as response:
-                while chunk := response.read(1 << 20):
-                    file.write(chunk)
-                    digest.update(chunk)
-            if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
-                raise RuntimeError(
-                    f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")'
-                )
-            file.close()
-            os.replace(file.name, dst)
-        finally:
-            if os.path.exists(file.name):
-                os.remove(file.name)
+    with replacing(os.path.expanduser(dst)) as file:
+        with urllib.request.urlopen(url) as response:
+            size, show = int(response.headers.get("Content-Length") or 0), sys.stderr.isatty()
+            while chunk := response.read(1 << 20):
+                file.write(chunk)
+                digest.update(chunk)
+                if progress and show:
+                    of = f" of {size >> 20}" if size else ""
+                    print(f"\r{url}: {file.tell() >> 20}{of} MiB", end="", file=sys.stderr)
+            if progress and show:
+                print(file=sys.stderr)
+        if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(
+                f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")'
+            )
 
 
 def load_state_dict_from_url(
-    url,
-    model_dir=None,
-    map_location=None,
-    progress=True,
-    check_hash=False,
-    file_name=None,
-    weights_only=True,
-):
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = True,
+) -> dict[str, Any]:
     """Load what rushlight.save or torch.save wrote, downloaded once and kept in the hub's
     folder."""
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

@@ -4,6 +4,8 @@ A function of the library asks the innermost active mode, then each argument who
 `__torch_function__`, subclasses first, before it computes anything itself.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import types
@@ -12,18 +14,27 @@ import warnings
 import rushlight
 from rushlight import _C, Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function = _C._has_torch_function
 DisableTorchFunction = _C.DisableTorchFunction
 DisableTorchFunctionSubclass = _C.DisableTorchFunctionSubclass
 
 
-def has_torch_function_variadic(*relevant_args):
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
     """May one of the arguments, or a mode, take over?"""
     return has_torch_function(relevant_args)
 
 
-def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> tuple[Any, ...]:
     """Ask the modes and `relevant_args` to compute public_api(*args, **kwargs).
 
     Args:
@@ -36,7 +47,9 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
-def wrap_torch_function(dispatcher):
+def wrap_torch_function(
+    dispatcher: Callable[..., Iterable[Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a function be taken over; `dispatcher`, with its signature, returns the arguments that
     may.
     """
@@ -60,6 +73,9 @@ def _overridable(function, home):
     @functools.wraps(function)
     def checked(*args, **kwargs):
         relevant = (*args, *kwargs.values()) if kwargs else args
+        for value in relevant:
+            if type(value) in (tuple, list):  # of tensors, as einsum and meshgrid take them
+                relevant = (*relevant, *value)
         if has_torch_function(relevant):
             return _C._handle_torch_function(checked, relevant, args, kwargs)
         return function(*args, **kwargs)
@@ -76,7 +92,7 @@ def _make_overridable(names, home, but=()):
             names[name] = _overridable(value, home)
 
 
-def is_tensor_like(inp):
+def is_tensor_like(inp: Any) -> bool:
     """Is it a tensor, or of a class that takes over functions?"""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
@@ -101,21 +117,27 @@ class TorchFunctionMode:
         2
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no __torch_function__")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         _C._push_torch_function_mode(self)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _C._pop_torch_function_mode()
 
     @classmethod
-    def push(cls, *args, **kwargs):
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
         """The older way to write `cls(...)`."""
         warnings.warn(
             "`Mode.push()` is `Mode()` by now: enter it by `with`",
@@ -127,7 +149,13 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -184,14 +212,14 @@ def _module(namespace):
     return module
 
 
-def get_ignored_functions():
+def get_ignored_functions() -> set[Callable[..., Any]]:
     """The functions that arguments never take over, because they take no tensors: modes see some
     of them.
     """
     return {getattr(rushlight, name) for name in _NOT_OVERRIDABLE if hasattr(rushlight, name)}
 
 
-def get_default_nowrap_functions():
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """The functions whose results `Tensor.__torch_function__` leaves as they are."""
     return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
 
@@ -200,7 +228,7 @@ def _is_function(value):
     return isinstance(value, (types.BuiltinFunctionType, types.FunctionType))
 
 
-def get_overridable_functions():
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that can be taken over: module or class -> list of functions."""
     ignored = get_ignored_functions()
     found = {}
@@ -249,14 +277,14 @@ def _names():
     return names
 
 
-def resolve_name(f):
+def resolve_name(f: Any) -> str:
     """The full name of a function, such as "torch.Tensor.add"; None if it cannot be taken over."""
     if isinstance(f, str):
         return f
     return _names().get(f, (None, False))[0]
 
 
-def is_tensor_method_or_property(func):
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Is it a method of Tensor, or what reads one of its attributes?"""
     return _names().get(func, (None, False))[1] or getattr(func, "__name__", None) == "__get__"
 

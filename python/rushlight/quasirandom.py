@@ -1,6 +1,15 @@
 """Quasi-random sequences."""
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype
 
 
 class SobolEngine:
@@ -22,10 +31,14 @@ class SobolEngine:
                 [0.7500, 0.2500]])
     """
 
+    seed: int | None
+    scramble: bool
+    dimension: int
+
     MAXBIT = 30
     MAXDIM = 21201
 
-    def __init__(self, dimension, scramble=False, seed=None):
+    def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
             raise ValueError(
                 "Supported range of dimensionality for SobolEngine is "
@@ -47,12 +60,12 @@ class SobolEngine:
         def draw(*shape):
             return rushlight.randint(2, shape, generator=generator)
 
-        self.shift = draw(self.dimension, bits) @ powers
+        self.shift: Tensor = draw(self.dimension, bits) @ powers
         mixers = draw(self.dimension, bits, bits).tril()
         mixers.diagonal(0, -2, -1).fill_(1)
         falling = powers.flip(0)  # the first row and column of a mixer are the first digit's
         digits = (self.sobolstate[..., None] // falling) % 2  # dimension, number, digit
-        self.sobolstate = (digits @ mixers.transpose(1, 2) % 2) @ falling
+        self.sobolstate: Tensor = (digits @ mixers.transpose(1, 2) % 2) @ falling
 
     def _points(self, start, count):
         """The points of these places in the sequence, as integers."""
@@ -63,7 +76,7 @@ class SobolEngine:
             points ^= ((gray >> k) & 1)[:, None] * self.sobolstate[:, k]
         return points
 
-    def draw(self, n=1, out=None, dtype=None):
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: _dtype | None = None) -> Tensor:
         """The next `n` points, one in each row."""
         if self.num_generated + n > 2**self.MAXBIT:
             raise ValueError(f"SobolEngine: the sequence has no more than 2**{self.MAXBIT} points")
@@ -75,7 +88,7 @@ class SobolEngine:
             return result
         return out.resize_(result.shape).copy_(result)
 
-    def draw_base2(self, m, out=None, dtype=None):
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: _dtype | None = None) -> Tensor:
         """The next 2**m points; what has been drawn before must be a multiple of them."""
         n = 2**m
         total = self.num_generated + n
@@ -86,17 +99,17 @@ class SobolEngine:
             )
         return self.draw(n, out=out, dtype=dtype)
 
-    def reset(self):
+    def reset(self) -> Self:
         """Begin again with the first point."""
         self.num_generated = 0
         return self
 
-    def fast_forward(self, n):
+    def fast_forward(self, n: int) -> Self:
         """Leave `n` points out."""
         self.num_generated += n
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = [f"dimension={self.dimension}"]
         parts += ["scramble=True"] if self.scramble else []
         parts += [] if self.seed is None else [f"seed={self.seed}"]

@@ -1,10 +1,20 @@
 """The global random number generator of the CPU, and of GPUs where there are any."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
 
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Generator, Tensor
+
+default_generator = rushlight.default_generator
 
 def _loaded(device_type):
     """Return the subpackage of a device if the program has loaded it and there is such a device.
@@ -15,7 +25,7 @@ def _loaded(device_type):
     return module if module is not None and module.is_available() else None
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> Generator:
     """Seed all global generators and return that of the CPU.
 
     Args:
@@ -31,7 +41,7 @@ def manual_seed(seed):
     return rushlight.default_generator.manual_seed(seed)
 
 
-def seed():
+def seed() -> int:
     """Seed all global generators from the operating system and return the seed."""
     drawn = rushlight.default_generator.seed()
     _seed_devices(drawn)
@@ -44,23 +54,23 @@ def _seed_devices(seed):
         cuda.manual_seed_all(seed)
 
 
-def initial_seed():
+def initial_seed() -> int:
     """Return the last seed of the CPU's global generator."""
     return rushlight.default_generator.initial_seed()
 
 
-def get_rng_state():
+def get_rng_state() -> Tensor:
     """Return the state of the CPU's global generator as a uint8 tensor."""
     return rushlight.default_generator.get_state()
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state: Tensor) -> None:
     """Go back to a state from `get_rng_state`."""
     rushlight.default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True, device_type="cuda"):
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[Any]:
     """Leave the global generators after a `with` block as they were before.
 
     Args:

@@ -1,6 +1,14 @@
 """The classes of the named tuples that operations return, by the operation's name."""
 
+from __future__ import annotations
+
+from collections import namedtuple
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Arguments after the input; an operation makes its class when it first runs.
 _ARGUMENTS = {
@@ -10,7 +18,25 @@ _ARGUMENTS = {
 }  # fmt: skip
 
 
-def __getattr__(name):
+def _named(name, fields):
+    """The class of a result that Python code makes; printed as those of the core are."""
+    base = namedtuple(name, fields)
+
+    def __repr__(self):
+        shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self))
+        return f"torch.return_types.{name}(\n{shown})"
+
+    members = {"__slots__": (), "__module__": "torch.return_types", "__repr__": __repr__}
+    return type(name, (base,), members)
+
+
+histogram: Any = _named("histogram", ("hist", "bin_edges"))
+histogramdd: Any = _named("histogramdd", ("hist", "bin_edges"))
+linalg_lstsq: Any = _named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
+_lu_with_info = _named("_lu_with_info", ("LU", "pivots", "info"))
+
+
+def __getattr__(name: str) -> Any:
     if name not in _ARGUMENTS or not hasattr(rushlight, name):
         raise AttributeError(f"module 'rushlight.return_types' has no attribute {name!r}")
     cls = type(getattr(rushlight, name)(rushlight.ones(1, 1), *_ARGUMENTS[name]))
@@ -18,5 +44,5 @@ def __getattr__(name):
     return cls
 
 
-def __dir__():
-    return sorted(_ARGUMENTS)
+def __dir__() -> list[str]:
+    return sorted([*_ARGUMENTS, "histogram", "histogramdd", "linalg_lstsq"])

@@ -4,6 +4,8 @@ A file is an uncompressed zip archive: `data.pkl` describes the object, and each
 entry of its own, so that tensors that share memory share it again when they are loaded.
 """
 
+from __future__ import annotations
+
 import contextlib
 import io
 import os
@@ -15,29 +17,73 @@ import zipfile
 from collections.abc import Callable
 
 import rushlight
-from rushlight._checkpoint_legacy import read_legacy
+from rushlight import _checkpoint_settings
+from rushlight._checkpoint_legacy import read_legacy, write_legacy
 from rushlight._checkpoint_reader import CheckpointReader, TrustingUnpickler
+from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are part of this module)
+    LoadEndianness,
+    SourceChangeWarning,
+    StorageType,
+    check_module_version_greater_or_equal,
+    default_restore_location,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    location_tag,
+    mkdtemp,
+    normalize_storage_type,
+    register_package,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+    storage_to_tensor_type,
+    validate_cuda_device,
+    validate_hpu_device,
+)
 from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, bytes_of, storage_of
 from rushlight._checkpoint_writer import CheckpointWriter
+from rushlight._ignored import warn_of
+from rushlight._replaced_file import replacing
+from rushlight._set_module import set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+    from typing import IO, Any
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype
 
 DEFAULT_PROTOCOL = 2
-MAP_LOCATION = Callable | rushlight.device | str | dict | None
+MAP_LOCATION: Any = Callable | rushlight.device | str | dict | None
 
 _ALIGNMENT = 64  # of storages in the file, so that they can be mapped into memory
+_LARGEST_ELEMENT = 16
 _LOCAL_HEADER_BYTES = 30
+_NAME_IS_UTF8 = 0x800
 _CHUNK = 1 << 22
 
+set_module(
+    __name__, LoadEndianness, SourceChangeWarning, check_module_version_greater_or_equal,
+    default_restore_location, get_crc32_options, get_default_load_endianness,
+    get_default_mmap_options, location_tag, mkdtemp, normalize_storage_type, register_package,
+    set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data,
+    storage_to_tensor_type, validate_cuda_device, validate_hpu_device,
+)  # fmt: skip
+_OWN_PACKAGES = len(_checkpoint_settings._packages)
 _safe_globals = {}
 
 
 def save(
-    obj,
-    f,
-    pickle_module=None,
-    pickle_protocol=DEFAULT_PROTOCOL,
-    _use_new_zipfile_serialization=True,
-    _disable_byteorder_record=False,
-):
+    obj: Any,
+    f: str | PathLike[str] | IO[bytes],
+    pickle_module: Any = None,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Save an object so that `load`, and torch, can load it.
 
     A file appears under its name only when it is complete: a program that is killed while saving
@@ -46,40 +92,28 @@ def save(
     Args:
         obj: the object, usually a `state_dict` or containers of tensors and numbers.
         f: path, or binary file open for writing.
-        pickle_module: accepted for compatibility.
+        pickle_module: has no effect, with a warning: files are written in torch's form of the
+            pickle format, by a pickler of our own.
         pickle_protocol: protocol of the description.
+        _use_new_zipfile_serialization: False writes the format from before zip archives.
 
     Example:
         >>> rushlight.save(model.state_dict(), "model.pt")
     """
-    if not _use_new_zipfile_serialization:
-        raise ValueError("save: only the zip format is written; load also reads the older one")
+    if pickle_module is not pickle:
+        warn_of("save", "rushlight's own pickler writes the file", pickle_module=pickle_module)
+    if _checkpoint_settings._settings["skip_data"] and not _use_new_zipfile_serialization:
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):
             stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
-            stream = cleanup.enter_context(_replacing(os.fspath(f)))
+            stream = cleanup.enter_context(replacing(os.fspath(f)))
         else:
             stem, stream = "archive", f
+        if not _use_new_zipfile_serialization:
+            write_legacy(obj, stream, pickle_protocol)
+            return
         _write_archive(obj, stream, stem or "archive", pickle_protocol, _disable_byteorder_record)
-
-
-@contextlib.contextmanager
-def _replacing(path):
-    """Open a new file that takes the place of `path` if all goes well."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:  # a pipe or device
-            yield stream
-        return
-    unfinished = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(unfinished, "wb") as stream:
-            yield stream
-        os.replace(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(unfinished)
-        raise
 
 
 def _write_archive(obj, stream, stem, protocol, without_byteorder):
@@ -106,13 +140,20 @@ def _write_archive(obj, stream, stem, protocol, without_byteorder):
         for key, storage in writer.storages.items():
             if storage.device.type != "cpu":
                 storage = as_tensor_of_bytes(storage).cpu().untyped_storage()
-            add(f"data/{key}", bytes_of(storage))
+            blank = _checkpoint_settings._settings["skip_data"] is not None
+            add(f"data/{key}", bytes(storage.nbytes()) if blank else bytes_of(storage))
         add("version", b"3\n")
 
 
 def load(
-    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
-):
+    f: str | PathLike[str] | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """Load an object that `save`, or torch, has saved.
 
     By default nothing in the file is ever run: tensors, containers, numbers, strings and NumPy
@@ -126,7 +167,10 @@ def load(
         pickle_module: used in place of `pickle` with `weights_only=False`.
         weights_only: False hands the file to pickle, which runs whatever code the file names: for
             files of whole models, from sources you trust.
-        mmap: map the file into memory in place of reading it; needs a path.
+        mmap: map the file into memory in place of reading it; needs a path. The file must not
+            change as long as its tensors live: changes of it show in tensors that nobody has
+            changed, and if it is truncated, zeros and a RuntimeError in the main thread take the
+            place of what is missing. `save` is safe: it puts another file into the place.
         pickle_load_args: passed on to pickle.
 
     Raises:
@@ -155,7 +199,8 @@ def load(
 
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):
-            stream = cleanup.enter_context(open(f, "rb"))
+            shared = mmap and get_default_mmap_options() == _checkpoint_settings.MAP_SHARED
+            stream = cleanup.enter_context(open(f, "r+b" if shared else "rb"))
         elif mmap:
             raise ValueError("load: mmap=True needs a path")
         else:
@@ -183,10 +228,10 @@ def _trusting_unpickler(pickle_module):
 class _Placement:
     """Decides on which device a storage is to be."""
 
-    def __init__(self, map_location):
+    def __init__(self, map_location: Any) -> None:
         self._map = map_location
 
-    def __call__(self, storage, location):
+    def __call__(self, storage: Any, location: str) -> Any:
         target = self._map
         if callable(target):
             placed = target(storage, location)
@@ -197,6 +242,8 @@ class _Placement:
             target = target.get(location, location)
         elif target is None:
             target = location
+        if isinstance(target, str) and len(_checkpoint_settings._packages) > _OWN_PACKAGES:
+            return default_restore_location(storage, target)  # the program has taught us more
         device = rushlight.device(target)
         if device.type == "cpu":
             return storage
@@ -235,29 +282,29 @@ class PyTorchFileReader:
 
     _own = None  # the file that it opened itself
 
-    def __init__(self, file):
+    def __init__(self, file: str) -> None:
         if not hasattr(file, "read"):
             self._own = file = open(file, "rb")  # noqa: SIM115
         self._source = _ArchiveSource(file, lambda storage, location: storage, False)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self._own is not None:
             self._own.close()
 
-    def get_all_records(self):
+    def get_all_records(self) -> list[str]:
         """The names of all records."""
         prefix = f"{self._source._root}/"
         return [name.removeprefix(prefix) for name in self._source._entries]
 
-    def has_record(self, name):
+    def has_record(self, name: str) -> bool:
         """Is there a record of that name?"""
         return f"{self._source._root}/{name}" in self._source._entries
 
-    def get_record(self, name):
+    def get_record(self, name: str) -> bytes:
         """The bytes of a record."""
         return bytes(self._source._read(name))
 
-    def get_storage_from_record(self, name, numel, dtype):
+    def get_storage_from_record(self, name: str, numel: int, dtype: _dtype | None) -> Tensor:
         """A tensor with the numbers of a record."""
         data = self._source._read(name)
         if len(data) != numel * dtype.itemsize:
@@ -272,7 +319,9 @@ class PyTorchFileReader:
 class _ArchiveSource:
     """A file in the zip format."""
 
-    def __init__(self, stream, place, mapped):
+    def __init__(
+        self, stream: Any, place: Callable[..., Any] | _Placement, mapped: bool | None
+    ) -> None:
         self._stream = stream
         self._place = place
         self._loaded = {}
@@ -280,16 +329,38 @@ class _ArchiveSource:
             self._archive = zipfile.ZipFile(stream)
             self._entries = {info.filename: info for info in self._archive.infolist()}
             self._root = self._archive.infolist()[0].filename.partition("/")[0]
+            self._check_places()
         self._map = None
         if mapped:
-            import mmap
-
-            self._map = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY))
-        self._foreign_order = sys.byteorder
+            size = stream.seek(0, io.SEEK_END)
+            name = os.fsdecode(os.fspath(stream.name))
+            shared = stream.writable()
+            map_file = rushlight.UntypedStorage._map_file
+            self._map = memoryview(map_file(stream.fileno(), size, shared, name))
+        unsaid = get_default_load_endianness()
+        native = unsaid is None or unsaid is LoadEndianness.NATIVE
+        self._foreign_order = sys.byteorder if native else unsaid.name.lower()
         if f"{self._root}/byteorder" in self._entries:
-            self._foreign_order = bytes(self._read("byteorder")).decode("ascii", "replace")
+            order = bytes(self._read("byteorder"))
+            if order not in (b"little", b"big"):
+                raise RuntimeError(f"load: the file has the unknown byte order {order[:20]}")
+            self._foreign_order = order.decode()
 
-    def load(self, unpickle):
+    def _check_places(self):
+        """Raise an error unless each entry has a name and bytes of its own.
+
+        A small file could else hold the same bytes many times, or be read in two ways.
+        """
+        infos = sorted(self._archive.infolist(), key=lambda info: info.header_offset)
+        if len(infos) != len(self._entries):
+            raise zipfile.BadZipFile("two entries have the same name")
+        ends = [info.header_offset for info in infos[1:]] + [self._archive.start_dir]
+        for info, end in zip(infos, ends, strict=True):
+            # Not stricter, for the length of the local header is not known yet.
+            if info.header_offset + _LOCAL_HEADER_BYTES + info.compress_size > end:
+                raise zipfile.BadZipFile(f"entry {info.filename!r} overlaps what follows")
+
+    def load(self, unpickle: Callable[..., Any]) -> Any:
         if f"{self._root}/constants.pkl" in self._entries:
             raise RuntimeError("load: the file holds a TorchScript program, not an object")
         return unpickle(io.BytesIO(self._read("data.pkl")), self._load_storage)
@@ -319,11 +390,16 @@ class _ArchiveSource:
         with _zip_errors():
             header = bytes(self._map[info.header_offset :][:_LOCAL_HEADER_BYTES])
             signature, name_length, extra_length = struct.unpack("<4s22xHH", header)
-            start = info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length
+            name_start = info.header_offset + _LOCAL_HEADER_BYTES
+            local_name = bytes(self._map[name_start : name_start + name_length])
+            start = name_start + name_length + extra_length
             data = self._map[start : start + info.file_size]
-            if signature != b"PK\x03\x04" or len(data) != info.file_size:
+            encoding = "utf-8" if info.flag_bits & _NAME_IS_UTF8 else "cp437"
+            is_it = signature == b"PK\x03\x04" and local_name == info.orig_filename.encode(encoding)
+            if not is_it or len(data) != info.file_size:
                 raise EOFError(f"entry {name!r} is not where it should be")
-        return data
+        # Other programs that write archives do not align what is in them.
+        return data if start % _LARGEST_ELEMENT == 0 else bytearray(data)
 
     def _load_storage(self, dtype, key, location, count, *unused):
         if not isinstance(key, str) or not isinstance(location, str) or type(count) is not int:
@@ -349,7 +425,9 @@ class _ArchiveSource:
 # --- classes that the user trusts
 
 
-def add_safe_globals(safe_globals):
+def add_safe_globals(
+    safe_globals: list[Callable[..., Any] | tuple[Callable[..., Any], str]],
+) -> None:
     """Allow `load` to make instances of the given classes and call the given functions.
 
     Args:
@@ -366,18 +444,20 @@ def add_safe_globals(safe_globals):
         _safe_globals[module, name] = value
 
 
-def get_safe_globals():
+def get_safe_globals() -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
     """Return the list of what `add_safe_globals` has allowed."""
     return list(_safe_globals.values())
 
 
-def clear_safe_globals():
+def clear_safe_globals() -> None:
     """Forget what `add_safe_globals` has allowed."""
     _safe_globals.clear()
 
 
 @contextlib.contextmanager
-def safe_globals(safe_globals):
+def safe_globals(
+    safe_globals: list[Callable[..., Any] | tuple[Callable[..., Any], str]],
+) -> Iterator[Any]:
     """Allow classes and functions, see `add_safe_globals`, for a `with` block."""
     before = dict(_safe_globals)
     add_safe_globals(safe_globals)
@@ -386,3 +466,72 @@ def safe_globals(safe_globals):
     finally:
         _safe_globals.clear()
         _safe_globals.update(before)
+
+
+set_module("rushlight", PyTorchFileReader)
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """Return the names in a file that `load` would refuse: a list of "module.name".
+
+    Args:
+        f: path, or binary file open for reading, in the zip format.
+    """
+    reader = PyTorchFileReader(f)
+    return _checkpoint_settings.unsafe_globals(reader.get_record("data.pkl"), _safe_globals)
+
+
+# --- what libraries call by its private name
+
+
+@contextlib.contextmanager
+def _open_file_like(name_or_buffer, mode):
+    """The file of a path, closed afterwards, or the file that is given."""
+    if isinstance(name_or_buffer, (str, os.PathLike)):
+        with open(name_or_buffer, mode) as stream:
+            yield stream
+    else:
+        yield name_or_buffer
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer):
+    """The records of a file."""
+    yield PyTorchFileReader(name_or_buffer)
+
+
+def _is_zipfile(f):
+    """Is an open file in the zip format? It stays where it is."""
+    start = f.tell()
+    begins = f.read(4) == b"PK\x03\x04"
+    f.seek(start)
+    return begins
+
+
+def _is_torchscript_zip(zip_file):
+    """Does a `PyTorchFileReader` hold a TorchScript program?"""
+    return "constants.pkl" in zip_file.get_all_records()
+
+
+def _load(zip_file, map_location, pickle_module, pickle_file="data.pkl", **options):
+    """Load the object of a `PyTorchFileReader`."""
+    if pickle_file != "data.pkl" or options.keys() - {"overall_storage", "weights_only"}:
+        raise NotImplementedError(f"_load: pickle_file={pickle_file!r}, {sorted(options)}")
+    source = zip_file._source
+    source._stream.seek(0)
+    trusting = pickle_module is not None and hasattr(pickle_module, "Pickler")
+    return load(source._stream, map_location, weights_only=not trusting)
+
+
+def _legacy_load(f, map_location, pickle_module, **options):
+    """Load an object in the format from before zip."""
+    trusting = pickle_module is not None and hasattr(pickle_module, "Pickler")
+    return load(f, map_location, weights_only=not trusting, **options)
+
+
+def _check_dill_version(pickle_module):
+    """Raise ValueError if `pickle_module` is dill from before 0.3.1."""
+    if getattr(pickle_module, "__name__", None) == "dill" and (
+        not check_module_version_greater_or_equal(pickle_module, (0, 3, 1), False)
+    ):
+        raise ValueError(f"dill {pickle_module.__version__} is too old: 0.3.1 or newer is needed")

@@ -1,12 +1,26 @@
 """Storages: the memory that tensors share, as bytes and as elements."""
 
+from __future__ import annotations
+
+import sys
+
 import rushlight
 from rushlight import UntypedStorage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-def tensor_on(storage, dtype, size):
+def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor:
     """A tensor of this size at the start of an UntypedStorage, whose bytes are its elements."""
     strides = [1] * len(size)
     for dim in reversed(range(len(size) - 1)):
@@ -14,75 +28,272 @@ def tensor_on(storage, dtype, size):
     return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
 
 
-class TypedStorage:
+class _StorageKind(type):
+    """Storages of the dtype of a class like FloatStorage are its instances."""
+
+    def __instancecheck__(cls, instance):
+        wanted = cls.__dict__.get("dtype")
+        if not isinstance(wanted, rushlight.dtype):
+            return type.__instancecheck__(cls, instance)
+        return isinstance(instance, TypedStorage) and instance.dtype is wanted
+
+
+class TypedStorage(metaclass=_StorageKind):
     """The elements of a storage, all of one dtype, in the order they have in memory.
 
     Args:
-        untyped: the bytes.
-        dtype: how to read them.
+        source: how many elements, which are not set; or the elements, as a sequence; or the bytes,
+            an `UntypedStorage`, which is shared.
+        dtype: of the elements, by default the default dtype.
+        wrap_storage: the bytes, given by name.
+        device: where new elements are.
+
+    Example:
+        >>> rushlight.FloatStorage([1, 2]).tolist()
+        [1.0, 2.0]
     """
 
-    def __init__(self, untyped, dtype):
-        self._untyped = untyped
-        self.dtype = dtype
+    def __init__(self, source=(), dtype=None, *, wrap_storage=None, device=None):
+        super().__init__()
+        dtype = dtype or type(self).__dict__.get("dtype") or rushlight.get_default_dtype()
+        if wrap_storage is not None:
+            source = wrap_storage
+        if not isinstance(source, UntypedStorage):
+            if isinstance(source, int):
+                if source < 0:
+                    raise RuntimeError(f"TypedStorage: {source} elements are asked for")
+                made = rushlight.empty(source, dtype=dtype, device=device)
+            else:
+                made = rushlight.tensor(list(source), dtype=dtype, device=device)
+            source = made.untyped_storage()
+        elif device is not None:
+            raise RuntimeError("TypedStorage: a device is for new elements, and these are there")
+        self._look_at(source, dtype)
+
+    def _look_at(self, untyped, dtype):
+        self._untyped, self.dtype = untyped, dtype
         size = untyped.nbytes() // dtype.itemsize
         self._elements = rushlight._C._tensor_on_storage(untyped, dtype, 0, (size,), (1,))
+
+    @property
+    def _untyped_storage(self):
+        return self._untyped
+
+    @property
+    def is_cuda(self):
+        return self.device.type == "cuda"
+
+    @property
+    def is_sparse(self):
+        return False
+
+    def get_device(self):
+        """Return the number of the device; -1 on the CPU."""
+        return self._elements.get_device()
+
+    def cpu(self):
+        """Return this storage: it is on the CPU, or a copy that is."""
+        return self if self.device.type == "cpu" else self.to(device="cpu")
+
+    def to(self, *, device, non_blocking=False):
+        """Return a copy on a device."""
+        moved = self._elements.to(device, non_blocking=non_blocking)
+        return TypedStorage(moved.untyped_storage(), self.dtype)
+
+    def _converted(self, dtype):
+        if dtype is self.dtype:
+            return self
+        return TypedStorage(self._elements.to(dtype).untyped_storage(), dtype)
+
+    def fill_(self, value):
+        """Set all elements. Returns self."""
+        self._elements.fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        """Take the elements of another storage of this size. Returns self."""
+        other = source._elements if isinstance(source, TypedStorage) else source
+        self._elements.copy_(other, non_blocking=bool(non_blocking))
+        return self
+
+    def resize_(self, size):
+        """Make room for `size` elements, in place.
+
+        Raises:
+            RuntimeError: it grows, and tensors look at this memory.
+        """
+        self._elements = None  # else it would be one of those
+        try:
+            self._untyped.resize_(size * self.dtype.itemsize)
+        finally:
+            self._look_at(self._untyped, self.dtype)
+
+    def type(self, dtype=None, non_blocking=False):
+        """Return the name of the class, as "torch.FloatStorage", or a copy of another dtype."""
+        if dtype is None:
+            return f"torch.{_STORAGE_OF[self.dtype].__name__}"
+        if isinstance(dtype, str):
+            dtype = globals()[dtype.rpartition(".")[2]]
+        if isinstance(dtype, type):
+            dtype = dtype.dtype
+        moved = self._elements.to(dtype, non_blocking=non_blocking)
+        return TypedStorage(moved.untyped_storage(), dtype)
+
+    def pickle_storage_type(self):
+        """Return the name under which files know the class, as "FloatStorage"."""
+        return _STORAGE_OF[self.dtype].__name__
+
+    def __eq__(self, other):
+        if not isinstance(other, TypedStorage):
+            return NotImplemented
+        return self._untyped is other._untyped and self.dtype is other.dtype
+
+    __hash__ = object.__hash__
 
     def untyped(self):
         """Return the bytes."""
         return self._untyped
 
     @property
-    def device(self):
+    def device(self) -> Any:
         return self._untyped.device
 
-    def data_ptr(self):
+    def data_ptr(self) -> Any:
         """Return the address of the first element."""
         return self._untyped.data_ptr()
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Return the number of bytes."""
         return self._untyped.nbytes()
 
-    def element_size(self):
+    def element_size(self) -> Any:
         """Return the bytes per element."""
         return self.dtype.itemsize
 
-    def size(self):
+    def size(self) -> int:
         """Return the number of elements."""
         return len(self._elements)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Return the elements as a list."""
         return self._elements.tolist()
 
-    def is_shared(self):
+    def is_shared(self) -> bool:
         """Return whether the memory is shared with other processes."""
         return self._untyped.is_shared()
 
-    def share_memory_(self):
+    def share_memory_(self) -> Self:
         """Move the elements to shared memory, in place. Returns self."""
         self._untyped.share_memory_()
         return self
 
-    def clone(self):
+    def pin_memory(self, device: Device = None) -> None:
+        """Raises RuntimeError: no accelerator is available that page-locked memory would serve."""
+        self._elements.pin_memory(device)
+
+    def is_pinned(self, device: Device = None) -> bool:
+        """Return whether the memory is page-locked: none is without an accelerator."""
+        return False
+
+    def clone(self) -> Any:
         """Return a copy."""
         return TypedStorage(self._untyped.clone(), self.dtype)
 
-    def __len__(self):
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __len__(self) -> int:
         return len(self._elements)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         found = self._elements[index]
         return TypedStorage(found.untyped_storage(), self.dtype) if found.dim() else found.item()
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, index: Any, value: Any) -> None:
         self._elements[index] = value
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = "".join(f" {value}\n" for value in self)
         kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
         return f"{lines}[{kind} of size {len(self)}]"
+
+
+def _conversion(name, dtype):
+    def convert(self):
+        return self._converted(dtype)
+
+    convert.__name__, convert.__qualname__ = name, f"TypedStorage.{name}"
+    convert.__doc__ = f"Return the elements as {dtype}."
+    setattr(TypedStorage, name, convert)
+
+
+_STORAGE_OF = {}
+for _name, _method, _dtype in (
+    ("BFloat16Storage", "bfloat16", rushlight.bfloat16),
+    ("BoolStorage", "bool", rushlight.bool),
+    ("ByteStorage", "byte", rushlight.uint8),
+    ("CharStorage", "char", rushlight.int8),
+    ("ComplexDoubleStorage", "complex_double", rushlight.complex128),
+    ("ComplexFloatStorage", "complex_float", rushlight.complex64),
+    ("DoubleStorage", "double", rushlight.float64),
+    ("FloatStorage", "float", rushlight.float32),
+    ("HalfStorage", "half", rushlight.float16),
+    ("IntStorage", "int", rushlight.int32),
+    ("LongStorage", "long", rushlight.int64),
+    ("ShortStorage", "short", rushlight.int16),
+):
+    _members = {
+        "dtype": _dtype, "__module__": "rushlight",
+        "__doc__": f"Storages of {_dtype}; see `TypedStorage`.",
+    }  # fmt: skip
+    _STORAGE_OF[_dtype] = globals()[_name] = _StorageKind(_name, (TypedStorage,), _members)
+    _conversion(_method, _dtype)
+Storage = _STORAGE_OF[rushlight.float32]
+
+
+def _load_from_bytes(b):
+    """The object that `save` wrote into these bytes."""
+    import io
+
+    return rushlight.load(io.BytesIO(b), weights_only=False)
+
+
+def _get_dtype_from_pickle_storage_type(pickle_storage_type):
+    """The dtype of the elements of "FloatStorage" and the like."""
+    kind = getattr(sys.modules[__name__], pickle_storage_type, None)
+    if kind is None:
+        raise KeyError(f"pickle storage type {pickle_storage_type!r} is not recognized")
+    return kind.dtype
+
+
+StorageBase = UntypedStorage
+
+
+if TYPE_CHECKING:
+
+    class BFloat16Storage(TypedStorage): ...
+
+    class BoolStorage(TypedStorage): ...
+
+    class ByteStorage(TypedStorage): ...
+
+    class CharStorage(TypedStorage): ...
+
+    class ComplexDoubleStorage(TypedStorage): ...
+
+    class ComplexFloatStorage(TypedStorage): ...
+
+    class DoubleStorage(TypedStorage): ...
+
+    class FloatStorage(TypedStorage): ...
+
+    class HalfStorage(TypedStorage): ...
+
+    class IntStorage(TypedStorage): ...
+
+    class LongStorage(TypedStorage): ...
+
+    class ShortStorage(TypedStorage): ...

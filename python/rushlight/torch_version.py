@@ -1,6 +1,14 @@
 """Version numbers that compare as versions, not letter by letter."""
 
+from __future__ import annotations
+
 import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
 
 _PRE_RELEASES = ("dev", "a", "b", "rc")
 _FORM = re.compile(r"v?(\d+(?:\.\d+)*)[.-]?(dev|a|b|rc)?(\d*)(?:\+([\w.]+))?")
@@ -17,25 +25,25 @@ class TorchVersion(str):
 
     __slots__ = ()
 
-    def __lt__(self, other):
+    def __lt__(self, other: Tensor) -> bool:
         return _key(self) < _key(other)
 
-    def __le__(self, other):
+    def __le__(self, other: Tensor) -> Any:
         return _key(self) <= _key(other)
 
-    def __gt__(self, other):
+    def __gt__(self, other: Tensor) -> bool:
         return _key(self) > _key(other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Tensor) -> bool:
         return _key(self) >= _key(other)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return str.__eq__(self, other) is True or (_is_version(other) and _key(self) == _key(other))
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    __hash__: Any = str.__hash__
 
 
 def _is_version(other):

@@ -10,8 +10,14 @@ from rushlight import Size, Tensor
 Number = Union[builtins.int, builtins.float, builtins.bool]  # noqa: UP007
 Device = Union[rushlight.device, str, builtins.int, None]  # noqa: UP007
 Storage = Any
-_int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex
-_dtype, _device, _layout = rushlight.dtype, rushlight.device, rushlight.layout
+_int = builtins.int
+_float = builtins.float
+_bool = builtins.bool
+_complex = builtins.complex
+_dtype = rushlight.dtype
+_device = rushlight.device
+_layout = rushlight.layout
+_memory_format = rushlight.memory_format
 _size = Union[Size, list[builtins.int], tuple[builtins.int, ...]]  # noqa: UP007
 _TensorOrTensors = Union[Tensor, Sequence[Tensor]]  # noqa: UP007
 

@@ -6,7 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "autograd/current_node.h"
 #include "autograd/hooks.h"
+#include "autograd/node_observer.h"
+#include "core/interpreter.h"
 
 namespace rl {
 
@@ -16,7 +19,7 @@ bool anomaly_checks_nan = true;
 bool is_exclusive(const Tensor& t) {
   const TensorImpl* impl = t.impl();
   const Storage* storage = impl->storage.get();
-  if (impl->device.is_meta()) return false;
+  if (impl->device.is_meta() || impl->sparse) return false;
   if (impl->refs.load(std::memory_order_acquire) != 1 || !storage->owned) return false;
   int32_t owners = 1;
   if (impl->base) {
@@ -30,7 +33,7 @@ bool is_exclusive(const Tensor& t) {
 namespace {
 
 // Reduces, casts or refuses a gradient so that it fits the tensor it belongs to.
-void conform(Tensor& grad, const OutputMeta& want, const Node& from, size_t index) {
+void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_t index) {
   const TensorImpl* impl = grad.impl();
   bool fits = impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device;
   if (__builtin_expect(fits, 1)) return;
@@ -38,7 +41,7 @@ void conform(Tensor& grad, const OutputMeta& want, const Node& from, size_t inde
     fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
          index, " - ", conflict...);
   };
-  if (impl->device != want.device && !engine_ops.is_sparse(grad))
+  if (impl->device != want.device)
     refuse("expected device ", want.device, " but got ", impl->device);
   if (impl->sizes != want.sizes) {
     int64_t extra = grad.dim() - want.sizes.size();
@@ -84,6 +87,7 @@ struct GraphTask {
 
   int64_t id() const { return id_; }
   bool is_restricted() const { return restricted_; }
+  Node* visiting() const { return visiting_; }
   bool will_visit(Node* node) {
     if (node == visiting_) return true;
     if (node->task.load(std::memory_order_relaxed) == this) return node->state.needed;
@@ -102,14 +106,16 @@ struct GraphTask {
   }
 
   TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
-    for (const Edge& root : roots) discover(root.node.get());
+    for (const Edge& root : roots) compute_dependencies(root.node.get());
     for (size_t i = 0; i < roots.size(); ++i) {
       const auto& [node, nr] = roots[i];
       Tensor grad = grads[i];
-      if (grad.defined()) conform(grad, node->outputs[nr], *node, nr);
-      deliver(roots[i], std::move(grad));
+      if (grad.defined()) validate_grad(grad, node->outputs[nr], *node, nr);
+      accumulate(roots[i], std::move(grad));
     }
-    while (!ready_.empty()) {
+    Interruption interruption;
+    for (uint32_t visited = 1; !ready_.empty(); ++visited) {
+      if (visited % 16 == 0) interruption.poll();
       Node* node = ready_.front();
       std::pop_heap(ready_.begin(), ready_.end(), runs_later);
       ready_.pop_back();
@@ -148,7 +154,7 @@ struct GraphTask {
     bool mine = replace_if_equal(node->task, nobody, this);
     NodeState& s = mine ? node->state : elsewhere_[node];
     if (mine) claimed_.push_back(node);
-    s.needed = s.leads = !restricted_;
+    s.needed = s.needs_apply = !restricted_;
     return s;
   }
 
@@ -163,7 +169,7 @@ struct GraphTask {
       NodeState& s = claim(input.node.get());
       s.needed = true;
       if (accumulate) {
-        s.leads = s.leads || input.node->is_accumulator();
+        s.needs_apply = s.needs_apply || input.node->is_accumulator();
       } else {
         capture.next = s.capture;
         s.capture = static_cast<int32_t>(captures_.size());
@@ -173,7 +179,7 @@ struct GraphTask {
   }
 
   // Counts how many gradients each node below `root` waits for, and marks what leads to inputs.
-  void discover(Node* root) {
+  void compute_dependencies(Node* root) {
     NodeState& s = claim(root);
     ++s.dependencies;
     if (s.visited) return;
@@ -184,8 +190,8 @@ struct GraphTask {
       if (top.next_edge == top.node->edges.size()) {
         NodeState& done = *top.state;
         path_.pop_back();
-        done.needed = done.needed || done.leads;
-        if (!path_.empty() && done.needed) path_.back().state->leads = true;
+        done.needed = done.needed || done.needs_apply;
+        if (!path_.empty() && done.needed) path_.back().state->needs_apply = true;
         continue;
       }
       Node* child = top.node->edges[top.next_edge++].node.get();
@@ -193,7 +199,7 @@ struct GraphTask {
       NodeState& below = claim(child);
       ++below.dependencies;
       if (below.visited) {
-        if (below.needed) top.state->leads = true;
+        if (below.needed) top.state->needs_apply = true;
         continue;
       }
       below.visited = true;
@@ -202,7 +208,7 @@ struct GraphTask {
   }
 
   // Adds a gradient to what has come to an output; after the last one the node is ready.
-  void deliver(const Edge& to, Tensor grad) {
+  void accumulate(const Edge& to, Tensor grad) {
     NodeState& s = state(to.node.get());
     if (!s.needed) return;
     if (grad.defined()) {
@@ -223,11 +229,18 @@ struct GraphTask {
   }
 
   void visit(Node& node) {
+    if (__builtin_expect(!(mode() & Profiled), 1)) return visit_unobserved(node);
+    names_ = &observed_names(node);
+    NodeObserver observer(EventKind::Visit, node, names_);
+    visit_unobserved(node);
+  }
+
+  void visit_unobserved(Node& node) {
     visiting_ = &node;
     NodeState& s = state(&node);
     Gradients grads = std::move(s.buffers);
     int32_t capture = s.capture;
-    bool leads = s.leads;
+    bool needs_apply = s.needs_apply;
     if (&s == &node.state) {
       clear(node);
       ++left_;
@@ -237,8 +250,12 @@ struct GraphTask {
     if (node.hook_lists || node.is_accumulator()) run_tensor_hooks(node, grads);
     for (; capture >= 0; capture = captures_[capture].next)
       captures_[capture].grad = grads[captures_[capture].nr];
-    if (!leads) return;
-    if (node.hook_lists) run_node_hooks(node, node.hook_lists->before, grads, grads);
+    if (!needs_apply) return;
+    if (node.hook_lists && !node.hook_lists->before.empty()) {
+      run_node_hooks(node, node.hook_lists->before, grads, grads);
+      for (size_t i = 0; i < grads.size(); ++i)
+        if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
+    }
     Gradients results(node.edges.size());
     Gradients shown;  // to hooks: nobody reuses their memory
     if (node.hook_lists && !node.hook_lists->after.empty()) shown = grads;
@@ -248,8 +265,8 @@ struct GraphTask {
     for (size_t i = 0; i < results.size(); ++i) {
       const Edge& edge = node.edges[i];
       if (!edge) continue;
-      if (results[i].defined()) conform(results[i], edge.node->outputs[edge.nr], node, i);
-      deliver(edge, std::move(results[i]));
+      if (results[i].defined()) validate_grad(results[i], edge.node->outputs[edge.nr], node, i);
+      accumulate(edge, std::move(results[i]));
     }
   }
 
@@ -259,11 +276,10 @@ struct GraphTask {
     if (restricted_)
       for (size_t i = 0; i < node.edges.size() && i < 32; ++i)
         if (node.edges[i] && !state(node.edges[i].node.get()).needed) skipped |= uint32_t(1) << i;
-    bool anomaly = mode() & Anomaly;
     RunLock lock(node);
     if (runs) {
       node.skipped = skipped;
-      if (anomaly) apply_watched(node, grads, results);
+      if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
       else node.apply(grads, results);
     }
     if (!keep_graph_) {
@@ -272,7 +288,24 @@ struct GraphTask {
     }
   }
 
-  static void apply_watched(Node& node, Gradients& grads, Gradients& results) {
+  static void apply_trapped(Node& node, Gradients& grads, Gradients& results) {
+    SmallVector<const void*, 2> given;
+    for (const Tensor& t : grads) given.push_back(t.defined() ? t.impl() : nullptr);
+    {
+      InsideNode inside;
+      node.apply(grads, results);
+    }
+    engine_ops.check_gradients(node, given, results);
+  }
+
+  void apply_watched(Node& node, Gradients& grads, Gradients& results) {
+    NodeObserver observer(EventKind::Apply, node, mode() & Profiled ? names_ : nullptr);
+    if (mode() & Trapped) apply_trapped(node, grads, results);
+    else if (mode() & Anomaly) apply_checked(node, grads, results);
+    else node.apply(grads, results);
+  }
+
+  static void apply_checked(Node& node, Gradients& grads, Gradients& results) {
     try {
       node.apply(grads, results);
     } catch (const Error& error) {
@@ -288,7 +321,8 @@ struct GraphTask {
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
   Node* visiting_ = nullptr;
-  size_t left_ = 0;  // claimed nodes that have been visited
+  const ObservedNames* names_ = nullptr;  // of the node that is visited, in a profile
+  size_t left_ = 0;                       // claimed nodes that have been visited
   std::vector<Node*> claimed_;
   std::unordered_map<Node*, NodeState> elsewhere_;
   std::vector<Capture> captures_;
@@ -360,12 +394,13 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   DepthGuard depth;
   GradModeGuard recording(create_graph);
   ModeGuard inside(InBackward, 0);
+  observer::Scope event(EventKind::Backward, "autograd::engine::run_backward");
   GraphTask task(keep_graph, create_graph, inputs, accumulate);
   CurrentTask current(&task);
   return task.run(edges, grads);
 }
 
-Tensor sum_so_far(const Node& node, size_t i) {
+Tensor accumulated_gradient(const Node& node, size_t i) {
   auto* task = static_cast<GraphTask*>(thread_state().backward_task);
   return task ? task->take_sum(node, i) : Tensor();
 }
@@ -373,6 +408,11 @@ Tensor sum_so_far(const Node& node, size_t i) {
 int64_t current_backward() {
   auto* task = static_cast<GraphTask*>(thread_state().backward_task);
   return task ? task->id() : -1;
+}
+
+Node* current_node() {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  return task ? task->visiting() : nullptr;
 }
 
 bool current_backward_is_restricted() {

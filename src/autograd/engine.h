@@ -18,7 +18,7 @@ bool is_exclusive(const Tensor& t);
 // What has come so far to input `i` of `node`, which runs: its apply adds to that and returns it,
 // so that many gradients of parts of one tensor need one buffer. Undefined where nothing has come,
 // or where what has come must stay as it is.
-Tensor sum_so_far(const Node& node, size_t i);
+Tensor accumulated_gradient(const Node& node, size_t i);
 
 // For hooks: a number for the pass this thread is inside of, or -1; whether that pass runs `node`
 // now or later.
@@ -29,7 +29,8 @@ bool current_backward_is_restricted();  // to inputs that were named
 // With the mode Anomaly: does a gradient with a NaN in it raise an error?
 extern bool anomaly_checks_nan;
 
-// What the engine needs of the ops; dispatch/ installs them.
+// What the engine needs of the ops; dispatch/ installs them. add, add_in_place, cast and clone take
+// gradients of any layout.
 struct EngineOps {
   Tensor (*add)(const Tensor&, const Tensor&);
   void (*add_in_place)(const Tensor&, const Tensor&);
@@ -38,9 +39,9 @@ struct EngineOps {
   Tensor (*clone)(const Tensor&);
   Tensor (*zeros)(IntSpan sizes, TensorOptions);
   bool (*has_nan)(const Tensor&);
-  // Sparse tensors are no business of this layer: to it they are meta tensors, without elements.
-  bool (*is_sparse)(const Tensor&);
-  Tensor (*make_sparse)(const Tensor& indices, const Tensor& values, const Dims& sizes);
+  // For the NaN trap: `grads` are the addresses of those that the node was given.
+  void (*check_gradients)(const Node&, const SmallVector<const void*, 2>& grads,
+                          const Gradients& results);
 };
 extern EngineOps engine_ops;
 

@@ -1,7 +1,9 @@
 #include "autograd/inplace.h"
 
 #include "autograd/engine.h"
+#include "autograd/geometry.h"
 #include "autograd/meta.h"
+#include "autograd/saved_tensor.h"
 #include "core/fork_mutex.h"
 #include "core/interpreter.h"
 
@@ -86,6 +88,7 @@ class CopySlices final : public Node {
 
   ~CopySlices() override { inner_->inside = nullptr; }
   std::string name() const override { return "torch::autograd::CopySlices"; }
+  void read_saved(SavedReader& reader) const override { reader.inner(inner_.get()); }
 
   void apply(Gradients& grads, Gradients& results) override {
     Tensor whole = whole_gradient(grads[0]);
@@ -227,6 +230,12 @@ Edge saved_output_edge(const Node& owner, uint32_t nr) {
 
 Node* view_grad_fn(TensorImpl* view) {
   const TensorImpl* base = view->base.get();
+  if (is_stale(view) && base->is_volatile) {
+    ViewLock lock;
+    view->is_volatile = true;
+    view->grad_fn = nullptr;
+    return nullptr;
+  }
   if (is_stale(view) && is_differentiable(view->dtype) && requires_grad(Tensor(view->base))) {
     ViewLock lock;
     if (!is_stale(view)) return static_cast<Node*>(view->grad_fn.get());
@@ -264,28 +273,48 @@ Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule) {
   return view;
 }
 
-void check_in_place(const Tensor& t, const char* op, bool recorded) {
+namespace {
+
+void check_history(const Tensor& t, const char* op, bool recorded) {
   const TensorImpl* impl = t.impl();
   check(!impl->inference || (mode() & Inference),
         "Inplace update to inference tensor outside InferenceMode is not allowed (", op,
         "): change its clone().");
+  if (mode() & (NoGrad | Inference))
+    return;  // the rules hold where a volatile input stops recording
+  bool needs_grad = requires_grad(t);
+  if (!needs_grad && !recorded) return;
+  if (impl->base) {
+    check_origin(impl, op);
+    // A view may remember more than its base, of which detach_() and requires_grad_(False) make
+    // a leaf.
+    check(impl->base->grad_fn || !(impl->base->requires_grad || grad_fn(t)),
+          "a view of a leaf Variable that requires grad is being used in an in-place operation: ",
+          op, ". Change it inside no_grad(), or work on a clone().");
+  }
+  check(!needs_grad || grad_fn(t) || (impl->base && impl->base->grad_fn),
+        "a leaf Variable that requires grad is being used in an in-place operation: ", op,
+        ". Change it inside no_grad(), or work on a clone().");
+}
+
+}  // namespace
+
+void check_in_place_geometry(const Tensor& t, const char* op) { check_history(t, op, false); }
+
+Tensor without_base(Tensor view) {
+  view.impl()->base = nullptr;
+  view.impl()->view_rule = nullptr;
+  return view;
+}
+
+void check_in_place(const Tensor& t, const char* op, bool recorded) {
+  const TensorImpl* impl = t.impl();
   check(!impl->storage->read_only, op, ": the tensor's memory is read-only; change its clone()");
   check(!has_internal_overlap(impl->sizes, impl->strides),
         "unsupported operation: more than one element of the written-to tensor refers to a single "
         "memory location (",
         op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");
-  if (!grad_enabled()) return;
-  bool needs_grad = requires_grad(t);
-  if (!needs_grad && !recorded) return;
-  if (impl->base) {
-    check_origin(impl, op);
-    check(!impl->base->requires_grad || impl->base->grad_fn,
-          "a view of a leaf Variable that requires grad is being used in an in-place operation: ",
-          op, ". Change it inside no_grad(), or work on a clone().");
-  }
-  check(!needs_grad || grad_fn(t),
-        "a leaf Variable that requires grad is being used in an in-place operation: ", op,
-        ". Change it inside no_grad(), or work on a clone().");
+  check_history(t, op, recorded);
 }
 
 void bump_version(const Tensor& t, const char* op) {

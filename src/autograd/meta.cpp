@@ -8,8 +8,12 @@
 #include "autograd/inplace.h"
 #include "core/after_fork.h"
 #include "core/fork_mutex.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
+
+void (*gradient_got_history)(const Tensor& t) = nullptr;
+void (*hold_hooked_leaf)(TensorImpl* leaf) = nullptr;
 
 // Keeps the gradient that arrives at a non-leaf. The graph owns it, the tensor may die before.
 class RetainGrad : public TensorHook {
@@ -72,7 +76,7 @@ static void discard_parked(Node* node) {
 
 // A gradient may have a gradient, and so on for a million tensors: those that die while another is
 // let go wait in a list instead of on the stack.
-static void let_go(Tensor grad) {
+static void release_operands(Tensor grad) {
   static __thread std::vector<Tensor>* waiting = nullptr;
   if (waiting) return waiting->push_back(std::move(grad));
   std::vector<Tensor> list;
@@ -86,7 +90,7 @@ static void let_go(Tensor grad) {
 }
 
 AutogradMeta::~AutogradMeta() {
-  if (grad.defined()) let_go(std::move(grad));
+  if (grad.defined()) release_operands(std::move(grad));
   if (retained) retained->forget_owner();
   discard_parked(
       AccumulatorLock(accumulator).node);  // one in use would keep its leaf, and so this, alive
@@ -115,6 +119,12 @@ void set_grad(const Tensor& t, Tensor grad) {
   AutogradMeta& m = meta(t);
   AccumulatorLock lock(m.accumulator);
   std::swap(m.grad.ref(), grad.ref());
+}
+
+bool gradient_has_history(const Tensor& t) {
+  if (!t.impl()->meta) return false;
+  Tensor grad = grad_of(t);
+  return grad.defined() && grad.impl()->grad_fn;
 }
 
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
@@ -148,19 +158,29 @@ void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr) {
 
 namespace {
 
-// A gradient lies in memory as its dense variable does, so that optimizers meet equal strides.
+// A gradient lies in memory as its dense variable does, so that optimizers meet equal strides; that
+// of a variable with gaps or overlap is contiguous.
 bool same_layout(const Tensor& grad, const Tensor& variable) {
-  if (variable.is_contiguous() || !is_dense(variable.sizes(), variable.strides()))
-    return grad.is_contiguous();
-  for (int64_t d = 0; d < grad.dim(); ++d)
-    if (grad.sizes()[d] > 1 && grad.strides()[d] != variable.strides()[d]) return false;
+  if (grad.impl()->standard_strides && variable.impl()->standard_strides) return true;
+  if (!is_dense(variable.sizes(), variable.strides())) return grad.is_contiguous();
+  for (int64_t d = 0; d < grad.dim(); ++d) {
+    bool same =
+        grad.sizes()[d] == 1 ? grad.strides()[d] != 0 : grad.strides()[d] == variable.strides()[d];
+    if (!same) return false;
+  }
   return true;
+}
+
+// Uninitialised, as the gradient of `variable` is to lie.
+Tensor empty_gradient(const Tensor& variable) {
+  return is_dense(variable.sizes(), variable.strides())
+             ? empty_like(variable)
+             : empty(variable.sizes(), options(variable));
 }
 
 }  // namespace
 
-Ref<Node> accumulator(const Tensor& t) {
-  AutogradMeta& m = meta(t);
+static Ref<Node> accumulator_of(const Tensor& t, AutogradMeta& m) {
   for (;;) {
     AccumulatorLock lock(m.accumulator);
     if (!lock.node) {
@@ -179,6 +199,14 @@ Ref<Node> accumulator(const Tensor& t) {
     if (Ref<Node> node = share_if_alive(known)) return node;
     // another thread is about to park it
   }
+}
+
+Ref<Node> accumulator(const Tensor& t) {
+  AutogradMeta& m = meta(t);
+  Ref<Node> node = accumulator_of(t, m);
+  if ((!m.hooks.empty() || !m.after_accumulate.empty()) && hold_hooked_leaf)
+    hold_hooked_leaf(t.impl());
+  return node;
 }
 
 void forget_accumulator(const Tensor& t) {
@@ -208,15 +236,19 @@ void AccumulateGrad::destroy() {
 }
 
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {
+  if (!variable.impl()->requires_grad) return;  // since the forward pass: detach_(), frozen
   Tensor& incoming = grads[0];
   Tensor known = grad_of(variable);
   if (grad_enabled()) {
     set_grad(variable,
              known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));
+    if (gradient_got_history && gradient_has_history(variable)) gradient_got_history(variable);
   } else if (known.defined()) {
-    if (known.is_meta() == incoming.is_meta()) engine_ops.add_in_place(known, incoming);
-    else set_grad(variable, engine_ops.add(known, incoming));  // a sparse one and a dense one
-  } else if (incoming.is_meta()) {
+    // A sparse gradient has no room for a dense one.
+    if (known.is_sparse() && !incoming.is_sparse())
+      set_grad(variable, engine_ops.add(known, incoming));
+    else engine_ops.add_in_place(known, incoming);
+  } else if (incoming.is_meta() || incoming.is_sparse()) {
     set_grad(variable, engine_ops.clone(incoming));
   } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
     TensorImpl* impl = incoming.impl();
@@ -226,7 +258,7 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
     impl->requires_grad = false;
     set_grad(variable, incoming);
   } else {
-    Tensor copy = empty_like(variable);
+    Tensor copy = empty_gradient(variable);
     view_ops.copy(copy, incoming);
     set_grad(variable, std::move(copy));
   }

@@ -24,6 +24,12 @@ Tensor grad_of(const Tensor& t);
 void set_grad(const Tensor& t, Tensor grad);
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
 void retain_grad(const Tensor& t);
+// Whether the gradient of `t` has a history, which may lead back to `t`.
+bool gradient_has_history(const Tensor& t);
+// Called where backward has left such a gradient; installed by bind/.
+extern void (*gradient_got_history)(const Tensor& t);
+// Called where the graph comes to own a count of a leaf that has hooks; installed by bind/.
+extern void (*hold_hooked_leaf)(TensorImpl* leaf);
 // After the producer of `t` changed from `from` to its present one.
 void move_retained_grad(TensorImpl* t, Node* from, uint32_t from_nr);
 

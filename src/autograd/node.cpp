@@ -30,12 +30,12 @@ Node::~Node() {
 // while another is being deleted waits in a list instead of on the stack.
 void Node::destroy() {
   ThreadState& thread = thread_state();
-  next_dying_ = static_cast<Node*>(thread.dying_nodes);
-  thread.dying_nodes = this;
+  next_dying_ = static_cast<Node*>(thread.deletion_queue);
+  thread.deletion_queue = this;
   if (thread.deleting_node) return;
   thread.deleting_node = true;
-  while (auto* node = static_cast<Node*>(thread.dying_nodes)) {
-    thread.dying_nodes = node->next_dying_;
+  while (auto* node = static_cast<Node*>(thread.deletion_queue)) {
+    thread.deletion_queue = node->next_dying_;
     delete node;
   }
   thread.deleting_node = false;
@@ -51,7 +51,7 @@ Ref<Node> share_if_alive(Node* node) {
 
 // Without the interpreter, which the holder may be waiting for: the node may call Python.
 void RunLock::wait(const void* self) {
-  LongWait waiting(true);
+  ScopedGilReleaseWait waiting(true);
   for (int tries = 0;; ++tries) {
     const void* holder = nullptr;
     if (node_->runner.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;

@@ -57,9 +57,9 @@ struct NodeState {
   int32_t dependencies = 0;  // gradients still to come
   int32_t capture = -1;      // the first request for a gradient that arrives here
   bool visited = false;
-  bool needed = false;  // gradients must be brought here
-  bool leads = false;   // and apply must run: someone below is needed
-  Gradients buffers;    // the sum of what has come, one per output
+  bool needed = false;       // gradients must be brought here
+  bool needs_apply = false;  // and apply must run: someone below is needed
+  Gradients buffers;         // the sum of what has come, one per output
 };
 
 class Node : public NodeBase {

@@ -28,6 +28,9 @@ class SavedTensor {
   Tensor unpack(const Node& owner) const;
   void release();
   bool defined() const { return tensor_.defined() || packed_; }
+  // What it owns, for the garbage collector.
+  const Tensor& tensor() const { return tensor_; }
+  const PackedTensor* packed() const { return packed_.get(); }
 
  private:
   [[noreturn]] void fail_changed(const Node& owner) const;
@@ -49,6 +52,7 @@ struct SavedReader {
   virtual void tensor(const char* name, const SavedTensor& saved) = 0;
   virtual void tensors(const char* name, const std::vector<SavedTensor>& saved) = 0;
   virtual void value(const char* name, SavedValue value) = 0;
+  virtual void inner(Node*) {}  // a node that is run as a part of this one
   template <class T> void value(const char* name, const std::optional<T>& given) {
     if (given) value(name, SavedValue(*given));
     else value(name, SavedValue());

@@ -5,7 +5,8 @@
 #include "bind/convert.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
-#include "ops.h"
+#include "bind/volatile.h"
+#include "dispatch/op_types.h"
 
 namespace rl::bind {
 
@@ -112,7 +113,7 @@ int Arguments::parse(const Spec& spec, PyObject* self, PyObject* const* args, Py
   for (int k = 0; k < spec.count; ++k) {
     overload_ = &spec.overloads[k];
     if (!fit(call, nullptr)) continue;
-    if (__builtin_expect(overridden_ || function_mode_active(), 0)) {
+    if (__builtin_expect(overridden_ || calls_are_watched(), 0)) {
       if (ask_subclasses(call) < 0) return -1;
     }
     return k;
@@ -219,6 +220,9 @@ bool Arguments::accept_other_tensor(PyObject* o) {
   return overrides || is_tensor(o);
 }
 
+// What stands for a number in a traced program takes the call over.
+bool Arguments::accept_stand_in(PyObject* o) { return !is_tensor(o) && accept_other_tensor(o); }
+
 bool Arguments::accept(const Parameter& p, PyObject* o) {
   if (p.kind <= Kind::TensorList || p.kind == Kind::TensorOrNumber) {
     if (__builtin_expect(is_exact_tensor(o), 1)) return p.kind != Kind::TensorList;
@@ -228,9 +232,10 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::Tensor: return accept_other_tensor(o);
     case Kind::TensorOrNumber: return is_number(o) || accept_other_tensor(o);
     case Kind::Scalar: return is_scalar(o);
-    case Kind::Int: return is_integer(o);
-    case Kind::Float: return is_real_number(o);
-    case Kind::Bool: return PyBool_Check(o) || number_kind(o) == NumberKind::Bool;
+    case Kind::Int: return is_integer(o) || accept_stand_in(o);
+    case Kind::Float: return is_real_number(o) || accept_stand_in(o);
+    case Kind::Bool:
+      return PyBool_Check(o) || number_kind(o) == NumberKind::Bool || accept_stand_in(o);
     case Kind::String: return PyUnicode_Check(o);
     case Kind::DType: return is_dtype_like(o);
     case Kind::Device: return is_device_like(o);
@@ -242,11 +247,15 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
   }
 }
 
-bool Arguments::accept_spread() const {
-  for (Py_ssize_t k = 0; k < spread_count_; ++k)
-    if (!PyLong_CheckExact(spread_items_[k]) && !is_integer(spread_items_[k])) return false;
+// After a first integer truth values are taken too, as by torch: rand(2, flag).
+static bool are_integers(PyObject* const* items, Py_ssize_t count) {
+  for (Py_ssize_t k = 0; k < count; ++k)
+    if (!PyLong_CheckExact(items[k]) && !is_integer(items[k]) && !(k && PyBool_Check(items[k])))
+      return false;
   return true;
 }
+
+bool Arguments::accept_spread() const { return are_integers(spread_items_, spread_count_); }
 
 bool Arguments::accept_list(const Parameter& p, PyObject* o) {
   if (p.kind == Kind::IntList && p.length > 0 && is_integer(o)) return true;
@@ -259,7 +268,7 @@ bool Arguments::accept_list(const Parameter& p, PyObject* o) {
       return all_of(o, [&](PyObject* x) {
         return x == Py_None || is_exact_tensor(x) || accept_other_tensor(x);
       });
-    case Kind::IntList: return all_of(o, is_integer);
+    case Kind::IntList: return are_integers(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o));
     case Kind::FloatList: return all_of(o, is_real_number);
     default: return all_of(o, [](PyObject* x) { return PyBool_Check(x) != 0; });
   }
@@ -350,7 +359,11 @@ int Arguments::ask_subclasses(const Call& call) {
   if (subclasses_enabled())
     for (int i = 0; i < overload_->count; ++i)
       if (slots_[i]) collect_overriding(slots_[i], found);
-  if (found.empty() && !function_mode_active()) return 0;
+  const bool taken = !found.empty() || function_mode_active();
+  if (!taken) {
+    std::vector<PyObject*> slots(slots_, slots_ + overload_->count);
+    if (!volatile_exists() || !any_volatile(spec_->name, slots)) return 0;
+  }
   Object function;
   if (call.self) {  // a method may have a name of its own: Tensor.orgqr
     function =
@@ -368,7 +381,8 @@ int Arguments::ask_subclasses(const Call& call) {
   for (Py_ssize_t j = 0; j < call.keywords(); ++j)
     checked(
         PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
-  result_ = call_torch_function(function.get(), found, args.get(), kwargs.get());
+  result_ = taken ? call_torch_function(function.get(), found, args.get(), kwargs.get())
+                  : call_volatile(function.get(), args.get(), kwargs.get());
   return -1;
 }
 
@@ -403,20 +417,6 @@ TensorList Arguments::tensors(int i) const {
   return out;
 }
 std::vector<Tensor> Arguments::tensors_or_none(int i) const { return tensors(i); }
-TensorList Arguments::all_tensors_before(int i) const {
-  TensorList out;
-  for (int k = 0; k < i; ++k) {
-    const Kind kind = overload_->parameters[k].kind;
-    if (!given(k)) continue;
-    if (kind == Kind::TensorList || kind == Kind::OptionalTensorList) {
-      for (Tensor& t : tensors(k)) out.push_back(std::move(t));
-    } else if ((kind == Kind::Tensor || kind == Kind::TensorOrNumber) && is_tensor(slots_[k])) {
-      out.push_back(tensor(k));
-    }
-  }
-  return out;
-}
-
 Scalar Arguments::scalar(int i) const { return to_scalar(slots_[i]); }
 std::optional<Scalar> Arguments::scalar_or_none(int i) const {
   return given(i) ? std::optional<Scalar>(scalar(i)) : std::nullopt;
@@ -502,6 +502,16 @@ LayoutArgument Arguments::layout(int i) const {
   check_implemented(!given(i) || slots_[i] == strided_layout(), spec_->name,
                     ": only the layout torch.strided is supported");
   return {};
+}
+bool Arguments::pin_memory(int i, int device) const {
+  if (!given(i) || !boolean(i)) return false;
+  rl::Device place = given(device)                       ? to_device(slots_[device])
+                     : slots_[0] && is_tensor(slots_[0]) ? tensor(0).device()
+                                                         : rl::Device{};
+  check(place.is_meta(), spec_->name,
+        ": pin_memory=True asks for page-locked memory, which speeds up transfers to an "
+        "accelerator, but no accelerator is available");
+  return true;
 }
 
 }  // namespace rl::bind

@@ -114,8 +114,8 @@ class Arguments {
   std::optional<rl::Device> device_or_none(int i) const;
   std::optional<MemoryFormat> memory_format_or_none(int i) const;
   rl::Generator* generator_or_none(int i) const;
-  LayoutArgument layout(int i) const;          // checks that it is strided
-  TensorList all_tensors_before(int i) const;  // alone and in lists
+  LayoutArgument layout(int i) const;        // checks that it is strided
+  bool pin_memory(int i, int device) const;  // refuses to pin; `device` is the slot of that
 
  private:
   struct Call;  // what was passed
@@ -125,6 +125,7 @@ class Arguments {
   bool accept_list(const Parameter& p, PyObject* o);
   bool accept_spread() const;
   bool accept_other_tensor(PyObject* o);
+  bool accept_stand_in(PyObject* o);
   PyObject* unchanging(PyObject* list);
   std::string explain_type(int i, bool is_method) const;
   static bool takes_count(const Overload& o, const Call& call);

@@ -29,9 +29,18 @@ Edge to_edge(PyObject* o, const char* what) {
   return gradient_edge(tensor_of(o));
 }
 
+void check_not_volatile(const Tensor& t) {
+  check(!t.is_volatile(),
+        "calling backward on a volatile variable: it has no history, as it was "
+        "computed from one that was marked volatile");
+}
+
 // The engine starts from tensors: a stand-in for one that is known by its edge alone.
 Tensor root_of(PyObject* o) {
-  if (is_tensor(o)) return tensor_of(o);
+  if (is_tensor(o)) {
+    check_not_volatile(tensor_of(o));
+    return tensor_of(o);
+  }
   Edge edge = to_edge(o, "backward");
   Tensor t = empty(Dims{}, {});
   t.impl()->grad_fn = edge.node;
@@ -93,6 +102,7 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     const Tensor& t = tensor_of(self);
+    check_not_volatile(t);
     const bool create_graph = a.given(3) && a.boolean(3),
                keep_graph = a.boolean_or_none(2).value_or(create_graph);
     if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() ||

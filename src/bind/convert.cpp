@@ -41,7 +41,12 @@ bool is_integer_tensor(const Tensor& t) {
 bool is_integer(PyObject* o) {
   if (PyLong_CheckExact(o)) return true;
   if (is_tensor(o)) return is_integer_tensor(tensor_of(o));
-  return number_kind(o) == NumberKind::Int;
+  NumberKind kind = number_kind(o);
+  if (kind != NumberKind::None) return kind == NumberKind::Int;
+  if (!PyIndex_Check(o)) return false;
+  Object index(PyNumber_Index(o));  // arrays of NumPy have it, but only those of one integer answer
+  if (!index) PyErr_Clear();
+  return static_cast<bool>(index);
 }
 
 int64_t to_int64(PyObject* o) {
@@ -151,7 +156,7 @@ void store_scalar(void* p, DType t, const Scalar& value) {
         "value cannot be converted to type ", name(t), " without overflow");
   visit_all("fill", t, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    if constexpr (std::is_integral_v<T>)
       check(fits<T>(value), "value cannot be converted to type ", name(t), " without overflow");
     *static_cast<T*>(p) = value.to<T>();
   });

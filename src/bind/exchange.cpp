@@ -10,7 +10,7 @@
 #include "bind/factory.h"
 #include "bind/types.h"
 #include "core/alignment.h"
-#include "ops.h"
+#include "ops_create.h"
 
 namespace rl::bind {
 
@@ -192,6 +192,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
   else if (!buffer_format(t.dtype())) problem = "bfloat16 has no buffer format";
   else if (t.is_meta()) problem = "a meta tensor has no data";
+  else if (t.is_sparse()) problem = "a sparse tensor has no buffer. Use tensor.to_dense()";
   else if ((flags & PyBUF_WRITABLE) && t.storage()->read_only)
     problem = "the tensor's memory is read-only";
   else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) problem = "the tensor is not contiguous";
@@ -434,34 +435,46 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   return alias(root, sizes, strides, 0);
 }
 
+}  // namespace
+
+bool has_dlpack(PyObject* o) {
+  return !is_tensor(o) && !PyType_Check(o) && PyObject_HasAttrString(o, "__dlpack__");
+}
+
+// `o` is an object with __dlpack__, or the capsule that it returned.
+Tensor from_dlpack(PyObject* o) {
+  Object capsule = Object::share(o);
+  if (PyObject_HasAttrString(capsule.get(), "__dlpack__")) {
+    Object method = checked(PyObject_GetAttrString(capsule.get(), "__dlpack__"));
+    Object none = checked(PyTuple_New(0));
+    Object options = checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+    capsule = Object(PyObject_Call(method.get(), none.get(), options.get()));
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
+      PyErr_Clear();
+      capsule = checked(PyObject_CallNoArgs(method.get()));
+    }
+    if (!capsule) throw PythonError{};
+  }
+  if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned"))
+    return consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned",
+                                      "used_dltensor_versioned");
+  check(PyCapsule_IsValid(capsule.get(), "dltensor"),
+        "from_dlpack received an invalid capsule: a DLTensor capsule makes one tensor, and this "
+        "one may have been used.");
+  return consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor");
+}
+
+namespace {
+
 // torch.from_dlpack(ext_tensor)
-PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+PyObject* make_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   static const Parameter parameters[] = {{"ext_tensor", Kind::Object, true, false, false, -1}};
   static const Overload overloads[] = {{"from_dlpack(ext_tensor)", parameters, 1, 1}};
   static const Spec spec = {"from_dlpack", "from_dlpack", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
-    Object capsule = Object::share(a.object(0));
-    if (PyObject_HasAttrString(capsule.get(), "__dlpack__")) {
-      Object method = checked(PyObject_GetAttrString(capsule.get(), "__dlpack__"));
-      Object none = checked(PyTuple_New(0));
-      Object options = checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-      capsule = Object(PyObject_Call(method.get(), none.get(), options.get()));
-      if (!capsule &&
-          PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
-        PyErr_Clear();
-        capsule = checked(PyObject_CallNoArgs(method.get()));
-      }
-      if (!capsule) throw PythonError{};
-    }
-    if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned"))
-      return wrap(consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned",
-                                             "used_dltensor_versioned"));
-    check(PyCapsule_IsValid(capsule.get(), "dltensor"),
-          "from_dlpack received an invalid capsule: a DLTensor capsule makes one tensor, and this "
-          "one may have been used.");
-    return wrap(consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor"));
+    return wrap(from_dlpack(a.object(0)));
   });
 }
 
@@ -482,7 +495,7 @@ void register_exchange(Registry& registry) {
                   "copy=None)\n--\n\nA DLPack capsule on the same memory.");
   registry.method("__dlpack_device__", dlpack_device,
                   "__dlpack_device__($self)\n--\n\nThe DLPack device type and index.");
-  registry.function("", "from_dlpack", from_dlpack,
+  registry.function("", "from_dlpack", make_from_dlpack,
                     "from_dlpack(ext_tensor)\n--\n\nA tensor that shares the memory of an object "
                     "with __dlpack__.");
 }

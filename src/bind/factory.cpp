@@ -7,7 +7,9 @@
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/types.h"
-#include "ops.h"
+#include "core/device_placement.h"
+#include "ops_create.h"
+#include "ops_shape.h"
 
 namespace rl::bind {
 
@@ -18,8 +20,16 @@ namespace {
 
 bool is_sequence(PyObject* o) {
   return PyList_CheckExact(o) || PyTuple_CheckExact(o) ||
-         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) &&
-          !PyByteArray_Check(o) && !PyDict_Check(o));
+         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyDict_Check(o));
+}
+
+// Elements in memory of another library.
+bool is_foreign(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
+  return is_array(o) || has_dlpack(o);
+}
+Tensor from_foreign(PyObject* o, ArrayUse use) {
+  return is_array(o) ? from_array(o, use) : from_dlpack(o);
 }
 
 // A list or tuple of the items. A list is not copied, as that costs as much as reading it; what the
@@ -84,7 +94,7 @@ Dims nested_sizes(PyObject* data) {
 class Inference {
  public:
   void visit(PyObject* o, int depth = 0) {
-    if (!is_sequence(o)) return add(element_dtype(o));
+    if (!is_sequence(o) || PyBytes_Check(o)) return add(element_dtype(o));
     check_value(depth < max_dims, "too many dimensions: nested more than ", max_dims, " deep");
     Object items = readable(o);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
@@ -114,6 +124,12 @@ void store(char* at, DType dtype, PyObject* o) {
                 "only one element tensors can be converted to Python scalars");
   } else if (!is_number(o)) {
     check_type(!is_sequence(o), "'", type_name(o), "' object cannot be interpreted as a number");
+    const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
+    if (number && number->nb_float && (rl::is_floating(dtype) || is_complex(dtype))) {
+      double value = PyFloat_AsDouble(o);
+      if (value == -1.0 && PyErr_Occurred()) throw PythonError{};
+      return store_scalar(at, dtype, Scalar(value));
+    }
     fail(ErrorKind::Type, "must be real number, not ", type_name(o));
   }
   Scalar value = to_scalar(o);
@@ -153,7 +169,7 @@ void store_nested(const Tensor& t, int64_t dim, char* at, PyObject* data) {
 }
 
 Tensor to_device_of(Tensor t, Device device) {
-  if (!device.is_meta()) return t;
+  if (!device.is_meta()) return device.is_cpu() ? t : ops::to(t, device, std::nullopt);
   return empty_strided(t.sizes(), t.strides(), {t.dtype(), device});
 }
 
@@ -163,6 +179,7 @@ Tensor copy_of(const Tensor& t, DType dtype, Device device) {
     check_implemented(device.is_meta(), "Cannot copy out of meta tensor; no data!");
     return to_device_of(t, device);
   }
+  if (!is_same_device(device, t.device())) return ops::to(t, placed(device), dtype);
   return t.dtype() == dtype ? ops::clone(t) : ops::to_dtype(t, dtype);
 }
 
@@ -177,16 +194,16 @@ void set_requires_grad(const Tensor& t, bool requires_grad) {
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) {
     const Tensor& t = tensor_of(data);
-    check_implemented(!engine_ops.is_sparse(t), "tensor: the data is a sparse tensor; use clone()");
+    check_implemented(!t.is_sparse(), "tensor: the data is a sparse tensor; use clone()");
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
-  Device place = device.value_or(Device{});
-  check_available(place);
-  if (is_array(data)) {
-    Tensor shared = from_array(data, ArrayUse::Read);
+  Device place = placed(device.value_or(Device{}));
+  if (is_foreign(data)) {
+    Tensor shared = from_foreign(data, ArrayUse::Read);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);
   }
-  check_type(!PyUnicode_Check(data), "new(): invalid data type '", type_name(data), "'");
+  check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
+             type_name(data), "'");
   Dims sizes = nested_sizes(data);
   if (!dtype) {
     Inference inference;
@@ -201,9 +218,9 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
 Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
                       ArrayUse use) {
   const bool tensor = is_tensor(data);
-  if (!tensor && !is_array(data)) return tensor_from(data, dtype, device);
-  Tensor t = tensor ? tensor_of(data) : from_array(data, use);
-  Device place = device.value_or(t.device());
+  if (!tensor && !is_foreign(data)) return tensor_from(data, dtype, device);
+  Tensor t = tensor ? tensor_of(data) : from_foreign(data, use);
+  Device place = placed(device.value_or(t.device()));
   if (place != t.device()) return copy_of(t, dtype.value_or(t.dtype()), place);
   return dtype && *dtype != t.dtype() ? ops::to_dtype(t, *dtype) : t;
 }
@@ -237,6 +254,7 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
                            "To copy construct from a tensor, it is recommended to use "
                            "source.detach().clone(): torch.tensor(source) takes it for data.",
                            1));
+    a.pin_memory(4, 2);
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
     set_requires_grad(t, flag(a, 3));
     return wrap(std::move(t));
@@ -272,6 +290,7 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
+    a.pin_memory(5, 3);
     const Tensor& like = tensor_of(self);
     Tensor t = tensor_from(a.object(1), a.dtype_or_none(2).value_or(like.dtype()),
                            a.device_or_none(3).value_or(like.device()));
@@ -280,15 +299,29 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
   });
 }
 
-// torch.asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)
+// asarray of a tensor: itself where nothing is to be changed, else a copy with its history.
+Tensor asarray_of(const Tensor& given, DType dtype, Device device, std::optional<bool> copy,
+                  std::optional<bool> requires_grad) {
+  Tensor t = given;
+  const bool differs = dtype != t.dtype() || device != t.device();
+  check_value(!differs || copy.value_or(true), "can't alias tensor: its dtype or device differs");
+  if (device != t.device()) t = copy_of(t, dtype, device);
+  else if (dtype != t.dtype()) t = ops::to_dtype(t, dtype);
+  else if (copy.value_or(false)) t = ops::clone(t);
+  if (requires_grad && t.is_leaf()) set_requires_grad(t, *requires_grad);
+  else if (requires_grad && !*requires_grad) t = ops::detach(t);
+  return t;
+}
+
+// torch.asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)
 PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   static const Parameter parameters[] = {{"obj", Kind::Object, true, false, false, -1},
                                          dtype_parameter,
                                          device_parameter,
                                          {"copy", Kind::Bool, true, true, true, -1},
-                                         grad_parameter};
+                                         {"requires_grad", Kind::Bool, true, true, true, -1}};
   static const Overload overloads[] = {
-      {"asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)", parameters, 5,
+      {"asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)", parameters, 5,
        1}};
   static const Spec spec = {"asarray", "asarray", overloads, 1};
   return guarded([&]() -> PyObject* {
@@ -297,22 +330,27 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     PyObject* o = a.object(0);
     std::optional<DType> dtype = a.dtype_or_none(1);
     std::optional<Device> device = a.device_or_none(2);
-    std::optional<bool> copy = a.boolean_or_none(3);
+    std::optional<bool> copy = a.boolean_or_none(3), requires_grad = a.boolean_or_none(4);
     Tensor t;
-    if (!is_tensor(o) && !is_array(o) && !PyUnicode_Check(o) && PyObject_CheckBuffer(o)) {
+    if (is_tensor(o)) {
+      t = tensor_of(o);
+      return wrap(asarray_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()), copy,
+                             requires_grad));
+    }
+    // A number of NumPy has a buffer too, but is a number.
+    if (!is_number(o) && !is_array(o) && !PyUnicode_Check(o) && PyObject_CheckBuffer(o)) {
       t = share_buffer(o, dtype.value_or(default_dtype()), -1, 0);
       if (copy.value_or(false)) t = copy_of(t, t.dtype(), t.device());
-    } else if (copy.value_or(false) || !(is_tensor(o) || is_array(o))) {
+    } else if (copy.value_or(false) || !is_foreign(o)) {
       check_value(copy.value_or(true), "can't alias arbitrary sequence into a tensor.");
       t = tensor_from(o, dtype, device);
     } else {
       t = as_tensor_from(o, dtype, device,
                          copy.value_or(true) ? ArrayUse::ShareOrCopy : ArrayUse::Share);
-      bool shared = is_tensor(o) ? t.storage() == tensor_of(o).storage() : !t.storage()->owned;
-      check_value(copy.value_or(true) || shared, "can't alias tensor: its dtype or device differs");
-      if (t.requires_grad() && !flag(a, 4)) t = alias(t);
+      check_value(copy.value_or(true) || !t.storage()->owned,
+                  "can't alias array: its dtype or device differs");
     }
-    if (t.is_leaf()) set_requires_grad(t, flag(a, 4));
+    set_requires_grad(t, requires_grad.value_or(false));
     return wrap(std::move(t));
   });
 }
@@ -388,7 +426,7 @@ void register_factory(Registry& registry) {
                     "memory where possible.");
   registry.function(
       "", "asarray", make_asarray,
-      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)\n--\n\n"
       "obj as a tensor; copy=True always copies, copy=False never does.");
   registry.function("", "from_numpy", make_from_numpy,
                     "from_numpy(ndarray)\n--\n\nA tensor that shares the memory of a NumPy array.");

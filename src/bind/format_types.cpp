@@ -1,6 +1,7 @@
 // layout and memory_format: a few named values each.
 #include "bind/convert.h"
 #include "bind/types.h"
+#include "tensor/sparse.h"
 
 namespace rl::bind {
 
@@ -13,7 +14,8 @@ struct PyNamed {
 
 PyTypeObject* layout_type = nullptr;
 PyTypeObject* memory_format_type = nullptr;
-PyObject* strided = nullptr;
+constexpr int layout_count = 6;
+PyObject* layouts[layout_count];
 
 PyObject* repr(PyObject* self) {
   return PyUnicode_FromFormat("torch.%s", reinterpret_cast<PyNamed*>(self)->name);
@@ -43,7 +45,12 @@ PyObject* add_named(PyObject* module, PyTypeObject* type, const char* name, int 
 }  // namespace
 
 bool is_layout(PyObject* o) { return Py_TYPE(o) == layout_type; }
-PyObject* strided_layout() { return strided; }
+PyObject* strided_layout() { return layouts[0]; }
+PyObject* wrap(Layout layout) { return Object::share(layouts[static_cast<int>(layout)]).release(); }
+Layout to_layout(PyObject* o) {
+  check_type(is_layout(o), "layout must be a torch.layout, not ", type_name(o));
+  return static_cast<Layout>(reinterpret_cast<PyNamed*>(o)->value);
+}
 bool is_memory_format(PyObject* o) { return Py_TYPE(o) == memory_format_type; }
 MemoryFormat to_memory_format(PyObject* o) {
   check_type(is_memory_format(o), "memory_format must be a torch.memory_format, not ",
@@ -53,8 +60,8 @@ MemoryFormat to_memory_format(PyObject* o) {
 
 void init_formats(PyObject* module) {
   layout_type = make_named_type(module, "rushlight.layout");
-  strided = add_named(module, layout_type, "strided", 0);
-  Py_DECREF(add_named(module, layout_type, "sparse_coo", 1));
+  for (int i = 0; i < layout_count; ++i)
+    layouts[i] = add_named(module, layout_type, name(static_cast<Layout>(i)), i);
   memory_format_type = make_named_type(module, "rushlight.memory_format");
   const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
                          "channels_last_3d"};

@@ -7,12 +7,16 @@
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
 #include "autograd/saved_tensor.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
 #include "bind/python_link.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
+#include "bind/volatile.h"
+#include "core/observer.h"
+#include "dispatch/trap.h"
 
 namespace rl::bind {
 
@@ -67,6 +71,13 @@ Object context_class(PyTypeObject* cls) {
   return checked(PyObject_CallOneArg(make.get(), self));
 }
 
+// The ops of backward are the program's own: the NaN trap looks at each.
+struct ProgramsOwn {
+  uint32_t& depth = thread_state().op_depth;
+  const uint32_t outer = std::exchange(depth, 0);
+  ~ProgramsOwn() { depth = outer; }
+};
+
 struct FunctionNode final : Node {
   PyObject* context;                // owned
   std::vector<bool> tensor_inputs;  // for each argument of forward: does it have an edge?
@@ -75,6 +86,7 @@ struct FunctionNode final : Node {
   bool materialize = true;
 
   FunctionNode(const char* op, PyObject* ctx) : Node(op, 0), context(Object::share(ctx).release()) {
+    graph_holds_objects.store(true, std::memory_order_relaxed);
     allow_revival(ctx);
     cast(ctx)->node = this;
     python.store(ctx, std::memory_order_relaxed);
@@ -91,11 +103,13 @@ struct FunctionNode final : Node {
 
   std::string name() const override { return std::string(op) + "Backward"; }
   bool runs_without_gradient() const override { return true; }
+  void read_saved(SavedReader& reader) const override { reader.tensors("saved_tensors", saved); }
   void release_saved() override {
     for (SavedTensor& t : saved) t.release();
   }
   void apply(Gradients& grads, Gradients& results) override {
     WithGil gil;
+    ProgramsOwn ops;
     try {
       Object returned = call_backward(grads);
       unpack(returned.get(), results);
@@ -194,6 +208,11 @@ class Application {
   }
 
   PyObject* run() {
+    observer::Scope event(EventKind::Function, name());
+    if (Event* e = event.event()) {
+      if (node_) e->sequence = static_cast<int64_t>(node_->sequence);
+      e->where = source_here();
+    }
     Object output = call_forward();
     const bool single = !PyTuple_Check(output.get());
     Object outputs = single ? checked(PyTuple_Pack(1, output.get())) : std::move(output);
@@ -205,6 +224,7 @@ class Application {
           results.get(), i,
           link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
     if (node_) save();
+    if (__builtin_expect(mode() & Trapped, 0)) look_at(results.get());
     // An output among these would keep itself alive through its node.
     Py_CLEAR(context()->to_save);
     Py_CLEAR(context()->dirty_tensors);
@@ -214,6 +234,16 @@ class Application {
 
  private:
   Context* context() const { return cast(context_.get()); }
+  const char* name() const { return mode() & Observed ? interned(cls_->tp_name) : ""; }
+
+  // What forward has made outside of ops, by NumPy say, no op was looked at for.
+  void look_at(PyObject* results) const {
+    TensorList made;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i)
+      if (is_tensor(PyTuple_GET_ITEM(results, i)))
+        made.push_back(tensor_of(PyTuple_GET_ITEM(results, i)));
+    trap::check_results(name(), {}, made.data(), made.size(), node_ ? node_->sequence : 0);
+  }
 
   void prepare(Py_ssize_t count) {
     Object needs = checked(PyTuple_New(count));
@@ -329,6 +359,15 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject
     check_type(!names || PyTuple_GET_SIZE(names) == 0, "apply() takes no keyword arguments");
     PyObject* result = nullptr;
     if (function_mode_active() && mode_applies(cls, args, count, result)) return result;
+    if (volatile_exists() && std::any_of(args, args + count, holds_volatile)) {
+      Object all = checked(PyTuple_New(count));
+      for (Py_ssize_t i = 0; i < count; ++i)
+        PyTuple_SET_ITEM(all.get(), i, Object::share(args[i]).release());
+      VolatileScope scope(all.get());
+      Object made(Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run());
+      scope.mark(made.get());
+      return made.release();
+    }
     return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
   });
 }

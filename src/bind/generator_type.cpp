@@ -16,17 +16,22 @@ struct PyGenerator {
 
 PyTypeObject* generator_type = nullptr;
 
-Generator& generator_of(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->generator; }
+// What keeps the calling thread's own generator alive.
+thread_local PyObject* thread_generator = nullptr;
 
-PyObject* make(Generator* generator, bool owned) {
-  auto* o = PyObject_New(PyGenerator, generator_type);
+Generator& generator_of(PyObject* o) {
+  Generator* generator = reinterpret_cast<PyGenerator*>(o)->generator;
+  return generator ? *generator : default_generator();
+}
+
+PyObject* make(Generator* generator, PyTypeObject* type = generator_type) {
+  auto* o = reinterpret_cast<PyGenerator*>(type->tp_alloc(type, 0));
   if (!o) throw PythonError{};
   o->generator = generator;
-  o->owned = owned;
   return reinterpret_cast<PyObject*>(o);
 }
 
-PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device", nullptr};
   PyObject* device = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
@@ -39,13 +44,13 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     check(!device || to_device(device).type == DeviceType::CPU, "Device type ",
           device ? to_device(device) : Device{}, " is not supported for torch.Generator() api.");
     auto made = std::make_unique<Generator>();
-    return make(made.release(), true);
+    return make(made.release(), type);
   });
 }
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  if (reinterpret_cast<PyGenerator*>(self)->owned) delete &generator_of(self);
+  delete reinterpret_cast<PyGenerator*>(self)->generator;
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -113,7 +118,7 @@ PyObject* clone_state(PyObject* self, PyObject*) {
     std::lock_guard<std::mutex> lock(generator_of(self).mutex);
     std::vector<uint8_t> state = generator_of(self).get_state();
     copy->set_state(state.data(), static_cast<int64_t>(state.size()));
-    return make(copy.release(), true);
+    return make(copy.release());
   });
 }
 
@@ -124,8 +129,27 @@ PyObject* get_device(PyObject*, void*) {
 // Pickles as a new generator and the state to give it.
 PyObject* reduce(PyObject* self, PyObject*) {
   Object state(get_state(self, nullptr));
-  return state ? Py_BuildValue("O()N", generator_type, state.release()) : nullptr;
+  return state ? Py_BuildValue("O()N", Py_TYPE(self), state.release()) : nullptr;
 }
+
+PyObject* set_for_thread(PyObject*, PyObject* o) {
+  return guarded([&] {
+    check_type(o == Py_None || is_generator(o), "_set_thread_generator: expected a Generator, got ",
+               type_name(o));
+    PyObject* before = thread_generator;
+    thread_generator = o == Py_None ? nullptr : Object::share(o).release();
+    set_thread_generator(
+        thread_generator ? reinterpret_cast<PyGenerator*>(thread_generator)->generator : nullptr);
+    Py_XDECREF(before);
+    return Object::share(Py_None).release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_set_thread_generator", set_for_thread, METH_O,
+     "_set_thread_generator(generator)\n--\n\nMakes a generator the default one of the calling "
+     "thread; None takes it away."},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -147,7 +171,7 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool is_generator(PyObject* o) { return Py_TYPE(o) == generator_type; }
+bool is_generator(PyObject* o) { return PyObject_TypeCheck(o, generator_type); }
 rl::Generator* to_generator(PyObject* o) { return &generator_of(o); }
 
 void init_generator(PyObject* module) {
@@ -156,9 +180,10 @@ void init_generator(PyObject* module) {
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
-  generator_type =
-      make_type(module, "rushlight.Generator", sizeof(PyGenerator), Py_TPFLAGS_DEFAULT, slots);
-  Object standard = checked(make(&rl::default_generator(), false));
+  generator_type = make_type(module, "rushlight.Generator", sizeof(PyGenerator),
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots);
+  Object standard = checked(make(nullptr));
+  checked(PyModule_AddFunctions(module, functions));
   checked(PyModule_AddObjectRef(module, "default_generator", standard.get()));
 }
 

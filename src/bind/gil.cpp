@@ -1,10 +1,11 @@
 #include <unistd.h>
 
+#include "bind/errors.h"
 #include "bind/object.h"
 #include "core/interpreter.h"
 #include "core/refcount.h"
 #include "core/thread_state.h"
-#include "kernels/libraries.h"
+#include "kernels/cpu/libraries.h"
 
 namespace rl::bind {
 
@@ -62,11 +63,23 @@ void* leave_to_others() {
 void come_back(void* state) {
   take_gil(static_cast<PyThreadState*>(state));
   end_sharing();
+  renew_mode();
 }
 
 void* leave_if_useful() {
   if ((mode() & KeepsInterpreter) || !PyGILState_Check() || is_only_thread()) return nullptr;
   return leave_to_others();
+}
+
+// Signals are handled by the thread whose number is the process's. Where it keeps the interpreter
+// it is under a lock, or in the middle of a change that must be finished.
+// Other threads have a turn first, for the work may have kept the interpreter until now.
+void check_for_interruption() {
+  { ScopedGilRelease others_run(true); }
+  if ((mode() & KeepsInterpreter) || gettid() != getpid() || !Py_IsInitialized()) return;
+  WithGil gil;
+  if (PyErr_Occurred()) return;
+  if (PyErr_CheckSignals() < 0) throw CarriedError::take();
 }
 
 }  // namespace
@@ -86,10 +99,11 @@ void use_the_gil() {
   interpreter_has_lock = false;
 #endif
   count_without_sharing();
-  LongWork::leave = leave_for_kernel;
-  LongWork::enter = come_from_kernel;
-  LongWait::leave = leave_if_useful;
-  LongWait::enter = come_back;
+  Interruption::check = check_for_interruption;
+  ScopedGilRelease::leave = leave_for_kernel;
+  ScopedGilRelease::enter = come_from_kernel;
+  ScopedGilReleaseWait::leave = leave_if_useful;
+  ScopedGilReleaseWait::enter = come_back;
   Py_AtExit(kernels::end_libraries);  // after which daemon threads go on without the GIL
 }
 

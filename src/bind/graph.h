@@ -1,6 +1,7 @@
 // The autograd graph as Python sees it: nodes, hooks, custom Functions, the call of backward.
 #pragma once
 #include "autograd/node.h"
+#include "autograd/saved_tensor.h"
 #include "bind/object.h"
 #include "bind/python.h"
 
@@ -26,11 +27,14 @@ void set_accumulate_hooks(const Tensor& t, PyObject* dict);
 PyObject* add_python_hook(const Tensor& t, PyObject* callable);
 PyObject* add_accumulate_hook(const Tensor& t, PyObject* callable);
 PyObject* add_node_hook(Node* node, PyObject* callable, bool before);
-int visit_hooks(const Tensor& t, visitproc visit, void* arg);
+// For the garbage collector: the dicts of hooks that nobody else owns.
+int visit_hooks(TensorImpl* t, visitproc visit, void* arg);
+int visit_hooks(const Node& node, visitproc visit, void* arg);
 void clear_hooks(const Tensor& t);
 
 // ---- saved tensors: saved_hooks.cpp
 // --------------------------------------------------------------------
+int visit_packed(const PackedTensor& packed, visitproc visit, void* arg);
 void init_saved_hooks(PyObject* module);
 
 // ---- custom Functions: function.cpp

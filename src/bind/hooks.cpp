@@ -1,4 +1,5 @@
 #include "autograd/meta.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
@@ -25,6 +26,7 @@ class HookDict {
   HookDict& operator=(const HookDict&) = delete;
 
   PyObject* get() const { return dict_.get(); }
+  void replace(Object dict) { std::swap(dict_, dict); }
   // A list of its callables now: hooks may add and remove hooks.
   Object callables() const { return checked(PyMapping_Values(dict_.get())); }
   bool empty() const { return PyDict_GET_SIZE(dict_.get()) == 0; }
@@ -83,7 +85,8 @@ struct PythonAccumulateHook : TensorHook {
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
         Object result =
             checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
-        check(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
+        check(result.get() == Py_None || result.get() == argument.get(),
+              "Tensor post accumulate grad hooks should return None.");
       }
       return Tensor();
     });
@@ -137,6 +140,7 @@ Object new_dict() {
 }
 
 PyObject* add_to(PyObject* dict, PyObject* callable) {
+  track_captured(callable);
   static Imported type("rushlight.utils.hooks", "RemovableHandle");
   check_type(PyCallable_Check(callable), "a hook must be callable, not ", type_name(callable));
   Object handle = checked(PyObject_CallOneArg(type.get(), dict));
@@ -193,6 +197,12 @@ PyObject* dict_or_none(const HookDict* hooks) {
   return Object::share(hooks ? hooks->get() : Py_None).release();
 }
 
+// A tensor that has come to own hooks.
+void show_to_collector(const Tensor& t) {
+  track(Object(wrap(t)).get());
+  if (!grad_fn(t)) hold_hooked_leaf(t.impl());
+}
+
 Object as_dict(PyObject* given) {
   check_type(PyDict_Check(given), "hooks must be an OrderedDict, not ", type_name(given));
   return Object::share(given);
@@ -205,9 +215,24 @@ PyObject* get_tensor_hooks(const Tensor& t) {
   return dict_or_none(hook ? &hook->hooks : nullptr);
 }
 
+// The dict takes the place of the one there was; None empties it. A tensor that requires no
+// gradient may have hooks too, for when it will: pickles of frozen parameters assign them.
 void set_tensor_hooks(const Tensor& t, PyObject* dict) {
-  if (dict != Py_None) return add_tensor_hook(t, std::make_shared<PythonTensorHook>(as_dict(dict)));
-  if (auto* hook = tensor_hook(t)) PyDict_Clear(hook->hooks.get());
+  auto* hook = tensor_hook(t);
+  if (dict == Py_None) {
+    if (hook) PyDict_Clear(hook->hooks.get());
+    return;
+  }
+  Object given = as_dict(dict);
+  if (hook) {
+    hook->hooks.replace(std::move(given));
+  } else {
+    auto fresh = std::make_shared<PythonTensorHook>(std::move(given));
+    if (grad_fn(t)) add_tensor_hook(t, std::move(fresh));
+    else meta(t).hooks.push_back(std::move(fresh));
+  }
+  show_to_collector(t);
+  track_captured(dict);
 }
 
 PyObject* get_accumulate_hooks(const Tensor& t) {
@@ -216,9 +241,16 @@ PyObject* get_accumulate_hooks(const Tensor& t) {
 }
 
 void set_accumulate_hooks(const Tensor& t, PyObject* dict) {
-  if (dict != Py_None)
-    meta(t).after_accumulate.push_back(std::make_shared<PythonAccumulateHook>(as_dict(dict)));
-  else if (auto* hook = accumulate_hook(t)) PyDict_Clear(hook->hooks.get());
+  auto* hook = accumulate_hook(t);
+  if (dict == Py_None) {
+    if (hook) PyDict_Clear(hook->hooks.get());
+    return;
+  }
+  Object given = as_dict(dict);
+  if (hook) hook->hooks.replace(std::move(given));
+  else meta(t).after_accumulate.push_back(std::make_shared<PythonAccumulateHook>(std::move(given)));
+  show_to_collector(t);
+  track_captured(dict);
 }
 
 PyObject* add_python_hook(const Tensor& t, PyObject* callable) {
@@ -227,6 +259,7 @@ PyObject* add_python_hook(const Tensor& t, PyObject* callable) {
   const void* owner = grad_fn(t) ? static_cast<const void*>(grad_fn(t)) : t.impl();
   Object dict = dict_of_hook<PythonTensorHook>(
       owner, [&] { return tensor_hook(t); }, [&](auto hook) { add_tensor_hook(t, hook); });
+  show_to_collector(t);
   return add_to(dict.get(), callable);
 }
 
@@ -236,6 +269,7 @@ PyObject* add_accumulate_hook(const Tensor& t, PyObject* callable) {
   auto& list = meta(t).after_accumulate;
   Object dict = dict_of_hook<PythonAccumulateHook>(
       t.impl(), [&] { return accumulate_hook(t); }, [&](auto hook) { list.push_back(hook); });
+  show_to_collector(t);
   return add_to(dict.get(), callable);
 }
 
@@ -247,11 +281,37 @@ PyObject* add_node_hook(Node* node, PyObject* callable, bool before) {
   return add_to(dict.get(), callable);
 }
 
-int visit_hooks(const Tensor& t, visitproc visit, void* arg) {
-  AutogradMeta* m = meta_or_null(t);
+namespace {
+
+// The dict of a hook that has one owner; a backward pass that calls the hooks has copies of them.
+template <class Hook, class Pointer>
+int visit_dict(const Pointer& hook, visitproc visit, void* arg) {
+  auto* python = hook.use_count() == 1 ? dynamic_cast<Hook*>(hook.get()) : nullptr;
+  if (python) Py_VISIT(python->hooks.get());
+  return 0;
+}
+
+}  // namespace
+
+int visit_hooks(TensorImpl* t, visitproc visit, void* arg) {
+  auto* m = static_cast<AutogradMeta*>(t->meta.get());
   if (!m) return 0;
-  if (auto* hook = last_of<PythonTensorHook>(m->hooks)) Py_VISIT(hook->hooks.get());
-  if (auto* hook = last_of<PythonAccumulateHook>(m->after_accumulate)) Py_VISIT(hook->hooks.get());
+  int stop = 0;
+  for (const auto& hook : m->hooks)
+    if ((stop = visit_dict<PythonTensorHook>(hook, visit, arg))) return stop;
+  for (const auto& hook : m->after_accumulate)
+    if ((stop = visit_dict<PythonAccumulateHook>(hook, visit, arg))) return stop;
+  return 0;
+}
+
+int visit_hooks(const Node& node, visitproc visit, void* arg) {
+  if (!node.hook_lists) return 0;
+  int stop = 0;
+  for (const auto& on_output : node.hook_lists->tensor)
+    if ((stop = visit_dict<PythonTensorHook>(on_output.hook, visit, arg))) return stop;
+  for (const auto* list : {&node.hook_lists->before, &node.hook_lists->after})
+    for (const auto& hook : *list)
+      if ((stop = visit_dict<PythonNodeHook>(hook, visit, arg))) return stop;
   return 0;
 }
 

@@ -10,7 +10,13 @@
 #include "bind/factory.h"
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
-#include "ops.h"
+#include "bind/volatile.h"
+#include "dispatch/guards.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl::bind {
 
@@ -175,12 +181,11 @@ class IndexReader {
     filled_ = dim_;
   }
 
-  // A list, range or array as a tensor of indices; an empty list selects nothing.
+  // A list, range or array as a tensor of indices, or a mask. As in torch, other dtypes than those
+  // of masks become integers: arrays of int8, and floats without their fraction.
   Tensor index_tensor(PyObject* sequence) {
     Tensor t = tensor_from(sequence, std::nullopt, self_.is_meta() ? Device{} : self_.device());
-    return t.numel() == 0 && rl::is_floating(t.dtype())
-               ? empty(t.sizes(), {DType::Int64, t.device()})
-               : t;
+    return is_mask(t) || t.dtype() == DType::Int64 ? t : ops::to_dtype(t, DType::Int64);
   }
 
   const Tensor& self_;
@@ -267,13 +272,6 @@ Scalar assignable(const Tensor& t, const Scalar& value) {
   return Scalar(std::copysign(std::numeric_limits<double>::infinity(), value.real()));
 }
 
-Tensor scalar_like(const Tensor& t, const Scalar& value) {
-  check_fits("index_put", value, t.dtype());
-  Tensor made = empty({nullptr, 0}, options(t));
-  if (!t.is_meta()) store_scalar(made.data<void>(), t.dtype(), value);
-  return made;
-}
-
 void assign(const Tensor& self, PyObject* index, PyObject* value) {
   bool number = is_number(value);
   check_type(number || is_tensor(value), "can't assign a ", type_name(value), " to a tensor of ",
@@ -284,7 +282,8 @@ void assign(const Tensor& self, PyObject* index, PyObject* value) {
     else ops::copy_(found.view, without_leading_ones(tensor_of(value), found.view.dim()));
     return;
   }
-  Tensor values = number ? scalar_like(self, assignable(self, to_scalar(value))) : tensor_of(value);
+  Tensor values = number ? element_like("index_put", assignable(self, to_scalar(value)), self)
+                         : tensor_of(value);
   int64_t most = found.view.dim();
   for (const Tensor& t : found.advanced) most += t.defined() ? t.dim() : 0;
   ops::index_put_(found.view, found.advanced, without_leading_ones(values, most));
@@ -331,10 +330,19 @@ int contains(PyObject* self, PyObject* element) {
 
 PyObject* iterate(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    PyObject* result = nullptr;
-    if (may_override(self) && overrides_method("__iter__", {self}, result)) return result;
     const Tensor& t = tensor_of(self);
     check_type(t.dim() > 0, "iteration over a 0-d tensor");
+    if (volatile_exists() && is_exact_tensor(self) && t.is_volatile()) {
+      VolatileScope scope(self);
+      Object items = checked(wrap(ops::unbind(t)));
+      scope.mark(items.get());
+      return PyObject_GetIter(items.get());
+    }
+    PyObject* result = nullptr;
+    if (may_override(self) && overrides_method("unbind", {self}, result)) {
+      Object parts(result);
+      return PyObject_GetIter(parts.get());
+    }
     Object items = checked(wrap(ops::unbind(t)));
     return PyObject_GetIter(items.get());
   });

@@ -5,8 +5,9 @@
 #include "bind/convert.h"
 #include "bind/object.h"
 #include "bind/types.h"
+#include "core/denormals.h"
 #include "core/parallel.h"
-#include "dispatch/unwritten.h"
+#include "dispatch/uninitialized.h"
 
 namespace rl::bind {
 
@@ -80,6 +81,14 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
           "set_num_threads expects a positive integer (up to 1024), got ", count);
     rl::set_num_threads(static_cast<int>(count));
     Py_RETURN_NONE;
+  });
+}
+
+// set_flush_denormal(mode): for this thread, and for what helps it.
+PyObject* set_flush_denormal(PyObject*, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    set_denormal_mode(to_flag(value, "set_flush_denormal", "mode") ? flush_denormals : 0);
+    Py_RETURN_TRUE;
   });
 }
 
@@ -159,6 +168,9 @@ PyMethodDef public_functions[] = {
      "set_num_threads(n)\n--\n\nSets how many threads an op may use. A child that was forked "
      "starts "
      "with one."},
+    {"set_flush_denormal", set_flush_denormal, METH_O,
+     "set_flush_denormal(mode)\n--\n\nMakes this thread, and the operations that it calls, take "
+     "numbers below the normal range for zero. Returns True."},
     {"memory_stats", memory_statistics, METH_NOARGS,
      "memory_stats()\n--\n\nBytes held by tensors and by the cache of the CPU allocator."},
     {"empty_cache", empty_memory_cache, METH_NOARGS,
@@ -167,9 +179,9 @@ PyMethodDef public_functions[] = {
      "reset_peak_memory_stats()\n--\n\nStarts the peak anew."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyObject* set_fills_unwritten(PyObject*, PyObject* value) {
+PyObject* set_fills_uninitialized(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
-    fills_unwritten = to_flag(value, "_set_fills_unwritten", "value");
+    fills_uninitialized = to_flag(value, "_set_fills_uninitialized", "value");
     Py_RETURN_NONE;
   });
 }
@@ -184,7 +196,7 @@ PyMethodDef functions[] = {
     {"is_anomaly_enabled", has_bit<Anomaly>, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_check_nan_enabled, METH_NOARGS, nullptr},
     {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
-    {"_set_fills_unwritten", set_fills_unwritten, METH_O, nullptr},
+    {"_set_fills_uninitialized", set_fills_uninitialized, METH_O, nullptr},
     {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},

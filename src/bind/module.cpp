@@ -1,10 +1,12 @@
 // rushlight._C
 #include "bind/convert.h"
+#include "bind/cuda.h"
 #include "bind/errors.h"
 #include "bind/factory.h"
 #include "bind/graph.h"
 #include "bind/modes.h"
 #include "bind/nn_module_type.h"
+#include "bind/profiler.h"
 #include "bind/registry.h"
 #include "bind/sparse.h"
 #include "bind/storage_type.h"
@@ -36,7 +38,7 @@ void init_types(PyObject* module) {
   PyObject *name, *value;
   for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &name, &value);)
     checked(PyDict_DelItem(types.get(), name));
-  for (const char* internal : {"_TensorBase", "_TensorMeta", "_tensor_on_storage"})
+  for (const char* internal : {"_TensorBase", "_TensorMeta", "_tensor_on_storage", "_without_base"})
     checked(PyDict_DelItemString(types.get(), internal));
   Object disabled = checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
   checked(PyDict_SetItemString(types.get(), "_disabled_torch_function_impl", disabled.get()));
@@ -56,8 +58,10 @@ void init_module(PyObject* module) {
   init_saved_hooks(module);
   init_backward(module);
   init_source_tracing();
+  init_profiler(module);
   install_ops();
   init_sparse(module);
+  init_cuda(module);
   Registry registry(module);
   register_tensor_methods(registry);
   register_factory(registry);

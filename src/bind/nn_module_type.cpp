@@ -6,7 +6,11 @@
 // written in Python: 60 ns in place of 600.
 #include "bind/nn_module_type.h"
 
+#include <optional>
+
 #include "bind/convert.h"
+#include "bind/profiler.h"
+#include "bind/torch_function.h"
 #include "bind/types.h"
 
 namespace rl::bind {
@@ -88,7 +92,7 @@ void note_module(PyObject* self) {
   PyErr_Restore(type, value, traceback);
 }
 
-PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+PyObject* call_unobserved(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Found dict = dict_of(self);
     Hooks hooks = dict ? hooks_of(dict.get()) : Hooks::NotMade;
@@ -107,6 +111,14 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     if (!result && PyErr_ExceptionMatches(PyExc_Exception)) note_module(self);
     return result;
+  });
+}
+
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (__builtin_expect(!(mode() & Observed), 1)) return call_unobserved(self, args, kwargs);
+  return guarded([&] {
+    ModuleScope scope(self);
+    return call_unobserved(self, args, kwargs);
   });
 }
 
@@ -132,19 +144,22 @@ bool runs_forward_alone(PyObject* callable) {
 // What both calls give, or null: where no function of the table does the work of both, where
 // somebody could tell the difference, and where there is an error, for one of the two to report.
 Object call_fused(PyObject* first, PyObject* second, PyObject* seconds, PyObject* input) {
-  constexpr uint32_t harmless = NoGrad | Inference | InBackward;
+  constexpr uint32_t harmless =
+      NoGrad | Inference | InBackward | FunctionMode | VolatileExists | Observed | ProfiledMemory;
   Found function = find_fused(seconds, second);
   if (!function || mode() & ~harmless || !is_exact_tensor(input) || !runs_forward_alone(first) ||
-      !runs_forward_alone(second))
+      !runs_forward_alone(second) || !function_modes_only_observe())
     return {};
-  Found dict = dict_of(first);
-  Found members = dict ? find(dict.get(), member_kinds[0]) : Found(nullptr);
-  if (!is_plain_dict(members.get())) return {};
-  Found weight = find(members.get(), n_weight), bias = find(members.get(), n_bias);
-  auto plain = [](PyObject* o) { return o && (o == Py_None || is_exact_tensor(o)); };
-  if (!plain(weight.get()) || !plain(bias.get())) return {};
-  PyObject* stack[] = {input, weight.get(), bias.get(), second};
-  Object result(PyObject_Vectorcall(function.get(), stack, 4, nullptr));
+  Object weight(PyObject_GetAttr(first, n_weight)),
+      bias(weight ? PyObject_GetAttr(first, n_bias) : nullptr), result;
+  auto plain = [](PyObject* o) { return o == Py_None || is_exact_tensor(o); };
+  if (bias) {
+    if (!plain(weight.get()) || !plain(bias.get())) return {};
+    PyObject* stack[] = {input, weight.get(), bias.get(), second};
+    std::optional<ModuleScope> scope;  // the two go by the path of the first
+    if (mode() & Observed) scope.emplace(first);
+    result = Object(PyObject_Vectorcall(function.get(), stack, 4, nullptr));
+  }
   if (!result && !PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
   if (!result) PyErr_Clear();
   return result.get() == Py_NotImplemented ? Object() : std::move(result);

@@ -6,6 +6,7 @@
 
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
 #include "bind/python_link.h"
@@ -25,11 +26,22 @@ PyTypeObject* node_type = nullptr;
 void destroy(PyObject* self) {
   auto* o = reinterpret_cast<PyNode*>(self);
   PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
   unlink_object(o->node->python, o->node, o);
   Ref<Node>::adopt(o->node);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return visit_owned(reinterpret_cast<PyNode*>(self)->node, visit, arg);
+}
+
+int clear(PyObject* self) {
+  clear_owned(reinterpret_cast<PyNode*>(self)->node);
+  return 0;
 }
 
 // One class per kind of node, so that type(y.grad_fn).__name__ is "MulBackward0"; of
@@ -48,9 +60,13 @@ PyTypeObject* type_named(const std::string& full_name) {
   }
   auto fresh = std::make_unique<Entry>();  // made without the lock: Python may wait for others
   fresh->full_name = "rushlight.autograd." + name;
-  PyType_Slot slots[] = {{0, nullptr}};
-  fresh->type = make_type(nullptr, fresh->full_name.c_str(), sizeof(PyNode),
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots, node_type);
+  PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                         {0, nullptr}};
+  fresh->type =
+      make_type(nullptr, fresh->full_name.c_str(), sizeof(PyNode),
+                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, slots,
+                node_type);
   LinkLock lock(&known);
   auto [at, is_first] = known.try_emplace(name, nullptr);
   if (is_first) at->second = std::move(fresh);
@@ -149,6 +165,7 @@ PyObject* metadata(PyObject* self, void*) {
     Ref<Node> node = to_node(self);
     Object fresh = checked(PyDict_New());
     LinkLock lock(node.get());
+    graph_holds_objects.store(true, std::memory_order_relaxed);
     if (!node->metadata) node->metadata = fresh.release();
     return Object::share(static_cast<PyObject*>(node->metadata)).release();
   });
@@ -216,12 +233,13 @@ PyObject* wrap_node(Node* node) {
   if (!node) Py_RETURN_NONE;
   for (;;) {
     if (PyObject* known = linked_object(node->python, node)) return known;
-    auto* o = PyObject_New(PyNode, type_named(node->name()));
+    auto* o = PyObject_GC_New(PyNode, type_named(node->name()));
     if (!o) throw PythonError{};
     Object fresh(reinterpret_cast<PyObject*>(o));
     allow_revival(fresh.get());
     o->node = Ref<Node>::share(node).release();
     o->weakrefs = nullptr;
+    PyObject_GC_Track(fresh.get());
     if (link_object(node->python, node, o)) return fresh.release();
   }
 }
@@ -237,15 +255,18 @@ Ref<Node> to_node(PyObject* o) {
 
 void init_node_type(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
                          {0, nullptr}};
-  node_type = make_type(
-      module, "rushlight.autograd.Node", sizeof(PyNode),
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
+  node_type = make_type(module, "rushlight.autograd.graph.Node", sizeof(PyNode),
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                            Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
+                        slots);
   release_node_metadata = release_metadata;
   init_function_type(module, node_type);
 }

@@ -47,9 +47,10 @@ PyTypeObject* make_return_type(const char* name, const char* const* fields, int 
 }
 
 PyObject* wrap_named(PyTypeObject* type, std::initializer_list<Tensor> values) {
-  Object made = checked(PyStructSequence_New(type));
-  Py_ssize_t at = 0;
-  for (const Tensor& t : values) PyStructSequence_SetItem(made.get(), at++, wrap(t));
+  Object made = checked(type ? PyStructSequence_New(type)
+                             : PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  Py_ssize_t at = 0;  // a struct sequence is a tuple too
+  for (const Tensor& t : values) PyTuple_SET_ITEM(made.get(), at++, wrap(t));
   return made.release();
 }
 

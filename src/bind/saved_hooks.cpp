@@ -1,5 +1,6 @@
 // torch.autograd.graph.saved_tensors_hooks: pack and unpack functions of the user.
 #include "autograd/saved_tensor.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
@@ -58,6 +59,7 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get())
                          : nullptr);
   if (!packed) throw CarriedError::take();
+  track_captured(packed.get());
   check(t.version() == version,
         "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
         "Change a clone() of it.");
@@ -122,6 +124,13 @@ PyMethodDef functions[] = {{"push_saved_tensors_hooks", push, METH_VARARGS, null
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+int visit_packed(const PackedTensor& packed, visitproc visit, void* arg) {
+  const auto& python = static_cast<const PythonPacked&>(packed);
+  Py_VISIT(python.packed);
+  Py_VISIT(python.unpacker);
+  return 0;
+}
 
 void init_saved_hooks(PyObject* module) {
   pack_saved = pack;

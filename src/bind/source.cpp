@@ -4,9 +4,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "autograd/current_node.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
 #include "bind/python_link.h"
+#include "core/memory_blocks.h"
 #include "core/trace.h"
 
 #if PY_VERSION_HEX < 0x030b0000
@@ -80,6 +82,14 @@ class Forgotten {
 };
 Forgotten forgotten;
 
+int32_t instruction_of(PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030b0000
+  return PyFrame_GetLasti(frame);
+#else
+  return frame->f_lasti * 2;  // counts units of two bytes
+#endif
+}
+
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
 
 // The interpreter's own frames: the public functions make a frame object first, which doubles the
@@ -89,20 +99,13 @@ SourceLocation innermost_frame() {
     if (!is_ours(frame->f_code) || !frame->previous) {
       Py_INCREF(frame->f_code);
       return {frame->f_code,
-              _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
+              _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT)),
+              thread_state().module};
     }
   return {};
 }
 
 #else
-
-int32_t instruction_of(PyFrameObject* frame) {
-#if PY_VERSION_HEX >= 0x030b0000
-  return PyFrame_GetLasti(frame);
-#else
-  return frame->f_lasti * 2;  // counts units of two bytes
-#endif
-}
 
 SourceLocation innermost_frame() {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -110,7 +113,7 @@ SourceLocation innermost_frame() {
     PyCodeObject* code = PyFrame_GetCode(frame);
     PyFrameObject* outer = is_ours(code) ? PyFrame_GetBack(frame) : nullptr;
     if (!outer) {
-      SourceLocation found{code, instruction_of(frame)};
+      SourceLocation found{code, instruction_of(frame), thread_state().module};
       Py_DECREF(frame);
       return found;
     }
@@ -123,13 +126,44 @@ SourceLocation innermost_frame() {
 
 #endif
 
-// Cheaper than asking Python where no thread can be without it.
-bool has_gil() { return !threads_share || PyGILState_Check(); }
+// All frames from the user's line outwards, those of this package left out.
+int user_frames(SourceLocation* found, int most) {
+  int count = 0;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (count < most && !is_ours(code)) found[count++] = {code, instruction_of(frame)};
+    else Py_DECREF(code);
+    PyFrameObject* outer = count < most ? PyFrame_GetBack(frame) : nullptr;
+    Py_DECREF(frame);
+    frame = outer;
+  }
+  return count;
+}
+
+// Kernels leave the interpreter too, and allocate there.
+bool has_gil() { return PyGILState_Check(); }
 
 SourceLocation here() {
   if (!has_gil()) return {};  // the engine at work
   forgotten.drop_all();
   return innermost_frame();
+}
+
+// In backward the line of the forward op: where backward was called says little.
+SourceLocation source_of_memory() {
+  if (!has_gil()) return {};
+  forgotten.drop_all();
+  Node* node = mode() & InBackward ? current_node() : nullptr;
+  if (!node || !node->where.code) return innermost_frame();
+  Py_INCREF(static_cast<PyObject*>(node->where.code));
+  return node->where;
+}
+
+int stack(SourceLocation* found, int most) {
+  if (!has_gil()) return 0;
+  forgotten.drop_all();
+  return user_frames(found, most);
 }
 
 std::string describe_location(SourceLocation where) {
@@ -164,7 +198,8 @@ void init_source_tracing() {
     std::string text = to_string(path.get());
     package_folder = text.substr(0, text.rfind('/') + 1);
   }
-  source_tracer = {here, describe_location, forget_location};
+  source_of_block = source_of_memory;
+  source_tracer = {here, describe_location, forget_location, stack};
 }
 
 }  // namespace rl::bind

@@ -1,78 +1,106 @@
 #include "bind/sparse.h"
 
-#include "autograd/engine.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
-#include "bind/python_link.h"
+#include "bind/types.h"
+#include "dispatch/sparse.h"
 
 namespace rl::bind {
 
 namespace {
 
-// The class, once rushlight.sparse has told it.
-PyTypeObject* sparse_type = nullptr;
-EngineOps dense_ops;
-
-bool is_sparse(const Tensor& t) {
-  if (!t.is_meta() || !sparse_type) return false;
-  LinkLock lock(t.impl());
-  auto* o = static_cast<PyObject*>(t.impl()->python.load(std::memory_order_relaxed));
-  return o && PyObject_TypeCheck(o, sparse_type);
+const Tensor& tensor_argument(PyObject* o) {
+  check_type(is_tensor(o), "a tensor was expected, not ", type_name(o));
+  return tensor_of(o);
 }
 
-// rushlight.sparse._engine.<name>(*args), from a thread that may not hold the GIL.
-template <class... Args> Tensor call(const char* name, const Args&... args) {
-  WithGil gil;
-  try {
-    Object function = import_attribute("rushlight.sparse._engine", name);
-    Object result = checked(
-        PyObject_CallFunctionObjArgs(function.get(), checked(wrap(args)).get()..., nullptr));
-    return is_tensor(result.get()) ? tensor_of(result.get()) : Tensor();
-  } catch (const PythonError&) {
-    throw CarriedError::take();
-  }
+Tensor tensor_or_none(PyObject* o) { return o == Py_None ? Tensor() : tensor_argument(o); }
+
+// _sparse_construct(values, layout, indices, plain_indices, size, is_coalesced): with the history
+// of values
+PyObject* construct(PyObject*, PyObject* args) {
+  PyObject *values, *layout, *indices, *plain, *size;
+  int coalesced;
+  if (!PyArg_ParseTuple(args, "OOOOOp", &values, &layout, &indices, &plain, &size, &coalesced))
+    return nullptr;
+  return guarded([&] {
+    const Tensor& places = tensor_argument(indices);
+    return wrap(sparse::construct(tensor_argument(values),
+                                  {to_layout(layout), coalesced != 0, places, tensor_or_none(plain),
+                                   to_dims(size), places.version()}));
+  });
 }
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  if (!is_sparse(a) && !is_sparse(b)) return dense_ops.add(a, b);
-  return call("add", a, b);
-}
-void add_in_place(const Tensor& to, const Tensor& t) {
-  if (!is_sparse(to) && !is_sparse(t)) return dense_ops.add_in_place(to, t);
-  call("add_in_place", to, t);
-}
-Tensor clone(const Tensor& t) { return is_sparse(t) ? call("clone", t) : dense_ops.clone(t); }
-Tensor cast(const Tensor& t, DType dtype) {
-  return is_sparse(t) ? call("cast", t, dtype) : dense_ops.cast(t, dtype);
-}
-Tensor make_sparse(const Tensor& indices, const Tensor& values, const Dims& sizes) {
-  return call("make", indices, values, sizes);
+// _sparse_parts(t): indices, plain indices or None, and the values without history
+PyObject* parts(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const SparseData& data = sparse_data(tensor_argument(o));
+    Object indices = checked(wrap(data.pattern.indices)), plain = checked(wrap(data.pattern.plain)),
+           values = checked(wrap(data.values));
+    return PyTuple_Pack(3, indices.get(), plain.get(), values.get());
+  });
 }
 
-// _set_sparse_type(cls)
-PyObject* set_sparse_type(PyObject*, PyObject* cls) {
-  return guarded([&]() -> PyObject* {
-    check_type(PyType_Check(cls), "_set_sparse_type: expected a class, got ", type_name(cls));
-    Py_INCREF(cls);
-    sparse_type = reinterpret_cast<PyTypeObject*>(cls);
+PyObject* is_coalesced(PyObject*, PyObject* o) {
+  return guarded([&] { return wrap(sparse_data(tensor_argument(o)).pattern.is_coalesced()); });
+}
+
+template <Tensor (*function)(const Tensor&)> PyObject* unary(PyObject*, PyObject* o) {
+  return guarded([&] { return wrap(function(tensor_argument(o))); });
+}
+
+PyObject* dense_dim(PyObject*, PyObject* o) {
+  return guarded([&] { return wrap(sparse::dense_dims(tensor_argument(o))); });
+}
+
+template <class F> PyObject* binary(PyObject* args, F&& f) {
+  PyObject *a, *b;
+  if (!PyArg_ParseTuple(args, "OO", &a, &b)) return nullptr;
+  return guarded([&]() -> PyObject* { return f(tensor_argument(a), tensor_argument(b)); });
+}
+
+// _sparse_take(source, pattern): the elements of source where the sparse tensor `pattern` has some
+PyObject* take(PyObject*, PyObject* args) {
+  return binary(args, [](const Tensor& source, const Tensor& pattern) {
+    const SparseData& data = sparse_data(pattern);
+    return wrap(sparse::take(source, data.pattern, data.values.sizes()));
+  });
+}
+
+PyObject* replace(PyObject*, PyObject* args) {
+  return binary(args, [](const Tensor& to, const Tensor& from) -> PyObject* {
+    replace_sparse(to, from);
     Py_RETURN_NONE;
   });
 }
 
-PyMethodDef functions[] = {{"_set_sparse_type", set_sparse_type, METH_O, nullptr},
+PyObject* same_pattern(PyObject*, PyObject* args) {
+  return binary(args, [](const Tensor& a, const Tensor& b) {
+    return wrap(sparse::same_pattern(sparse_data(a).pattern, sparse_data(b).pattern));
+  });
+}
+
+PyMethodDef functions[] = {{"_sparse_construct", construct, METH_VARARGS, nullptr},
+                           {"_sparse_parts", parts, METH_O, nullptr},
+                           {"_sparse_is_coalesced", is_coalesced, METH_O, nullptr},
+                           {"_sparse_dense_dim", dense_dim, METH_O, nullptr},
+                           {"_sparse_values", unary<sparse::values>, METH_O, nullptr},
+                           {"_sparse_coalesce", unary<sparse::coalesce>, METH_O, nullptr},
+                           {"_sparse_positions", unary<sparse::positions>, METH_O, nullptr},
+                           {"_sparse_to_dense", unary<sparse::to_dense>, METH_O, nullptr},
+                           {"_sparse_clone", unary<sparse::clone>, METH_O, nullptr},
+                           {"_sparse_take", take, METH_VARARGS, nullptr},
+                           {"_sparse_replace", replace, METH_VARARGS, nullptr},
+                           {"_sparse_same_pattern", same_pattern, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-void init_sparse(PyObject* module) {
-  checked(PyModule_AddFunctions(module, functions));
-  dense_ops = engine_ops;
-  engine_ops.add = add;
-  engine_ops.add_in_place = add_in_place;
-  engine_ops.clone = clone;
-  engine_ops.cast = cast;
-  engine_ops.is_sparse = is_sparse;
-  engine_ops.make_sparse = make_sparse;
+PyTypeObject* sparse_type() {
+  static Imported type("rushlight.sparse._tensor", "SparseTensor");
+  return reinterpret_cast<PyTypeObject*>(type.get());
 }
+
+void init_sparse(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace rl::bind

@@ -1,10 +1,11 @@
-// Sparse tensors are Python objects (rushlight.sparse): a meta tensor that has the shape, dtype and
-// history, with the indices and values as attributes. This is where the engine reaches them.
+// Sparse tensors in Python: the class that their objects have, whose __torch_function__ finds the
+// rule of each function, and what the rules in rushlight.sparse are made of.
 #pragma once
-#include "bind/python.h"
+#include "bind/object.h"
 
 namespace rl::bind {
 
+PyTypeObject* sparse_type();
 void init_sparse(PyObject* module);
 
 }  // namespace rl::bind

@@ -1,17 +1,21 @@
 #include "bind/storage_type.h"
 
+#include <atomic>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "autograd/geometry.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/python_link.h"
 #include "bind/types.h"
 #include "core/alignment.h"
+#include "core/mapped_file.h"
 #include "core/shared_memory.h"
-#include "ops.h"
-#include "tensor/hidden_order.h"
+#include "ops_shape.h"
+#include "tensor/physical_layout.h"
 
 namespace rl::bind {
 
@@ -191,6 +195,43 @@ PyObject* from_descriptor(PyObject*, PyObject* args) {
   return guarded([&] { return wrap_fresh(map_shared(descriptor, n, keep)); });
 }
 
+// ---- files -----------------------------------------------------------------------------------
+
+std::atomic<bool> loss_pending{false};  // and only who sets it writes the name
+char lost_name[256];
+
+int raise_lost_page(void*) {
+  std::string name = lost_name;
+  loss_pending = false;
+  PyErr_Format(PyExc_RuntimeError,
+               "the file '%s' has been truncated, or can no longer be read, while its tensors are "
+               "mapped into memory (load(..., mmap=True) or from_file): what is missing reads as "
+               "zeros. To write a file anew that others map, write another and rename it, as "
+               "save() does.",
+               name.c_str());
+  return -1;
+}
+
+// In a signal handler. The access that failed is one of ours or of Python's to the elements of a
+// tensor, so that this thread is not inside of Py_AddPendingCall itself.
+void report_lost_page(const char* name) {
+  if (loss_pending.exchange(true)) return;
+  std::memcpy(lost_name, name, sizeof lost_name);
+  if (Py_AddPendingCall(raise_lost_page, nullptr) < 0) loss_pending = false;
+}
+
+// UntypedStorage._map_file(descriptor, nbytes, shared, name)
+PyObject* map(PyObject*, PyObject* args) {
+  int descriptor, shared;
+  long long n;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "iLps:_map_file", &descriptor, &n, &shared, &name)) return nullptr;
+  return guarded([&] {
+    on_lost_page = report_lost_page;
+    return wrap_fresh(map_file(descriptor, n, shared, name));
+  });
+}
+
 // UntypedStorage._lease(nbytes, flag)
 PyObject* lease(PyObject* self, PyObject* args) {
   long long n, flag;
@@ -270,6 +311,7 @@ PyMethodDef methods[] = {
     {"_lease", lease, METH_VARARGS, nullptr},
     {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
     {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
+    {"_map_file", map, METH_VARARGS | METH_STATIC, nullptr},
     {"__deepcopy__", deep_copy, METH_O, nullptr},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"clone", clone, METH_NOARGS, "A copy."},
@@ -295,16 +337,24 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
   });
 }
 
+// _without_base(view): what a function written in Python returns that made the elements itself.
+PyObject* forget_base(PyObject*, PyObject* view) {
+  return guarded([&] {
+    check_type(is_tensor(view), "_without_base: expected a tensor, not ", type_name(view));
+    return wrap(without_base(tensor_of(view)));
+  });
+}
+
 // For tests of the transparent layout, which nothing else lets a program see.
-PyObject* is_in_hidden_order(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && in_hidden_order(tensor_of(o)));
+PyObject* is_in_physical_layout(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && has_physical_layout(tensor_of(o)));
 }
 
 }  // namespace
 
 PyObject* storage_object(PyObject* tensor) {
   const Ref<Storage>& s = tensor_of(tensor).storage();
-  settle(*s);  // from now on programs may read the bytes without asking a tensor
+  s->materialize();  // from now on programs may read the bytes without asking a tensor
   Object storage(linked_object(s->python, s.get()));
   while (!storage) storage = Object(wrap_fresh(s));
   Object reference = checked(PyWeakref_NewRef(tensor, nullptr));
@@ -330,11 +380,12 @@ void init_storage_type(PyObject* module) {
                          {0, nullptr}};
   static PyMethodDef functions[] = {
       {"_tensor_on_storage", tensor_on_storage, METH_VARARGS, nullptr},
-      {"_in_hidden_order", is_in_hidden_order, METH_O, nullptr},
+      {"_without_base", forget_base, METH_O, nullptr},
+      {"_has_physical_layout", is_in_physical_layout, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   checked(PyModule_AddFunctions(module, functions));
-  storage_type =
-      make_type(module, "rushlight.UntypedStorage", sizeof(PyStorage), Py_TPFLAGS_DEFAULT, slots);
+  storage_type = make_type(module, "rushlight.storage.UntypedStorage", sizeof(PyStorage),
+                           Py_TPFLAGS_DEFAULT, slots);
 }
 
 }  // namespace rl::bind

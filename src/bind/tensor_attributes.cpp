@@ -2,12 +2,16 @@
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
 #include "autograd/meta.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
-#include "ops.h"
+#include "bind/volatile.h"
+#include "ops_create.h"
+#include "ops_shape.h"
+#include "tensor/sparse.h"
 
 namespace rl::bind {
 
@@ -65,14 +69,14 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
   check(!grad.is_same(t), "can't assign Variable as its own grad");
   check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
         "' to a tensor with dtype '", t.dtype(), "'. The gradient must match the tensor's dtype");
-  check(grad.device() == t.device() || engine_ops.is_sparse(grad),
-        "attempting to assign a gradient with device '", grad.device(),
+  check(grad.device() == t.device(), "attempting to assign a gradient with device '", grad.device(),
         "' to a tensor with device '", t.device(),
         "'. Please ensure that the gradient and the tensor are on the same device");
   check(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
         "' to a tensor of size '", t.sizes(),
         "'. Please ensure that the gradient and the tensor are the same size");
   set_grad(t, grad);
+  track_history_slow(Object(wrap(t)).get());
 }
 
 void set_requires_grad_attribute(const Tensor& t, PyObject* value) {
@@ -80,7 +84,12 @@ void set_requires_grad_attribute(const Tensor& t, PyObject* value) {
   change_requires_grad(t, value == Py_True);
 }
 
-PyObject* get_grad_fn(const Tensor& t) { return wrap_node(grad_fn(t)); }
+PyObject* get_grad_fn(const Tensor& t) {
+  Node* node = grad_fn(t);
+  // Whoever sees the node may give it something that leads back to the tensor.
+  if (node) track_history_slow(Object(wrap(t)).get());
+  return wrap_node(node);
+}
 void set_grad_fn(const Tensor& t, PyObject* value) {
   check(value == Py_None, "_grad_fn can be only set to None");
   t.impl()->grad_fn = nullptr;
@@ -98,6 +107,9 @@ PyObject* get_base(const Tensor& t) { return wrap(Tensor(t.impl()->base)); }
 // Takes the place of the elements of `t`, which keeps its identity, gradient and hooks.
 void set_data(const Tensor& t, PyObject* value) {
   check_type(is_tensor(value), "Variable data has to be a tensor, but got ", type_name(value));
+  Layout layout = t.layout(), given = tensor_of(value).layout();
+  check(layout == given, "data set to a tensor in layout ", name(layout), " must have it too, not ",
+        name(given));
   const TensorImpl* from = tensor_of(value).impl();
   TensorImpl* to = t.impl();
   check(!requires_grad(t) || is_differentiable(from->dtype),
@@ -113,6 +125,7 @@ void set_data(const Tensor& t, PyObject* value) {
   to->offset = from->offset;
   to->base = nullptr;
   to->view_rule = nullptr;
+  if (t.is_sparse()) replace_sparse(t, tensor_of(value));
   to->refresh();
 }
 
@@ -178,12 +191,17 @@ constexpr Attribute attributes[] = {
     {"shape", [](const Tensor& t) { return wrap(t.sizes()); }},
     {"dtype", [](const Tensor& t) { return wrap(t.dtype()); }},
     {"device", [](const Tensor& t) { return wrap(t.device()); }},
-    {"layout", [](const Tensor&) { return Object::share(strided_layout()).release(); }},
+    {"layout", [](const Tensor& t) { return wrap(t.layout()); }},
     {"ndim", [](const Tensor& t) { return wrap(t.dim()); }},
     {"itemsize", [](const Tensor& t) { return wrap(itemsize(t.dtype())); }},
     {"nbytes", [](const Tensor& t) { return wrap(t.numel() * itemsize(t.dtype())); }},
     {"requires_grad", [](const Tensor& t) { return wrap(requires_grad(t)); },
      set_requires_grad_attribute},
+    {"volatile", [](const Tensor& t) { return wrap(t.is_volatile()); },
+     [](const Tensor& t, PyObject* value) {
+       check_type(PyBool_Check(value), "volatile must be a bool, not ", type_name(value));
+       set_volatile(t, value == Py_True);
+     }},
     {"grad", get_grad, set_grad_attribute},
     {"_grad", [](const Tensor& t) { return wrap(grad_of(t)); }, set_grad_attribute},
     {"grad_fn", get_grad_fn},
@@ -205,8 +223,8 @@ constexpr Attribute attributes[] = {
     {"is_cpu", [](const Tensor& t) { return wrap(t.device().type == DeviceType::CPU); }},
     {"is_cuda", [](const Tensor& t) { return wrap(t.device().type == DeviceType::CUDA); }},
     {"is_meta", [](const Tensor& t) { return wrap(t.is_meta()); }},
-    {"is_sparse", never},
-    {"is_sparse_csr", never},
+    {"is_sparse", [](const Tensor& t) { return wrap(t.layout() == Layout::SparseCoo); }},
+    {"is_sparse_csr", [](const Tensor& t) { return wrap(t.layout() == Layout::SparseCsr); }},
     {"is_quantized", never},
     {"is_nested", never},
     {"is_mkldnn", never},
@@ -225,6 +243,8 @@ void change_requires_grad(const Tensor& t, bool value) {
         "you can only change requires_grad flags of leaf variables; detach() gives a leaf with the "
         "values of a computed one.");
   if (!leaf) return;  // it requires a gradient already
+  check_value(!value || !t.is_volatile(),
+              "a variable can't be volatile and require a gradient at the same time");
   check(!value || is_differentiable(t.dtype()),
         "only Tensors of floating point and complex dtype can require gradients");
   check(!value || !t.impl()->inference || (mode() & Inference),

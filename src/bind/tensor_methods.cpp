@@ -12,7 +12,7 @@
 #include "bind/torch_function.h"
 #include "bind/types.h"
 #include "core/shared_memory.h"
-#include "ops.h"
+#include "ops_shape.h"
 
 namespace rl::bind {
 

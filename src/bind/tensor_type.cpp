@@ -3,11 +3,14 @@
 #include <cstring>
 
 #include "autograd/inplace.h"
+#include "autograd/meta.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/factory.h"
 #include "bind/graph.h"
 #include "bind/python_link.h"
 #include "bind/registry.h"
+#include "bind/sparse.h"
 #include "bind/torch_function.h"
 
 namespace rl::bind {
@@ -63,9 +66,16 @@ bool has_python_state(PyTensor* self) {
 bool hand_over_to_impl(PyTensor* self) {
   TensorImpl* impl = self->impl;
   int32_t refs = impl->refs.load(std::memory_order_acquire);
-  if (refs == 1 || !has_python_state(self)) return false;
+  if (refs == 1) return false;
+  const bool has_history = impl->meta && gradient_has_history(Tensor(Ref<TensorImpl>::share(impl)));
+  if (!has_history && !has_python_state(self)) return false;
   auto* o = reinterpret_cast<PyObject*>(self);
   Py_SET_REFCNT(o, 1);
+  if (has_history) {
+    track_history_slow(o);
+    free_own_history(o, impl);
+    refs = impl->refs.load(std::memory_order_acquire);
+  }
   do {
     if (refs == 1) {  // the others have gone meanwhile
       Py_DECREF(o);
@@ -109,6 +119,7 @@ void dealloc(PyObject* o) {
   Py_CLEAR(self->dict);
   if (TensorImpl* impl = std::exchange(self->impl, nullptr)) {
     unlink_object(impl->python, impl, self);
+    if (impl->meta && !lists_change) forget_kept(o);
     Ref<TensorImpl>::adopt(impl);
   }
   if (pools_objects && type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
@@ -121,23 +132,13 @@ void dealloc(PyObject* o) {
 int traverse(PyObject* o, visitproc visit, void* arg) {
   PyTensor* self = cast(o);
   Py_VISIT(self->dict);
-  TensorImpl* impl = self->impl;
-  // What only this object keeps alive through its impl: hooks, and the context of a custom
-  // Function.
-  if (!impl || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
-  if (int stop = visit_hooks(tensor_of(o), visit, arg)) return stop;
-  if (impl->grad_fn && impl->grad_fn->refs.load(std::memory_order_relaxed) == 1)
-    return visit_context(static_cast<Node*>(impl->grad_fn.get()), visit, arg);
-  return 0;
+  return self->impl ? visit_owned(self->impl, visit, arg) : 0;
 }
 
 int clear(PyObject* o) {
   PyTensor* self = cast(o);
   Py_CLEAR(self->dict);
-  TensorImpl* impl = self->impl;
-  if (!impl || impl->refs.load(std::memory_order_relaxed) != 1) return 0;
-  clear_hooks(tensor_of(o));
-  Ref<NodeBase> node = std::move(impl->grad_fn);
+  if (self->impl) clear_owned(self->impl);
   return 0;
 }
 
@@ -145,7 +146,10 @@ int clear(PyObject* o) {
 
 int set_attribute(PyObject* o, PyObject* name, PyObject* value) {
   int status = PyObject_GenericSetAttr(o, name, value);
-  if (cast(o)->dict) track(o);
+  if (cast(o)->dict) {
+    track(o);
+    if (value) track_captured(value);
+  }
   return status;
 }
 
@@ -245,28 +249,32 @@ PyTypeObject* make_class(const char* name, PyTypeObject* base) {
 
 }  // namespace
 
-void track(PyObject* o) {
-  LinkLock lock(o);
-  if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
-}
-
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
   PyTensor* self = allocate(type);
   TensorImpl* impl = t.ref().release();
   self->impl = impl;
   impl->python.store(self, std::memory_order_relaxed);
-  return reinterpret_cast<PyObject*>(self);
+  auto* o = reinterpret_cast<PyObject*>(self);
+  if (!is_exact_tensor(o)) graph_holds_objects.store(true, std::memory_order_relaxed);
+  else track_history(o);
+  return o;
 }
 
 PyObject* wrap(Tensor t) {
   TensorImpl* impl = t.impl();
   if (!impl) Py_RETURN_NONE;
   for (;;) {
-    if (PyObject* known = linked_object(impl->python, impl)) return known;
-    PyTensor* self = allocate(tensor_type);
+    if (PyObject* known = linked_object(impl->python, impl)) {
+      track_history(known);  // an in-place op may have given it one
+      return known;
+    }
+    const bool sparse = !impl->contiguous && impl->sparse;  // refresh() sees to the former
+    PyTensor* self = allocate(__builtin_expect(sparse, 0) ? sparse_type() : tensor_type);
     self->impl = impl;
+    if (__builtin_expect(sparse, 0)) graph_holds_objects.store(true, std::memory_order_relaxed);
     if (link_object(impl->python, impl, self)) {
       t.ref().release();
+      track_history(reinterpret_cast<PyObject*>(self));
       return reinterpret_cast<PyObject*>(self);
     }
     self->impl = nullptr;
@@ -280,6 +288,7 @@ void init_tensor_type(PyObject* module) {
   tensor_type = make_class("Tensor", tensor_base_type);
   parameter_type = tensor_type;  // until nn.Parameter exists
   release_python = release_object;
+  init_collector();
   checked(
       PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(tensor_meta_type)));
   checked(

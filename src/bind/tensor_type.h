@@ -12,8 +12,6 @@ extern PyTypeObject* tensor_meta_type;  // the class of Tensor and of all its su
 
 // A new object of `type`, a Tensor or a subclass, for an impl that has none.
 PyObject* wrap_as(PyTypeObject* type, Tensor t);
-// Lets the cyclic collector see the object: it has come to hold Python state.
-void track(PyObject* tensor);
 
 // Fill in parts of the static type before it is made ready.
 void add_number_slots(PyTypeObject& type);

@@ -1,6 +1,9 @@
 #include "bind/torch_function.h"
 
+#include <string_view>
+
 #include "bind/convert.h"
+#include "bind/volatile.h"
 
 namespace rl::bind {
 
@@ -8,6 +11,7 @@ namespace {
 
 PyObject* disabled_implementation = nullptr;
 PyObject* protocol_name = nullptr;
+PyObject* observes_only_name = nullptr;
 
 // The modes of this thread, the innermost last; borrowed. Only asked for when one may be active.
 PyObject* modes() {
@@ -84,6 +88,16 @@ Object ask(PyObject* who, PyObject* function, PyObject* types, PyObject* args, P
 
 }  // namespace
 
+bool function_modes_only_observe() {
+  if (!function_mode_active()) return true;
+  Object active = checked(PyList_AsTuple(modes()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(active.get()); ++i) {
+    PyTypeObject* type = Py_TYPE(PyTuple_GET_ITEM(active.get(), i));
+    if (find_in_type(type, observes_only_name).get() != Py_True) return false;
+  }
+  return true;
+}
+
 bool has_torch_function(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   if (is_exact_tensor(o) || is_plain_python(type) || PyType_Check(o)) return false;
@@ -133,7 +147,8 @@ bool overrides_method(const char* name, std::initializer_list<PyObject*> args, P
   Overriding found;
   if (subclasses_enabled())
     for (PyObject* o : args) collect_overriding(o, found);
-  if (found.empty() && !function_mode_active()) return false;
+  const bool taken = !found.empty() || function_mode_active();
+  if (!taken && !(volatile_exists() && any_volatile(name, args))) return false;
   Object function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
   Object packed = checked(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
   Py_ssize_t at = 0;
@@ -141,20 +156,32 @@ bool overrides_method(const char* name, std::initializer_list<PyObject*> args, P
     Py_INCREF(o);
     PyTuple_SET_ITEM(packed.get(), at++, o);
   }
-  result = call_torch_function(function.get(), found, packed.get(), nullptr);
+  result = taken ? call_torch_function(function.get(), found, packed.get(), nullptr)
+                 : call_volatile(function.get(), packed.get(), nullptr);
   return true;
+}
+
+// Attributes that are computed; `data` is the way out of volatile.
+static bool is_computed(std::string_view attribute) {
+  for (std::string_view name : {"real", "imag", "T", "mT", "H", "mH"})
+    if (attribute == name) return true;
+  return false;
 }
 
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
                          PyObject*& result) {
   Overriding found;
   if (subclasses_enabled()) collect_overriding(self, found);
-  if (found.empty() && !function_mode_active()) return false;
+  const bool taken = !found.empty() || function_mode_active();
+  if (!taken && !(volatile_exists() && is_computed(name) &&
+                  (holds_volatile(self) || (value && holds_volatile(value)))))
+    return false;
   Object descriptor =
       checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
   Object function = checked(PyObject_GetAttrString(descriptor.get(), accessor));
   Object packed = checked(value ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self));
-  result = call_torch_function(function.get(), found, packed.get(), nullptr);
+  result = taken ? call_torch_function(function.get(), found, packed.get(), nullptr)
+                 : call_volatile(function.get(), packed.get(), nullptr);
   return true;
 }
 
@@ -254,6 +281,7 @@ PyMethodDef functions[] = {{"_disabled_torch_function_impl", call_disabled, METH
 
 void init_torch_function(PyObject* module) {
   protocol_name = checked(PyUnicode_InternFromString("__torch_function__")).release();
+  observes_only_name = checked(PyUnicode_InternFromString("_observes_only")).release();
   checked(PyModule_AddFunctions(module, functions));
   disabled_implementation =
       checked(PyObject_GetAttrString(module, "_disabled_torch_function_impl")).release();

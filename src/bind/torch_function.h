@@ -15,6 +15,11 @@ bool has_torch_function(PyObject* o);
 // May an argument that is not exactly a Tensor, or a mode, take over calls now?
 inline bool subclasses_enabled() { return !(mode() & NoTorchFunction); }
 inline bool function_mode_active() { return mode() & FunctionMode; }
+// Do all active modes only watch calls, whatever these are, as the profiler's does? Their class
+// says so by a true `_observes_only`.
+bool function_modes_only_observe();
+// Must calls be looked at before they are made: is there a mode, or may an argument be volatile?
+inline bool calls_are_watched() { return mode() & (FunctionMode | VolatileExists); }
 
 // The arguments (or members of lists) that take over, subclasses before their bases; borrowed.
 using Overriding = std::vector<PyObject*>;
@@ -24,8 +29,8 @@ void collect_overriding(PyObject* o, Overriding& found);
 PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObject* args,
                               PyObject* kwargs);
 
-// For methods, slots and attributes of Tensor. True if the call was taken over: then `result` is
-// set.
+// For methods, slots and attributes of Tensor. True if the call was taken over, or made for
+// volatile arguments: then `result` is set.
 bool overrides_method(const char* name, std::initializer_list<PyObject*> args, PyObject*& result);
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
                          PyObject*& result);
@@ -33,7 +38,7 @@ bool overrides_attribute(PyObject* self, const char* name, const char* accessor,
 // apply_function(cls, args) is asked. True if it was: then `result` is set.
 bool mode_applies(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject*& result);
 inline bool may_override(PyObject* self) {
-  return __builtin_expect(!is_exact_tensor(self) || function_mode_active(), 0);
+  return __builtin_expect(!is_exact_tensor(self) || calls_are_watched(), 0);
 }
 
 void init_torch_function(PyObject* module);

@@ -24,6 +24,8 @@ bool is_layout(PyObject* o);
 bool is_memory_format(PyObject* o);
 MemoryFormat to_memory_format(PyObject* o);
 PyObject* strided_layout();  // borrowed
+PyObject* wrap(Layout layout);
+Layout to_layout(PyObject* o);
 
 bool is_generator(PyObject* o);
 rl::Generator* to_generator(PyObject* o);

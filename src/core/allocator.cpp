@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <unordered_map>
@@ -10,9 +11,15 @@
 
 #include "core/error.h"
 #include "core/fork_mutex.h"
+#include "core/memory_blocks.h"
 
 namespace rl {
+
+SourceLocation (*source_of_block)() = nullptr;
+
 namespace {
+
+std::atomic<size_t> blocks_from{usual_block_limit};
 
 // Rounds up to one of 8 sizes per power of two: at most 12.5 % of a block is unused.
 size_t class_size(size_t bytes) {
@@ -45,26 +52,28 @@ class BlockCache {
  public:
   void* take(size_t bytes) {
     size_t size = class_size(bytes);
-    ForkLock lock(mutex_);
-    ++stats_.allocations;
-    void* p = reuse(size);
-    const bool fresh = !p;
-    if (fresh) p = from_system(size);
-    stats_.allocated += static_cast<int64_t>(size);
-    if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
-    if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
-    if (fresh) trim(allowance());
-    return p;
+    const bool known = size >= blocks_from.load(std::memory_order_relaxed);
+    SourceLocation where;  // asked for before the lock: this looks into the interpreter
+    if (known) where = source_of_block ? source_of_block() : source_here();
+    try {
+      return take_for(size, known, where);
+    } catch (...) {
+      forget(where);
+      throw;
+    }
   }
 
   void give(void* p, size_t bytes) {
-    size_t size = class_size(bytes);
+    SourceLocation where = give_back(p, class_size(bytes));
+    forget(where);
+  }
+
+  std::vector<MemoryBlock> blocks() {
     ForkLock lock(mutex_);
-    stats_.allocated -= static_cast<int64_t>(size);
-    stats_.cached += static_cast<int64_t>(size);
-    order_.push_back({p, size});
-    free_[size].push_back(std::prev(order_.end()));
-    trim(allowance());
+    std::vector<MemoryBlock> all;
+    for (const auto& [data, owner] : owners_)
+      all.push_back({data, owner.size, owner.where, owner.in_backward});
+    return all;
   }
 
   void flush() {
@@ -87,6 +96,47 @@ class BlockCache {
   }
 
  private:
+  struct Owner {
+    size_t size;
+    SourceLocation where;
+    bool in_backward;
+  };
+
+  void* take_for(size_t size, bool known, const SourceLocation& where) {
+    ForkLock lock(mutex_);
+    ++stats_.allocations;
+    void* p = reuse(size);
+    const bool fresh = !p;
+    if (fresh) p = from_system(size);
+    stats_.allocated += static_cast<int64_t>(size);
+    if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
+    if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
+    if (fresh) trim(allowance());
+    if (known) {
+      owners_[p] = {size, where, bool(mode() & InBackward)};
+      least_known_ = std::min(least_known_, size);
+    }
+    return p;
+  }
+
+  SourceLocation give_back(void* p, size_t size) {
+    ForkLock lock(mutex_);
+    SourceLocation where;
+    if (size >= least_known_) {
+      auto found = owners_.find(p);
+      if (found != owners_.end()) {
+        where = found->second.where;
+        owners_.erase(found);
+      }
+    }
+    stats_.allocated -= static_cast<int64_t>(size);
+    stats_.cached += static_cast<int64_t>(size);
+    order_.push_back({p, size});
+    free_[size].push_back(std::prev(order_.end()));
+    trim(allowance());
+    return where;
+  }
+
   struct Block {
     void* data;
     size_t size;
@@ -137,6 +187,8 @@ class BlockCache {
   ForkMutex mutex_{ForkRank::Allocator};
   std::list<Block> order_;
   std::unordered_map<size_t, std::vector<Position>> free_;
+  std::unordered_map<void*, Owner> owners_;  // of the blocks that are known by their lines
+  size_t least_known_ = SIZE_MAX;
   MemoryStats stats_;
   int64_t high_water_ = 0;
 };
@@ -146,13 +198,58 @@ BlockCache& cache() {
   return *instance;
 }
 
+// The lines that hold most memory, for an error. Nothing under a kernel's lock, where nobody may
+// wait for the interpreter.
+std::string largest_owners() {
+  if (mode() & KeepsInterpreter) return "";
+  struct Line {
+    SourceLocation where;
+    bool in_backward;
+    size_t bytes, count;
+  };
+  std::vector<Line> lines;
+  for (const MemoryBlock& b : cache().blocks()) {
+    auto same = [&](const Line& l) {
+      return l.where.code == b.where.code && l.where.instruction == b.where.instruction &&
+             l.in_backward == b.in_backward;
+    };
+    auto found = std::find_if(lines.begin(), lines.end(), same);
+    if (found == lines.end()) found = lines.insert(found, {b.where, b.in_backward, 0, 0});
+    found->bytes += b.size;
+    ++found->count;
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
+  if (lines.empty()) return "";
+  std::string text = "\nMost of it is held by";
+  for (size_t i = 0; i < lines.size() && i < 5; ++i) {
+    const Line& l = lines[i];
+    std::string where = describe(l.where);
+    text += "\n  " + std::to_string(l.bytes) + " bytes in " + std::to_string(l.count) +
+            (l.count == 1 ? " block: " : " blocks: ") + (l.in_backward ? "backward of " : "") +
+            (where.empty() ? "no line of the program" : where);
+  }
+  return text + "\nrushlight.debug.memory_report() tells more.";
+}
+
 }  // namespace
 
 void* allocate_large(size_t bytes) {
   if (bytes > (size_t(1) << 62))
-    fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes");
-  return cache().take(bytes);
+    fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes",
+         largest_owners());
+  try {
+    return cache().take(bytes);
+  } catch (const Error& error) {  // without the lock: lines are asked of the interpreter
+    throw Error(error.kind(), error.what() + largest_owners());
+  }
 }
+
+size_t set_block_limit(size_t bytes) {
+  return blocks_from.exchange(std::max(bytes, small_limit + 1));
+}
+size_t block_limit() { return blocks_from.load(); }
+std::vector<MemoryBlock> live_blocks() { return cache().blocks(); }
 void free_large(void* p, size_t bytes) { cache().give(p, bytes); }
 MemoryStats memory_stats() { return cache().stats(); }
 void reset_peak_memory() { cache().reset_peak(); }

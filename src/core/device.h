@@ -1,4 +1,5 @@
-// Where a tensor lives. `meta` tensors have a shape and a dtype but no data.
+// Where a tensor lives. `meta` tensors have a shape and a dtype but no data; `privateuseone` is a
+// backend from outside this repository.
 #pragma once
 #include <cstdint>
 #include <ostream>
@@ -6,7 +7,8 @@
 
 namespace rl {
 
-enum class DeviceType : int8_t { CPU, Meta, CUDA };
+enum class DeviceType : int8_t { CPU, Meta, CUDA, PrivateUse1 };
+inline constexpr int device_types = 4;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
@@ -14,7 +16,12 @@ struct Device {
   bool operator==(Device other) const { return type == other.type && index == other.index; }
   bool operator!=(Device other) const { return !(*this == other); }
   bool is_meta() const { return type == DeviceType::Meta; }
+  bool is_cpu() const { return type == DeviceType::CPU; }
 };
+// The CPU is one device, whatever its index.
+inline bool is_same_device(Device a, Device b) {
+  return a.type == b.type && (a.index == b.index || a.is_cpu() || a.is_meta());
+}
 
 const char* name(DeviceType type);
 Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"; RuntimeError otherwise

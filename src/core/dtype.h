@@ -60,7 +60,9 @@ inline DType to_complex(DType t) {
 DType promote(DType a, DType b);      // the common dtype of two tensors of equal priority
 bool can_cast(DType from, DType to);  // may a result of `from` be written into `to`
 
-template <class T> inline constexpr DType dtype_of = DType::Bool;
+// Defined for element types alone: that of dtype bool is Bool.
+template <class T> extern const DType dtype_of;
+template <> inline constexpr DType dtype_of<Bool> = DType::Bool;
 template <> inline constexpr DType dtype_of<uint8_t> = DType::UInt8;
 template <> inline constexpr DType dtype_of<int8_t> = DType::Int8;
 template <> inline constexpr DType dtype_of<int16_t> = DType::Int16;
@@ -88,17 +90,17 @@ void visit(const char* op, DType t, F&& f) {
     fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", t);
 }
 template <class F> void visit_all(const char* op, DType t, F&& f) {
-  visit<float, double, int64_t, bool, int32_t, half, bfloat16, uint8_t, int8_t, int16_t, complex64,
+  visit<float, double, int64_t, Bool, int32_t, half, bfloat16, uint8_t, int8_t, int16_t, complex64,
         complex128>(op, t, f);
 }
 template <class F> void visit_real(const char* op, DType t, F&& f) {
-  visit<float, double, int64_t, bool, int32_t, half, bfloat16, uint8_t, int8_t, int16_t>(op, t, f);
+  visit<float, double, int64_t, Bool, int32_t, half, bfloat16, uint8_t, int8_t, int16_t>(op, t, f);
 }
 template <class F> void visit_floating(const char* op, DType t, F&& f) {
   visit<float, double, half, bfloat16>(op, t, f);
 }
 template <class F> void visit_integral_bool(const char* op, DType t, F&& f) {
-  visit<int64_t, bool, int32_t, uint8_t, int8_t, int16_t>(op, t, f);
+  visit<int64_t, Bool, int32_t, uint8_t, int8_t, int16_t>(op, t, f);
 }
 // By size alone, for kernels that only move elements: uint8_t, uint16_t, uint32_t, uint64_t,
 // complex128.

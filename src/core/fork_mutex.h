@@ -11,12 +11,13 @@ enum class ForkRank {
   Plans,
   Views,
   Autograd,
-  LateElements,
-  HiddenOrder,
+  ContentsComputation,
+  StorageContents,
   Sources,
   Allocator,
   Threads,
-  PythonLinks
+  PythonLinks,
+  Observers
 };
 
 // Lives as long as the process.

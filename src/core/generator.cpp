@@ -109,9 +109,15 @@ void Generator::set_state(const uint8_t* bytes, int64_t size) {
   if (s.has_next_float_normal) next_float_normal = s.next_float_normal;
 }
 
+namespace {
+thread_local Generator* thread_generator = nullptr;
+}
+
 Generator& default_generator() {
   static Generator generator;
-  return generator;
+  return thread_generator ? *thread_generator : generator;
 }
+
+void set_thread_generator(Generator* generator) { thread_generator = generator; }
 
 }  // namespace rl

@@ -60,6 +60,11 @@ class Generator {
   uint32_t state_[words];
 };
 
+// That of the calling thread if it has one of its own, or that of the process.
 Generator& default_generator();
+inline Generator& generator_or_default(Generator* generator) {
+  return generator ? *generator : default_generator();
+}
+void set_thread_generator(Generator* generator);  // not owned; null for that of the process
 
 }  // namespace rl

@@ -1,6 +1,6 @@
-// KernelLock: a lock under which kernels run. They do not leave the interpreter then (LongWork):
-// coming back, they would wait for a thread that has it and waits for the lock. Long work leaves it
-// before.
+// KernelLock: a lock under which kernels run. They do not leave the interpreter then
+// (ScopedGilRelease): coming back, they would wait for a thread that has it and waits for the lock.
+// Long work leaves it before.
 #pragma once
 #include "core/fork_mutex.h"
 #include "core/parallel.h"
@@ -14,7 +14,7 @@ class KernelLock {
       : left_(work >= 64 * default_grain), lock_(mutex), kept_(KeepsInterpreter, 0) {}
 
  private:
-  LongWait left_;
+  ScopedGilReleaseWait left_;
   ForkLock lock_;
   ModeGuard kept_;
 };

@@ -1,4 +1,4 @@
-// Element types that C++ lacks: half, bfloat16, and the complex type of the kernels.
+// Element types that C++ lacks: half, bfloat16, Bool, and the complex type of the kernels.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -64,6 +64,20 @@ struct bfloat16 {
   }
 };
 
+// An element of dtype bool. Memory that others write to (uint8 viewed as bool, NumPy's, a file's)
+// may hold any byte, of which all but 0 are true, while a C++ bool loaded from such a byte is
+// undefined behaviour. So kernels never read elements as bool; they compute in it.
+struct Bool {
+  uint8_t byte;
+  Bool() = default;
+  constexpr Bool(bool value) : byte(value) {}
+  constexpr operator bool() const { return byte != 0; }
+};
+template <class T> inline constexpr bool is_integral_element_v =
+    std::is_integral_v<T> || std::is_same_v<T, Bool>;
+// The element type in memory of a T that kernels compute with.
+template <class T> using stored_t = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
+
 template <class T> struct is_std_complex : std::false_type {};
 template <class T> struct is_std_complex<std::complex<T>> : std::true_type {};
 template <class T> inline constexpr bool is_complex_v = is_std_complex<T>::value;
@@ -71,7 +85,9 @@ template <class T>
 inline constexpr bool is_reduced_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 // The type arithmetic on T is done in.
-template <class T> using compute_t = std::conditional_t<is_reduced_v<T>, float, T>;
+template <class T> using compute_t =
+    std::conditional_t<is_reduced_v<T>, float,
+                       std::conditional_t<std::is_same_v<T, Bool>, bool, T>>;
 template <class T> struct real_of {
   using type = T;
 };
@@ -85,6 +101,10 @@ template <class To, class From>
 inline To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
+  } else if constexpr (std::is_same_v<From, Bool>) {
+    return convert<To>(static_cast<bool>(value));
+  } else if constexpr (std::is_same_v<To, Bool>) {
+    return Bool(convert<bool>(value));
   } else if constexpr (is_reduced_v<From>) {
     return convert<To>(static_cast<float>(value));
   } else if constexpr (is_complex_v<From> && std::is_same_v<To, bool>) {

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/denormals.h"
+#include "core/observer.h"
 #include "core/thread_state.h"
 
 namespace rl {
@@ -25,6 +27,9 @@ namespace {
 constexpr int most_threads = 256;
 // Turns of waiting before a thread goes to sleep, of 40 to 140 cycles: about what waking costs.
 constexpr int spin_turns = 1000;
+// What a thread does without asking whether the user interrupts it: in grains, half a millisecond
+// of simple work, however long the loop is.
+constexpr int64_t grains_of_part = 64;
 
 // A loop under way. It is cut into some pieces per thread. Each thread begins with pieces of its
 // own, so that it meets the same part of a tensor in every operation, and ends with those that
@@ -35,7 +40,8 @@ class Job {
       void (*call)(void*, int64_t, int64_t))
       : begin_(begin), end_(end), context_(context), call_(call), threads_(threads) {
     constexpr int64_t pieces_per_thread = 8;
-    int64_t n = end - begin, pieces = std::min(n / grain, pieces_per_thread * threads);
+    int64_t n = end - begin, parts = n / (grains_of_part * grain);
+    int64_t pieces = std::min(n / grain, std::max(parts, pieces_per_thread * threads));
     step_ = (n + pieces - 1) / pieces;
     if (step_ >= 1024) step_ = (step_ + 63) & ~int64_t(63);  // two pieces share no cache line
     pieces_ = (n + step_ - 1) / step_;
@@ -44,11 +50,19 @@ class Job {
       next_[lane].store(first_[lane], std::memory_order_relaxed);
   }
 
-  void work(int lane) {
+  // For threads other than the caller: they compute with tiny numbers as it does.
+  void help(int lane) {
+    if (denormal_mode() != denormal_mode_) set_denormal_mode(denormal_mode_);
+    observer::Scope part(EventKind::Part, kernel_ ? kernel_ : "parallel_for");
+    work(lane);
+  }
+
+  // The caller polls `interruption` between pieces.
+  void work(int lane, Interruption* interruption = nullptr) {
     for (int i = 0; i < threads_; ++i, lane = lane + 1 == threads_ ? 0 : lane + 1)
       while (next_[lane].load(std::memory_order_relaxed) < first_[lane + 1]) {
         int64_t piece = next_[lane].fetch_add(1, std::memory_order_relaxed);
-        if (piece < first_[lane + 1]) run(begin_ + piece * step_);
+        if (piece < first_[lane + 1]) run(begin_ + piece * step_, interruption);
       }
   }
 
@@ -63,11 +77,14 @@ class Job {
   bool has_room() const { return joined < threads_; }
 
  private:
-  void run(int64_t begin) {
+  void run(int64_t begin, Interruption* interruption) {
+    if (ended_.load(std::memory_order_relaxed)) return;
     try {
+      if (interruption) interruption->poll();
       call_(context_, begin, std::min(begin + step_, end_));
     } catch (...) {
       if (!failed_.test_and_set()) error_ = std::current_exception();
+      ended_.store(true, std::memory_order_relaxed);
     }
   }
 
@@ -76,25 +93,29 @@ class Job {
   void* const context_;
   void (*const call_)(void*, int64_t, int64_t);
   const int threads_;
+  const unsigned denormal_mode_ = denormal_mode();
+  const char* const kernel_ = thread_state().kernel;
   std::exception_ptr error_;
   std::atomic_flag failed_ = ATOMIC_FLAG_INIT;
+  std::atomic<bool> ended_{false};   // by an exception: the other pieces are left out
   int64_t first_[most_threads + 1];  // pieces by lane, of which each thread has one
   std::atomic<int64_t> next_[most_threads];
 };
 
 // The threads that help those which call parallel_for, of whom there may be several.
-class Crew {
+class ThreadPool {
  public:
   void run(Job& job, int helpers) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      hire(helpers);
+      spawn(helpers);
       jobs_.push_back(&job);
       open_.store(static_cast<int>(jobs_.size()), std::memory_order_release);
       helpers = std::min(helpers - spinning_, sleeping_);
     }
     for (int i = 0; i < helpers; ++i) work_.notify_one();
-    job.work(0);
+    Interruption interruption;
+    job.work(0, &interruption);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       close(job);
@@ -109,7 +130,7 @@ class Crew {
   }
 
  private:
-  void hire(int helpers) {
+  void spawn(int helpers) {
     try {
       while (hired_ < helpers) {
         std::thread([this] { help(); }).detach();
@@ -131,7 +152,7 @@ class Crew {
     omp_set_num_threads(1);  // what oneDNN may use here
     for (;;) {
       auto [job, lane] = join();
-      job->work(lane);
+      job->help(lane);
       leave(*job);
     }
   }
@@ -173,21 +194,37 @@ class Crew {
   int hired_ = 0, spinning_ = 0, sleeping_ = 0;
 };
 
-std::atomic<int> threads{0};
-std::atomic<Crew*> crew{nullptr};
+// In this thread alone. Parts grow until one takes a quarter of a millisecond or so.
+void run_in_parts(int64_t begin, int64_t end, int64_t grain, void* context,
+                  void (*call)(void*, int64_t, int64_t)) {
+  constexpr uint64_t short_time = uint64_t(1) << 19;  // cycles
+  int64_t part = std::clamp((end - begin) / 256, grain, grains_of_part * grain);
+  if (part >= 1024) part = (part + 63) & ~int64_t(63);
+  Interruption interruption;
+  for (int64_t next; begin < end; begin = next) {
+    uint64_t started = __builtin_ia32_rdtsc();
+    next = end - begin < 2 * part ? end : begin + part;
+    call(context, begin, next);
+    if (__builtin_ia32_rdtsc() - started < short_time && part <= (end - begin) / 2) part *= 2;
+    interruption.poll();
+  }
+}
 
-Crew& get_crew() {
-  Crew* found = crew.load(std::memory_order_acquire);
+std::atomic<int> threads{0};
+std::atomic<ThreadPool*> thread_pool{nullptr};
+
+ThreadPool& get_thread_pool() {
+  ThreadPool* found = thread_pool.load(std::memory_order_acquire);
   if (found) return *found;
-  auto* made = new Crew;  // its threads outlive static destruction
-  if (crew.compare_exchange_strong(found, made)) return *made;
+  auto* made = new ThreadPool;  // its threads outlive static destruction
+  if (thread_pool.compare_exchange_strong(found, made)) return *made;
   delete made;
   return *found;
 }
 
 int initial_threads() {
   pthread_atfork(nullptr, nullptr, [] {
-    crew.store(nullptr);  // its threads are the parent's
+    thread_pool.store(nullptr);  // its threads are the parent's
     threads.store(1);
   });
   cpu_set_t set;
@@ -216,14 +253,14 @@ void detail::run_parallel(int64_t begin, int64_t end, int64_t grain, void* conte
   // From about half a millisecond: to come back, one waits for what the others do, and a thread
   // that only runs Python keeps the interpreter for 5 ms. At an eighth of this, ResNet-50 takes 1.8
   // times as long beside such a thread, while two of them at once gain no more.
-  LongWork work((end - begin) / grain >= 64);
+  ScopedGilRelease work((end - begin) / grain >= 64);
   int64_t most = std::min<int64_t>(num_threads(), most_threads);
-  if (most == 1 || in_parallel_region()) return call(context, begin, end);
+  if (most == 1 || in_parallel_region()) return run_in_parts(begin, end, grain, context, call);
   int team = static_cast<int>(std::min((end - begin) / grain, most));
   Job job(begin, end, grain, team, context, call);
   bool& in_parallel = thread_state().in_parallel;
   in_parallel = true;
-  get_crew().run(job, team - 1);
+  get_thread_pool().run(job, team - 1);
   in_parallel = false;
   job.rethrow();
 }

@@ -26,7 +26,8 @@ void run_parallel(int64_t begin, int64_t end, int64_t grain, void* context,
                   void (*call)(void*, int64_t, int64_t));
 }  // namespace detail
 
-// f(begin, end) on disjoint chunks; an exception of any chunk is rethrown in the caller.
+// f(begin, end) on disjoint chunks; an exception of any chunk is rethrown in the caller,
+// and ends the loop. So does an interruption by the user.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;

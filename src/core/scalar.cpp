@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 namespace rl {
@@ -27,7 +26,8 @@ bool within(double v) {
 template <class T>
 bool within(int64_t v) {
   if constexpr (std::is_same_v<T, int64_t>) return true;
-  else if constexpr (std::is_unsigned_v<T>) return std::abs(v) <= std::numeric_limits<T>::max();
+  else if constexpr (std::is_unsigned_v<T>)
+    return -int64_t(std::numeric_limits<T>::max()) <= v && v <= std::numeric_limits<T>::max();
   else return within<T>(static_cast<double>(v));
 }
 }  // namespace
@@ -58,9 +58,8 @@ Scalar load_scalar(const void* p, DType t) {
   Scalar value;
   visit_all("item", t, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    const Stored x = *static_cast<const Stored*>(p);  // a bool in foreign memory may be any byte
-    if constexpr (std::is_same_v<T, bool>) value = Scalar(x != 0);
+    const T x = *static_cast<const T*>(p);
+    if constexpr (std::is_same_v<T, Bool>) value = Scalar(static_cast<bool>(x));
     else if constexpr (std::is_integral_v<T>) value = Scalar(static_cast<int64_t>(x));
     else if constexpr (is_complex_v<T>) value = Scalar(convert<complex128>(x));
     else value = Scalar(static_cast<double>(x));

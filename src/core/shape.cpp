@@ -30,6 +30,15 @@ Dims channels_last_strides(IntSpan sizes) {
   return strides;
 }
 
+bool has_standard_strides(IntSpan sizes, IntSpan strides) {
+  int64_t step = 1;
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    if (strides[i] != step) return false;
+    __builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step);
+  }
+  return true;
+}
+
 bool is_contiguous(IntSpan sizes, IntSpan strides) {
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {

@@ -174,6 +174,7 @@ inline int64_t product(IntSpan dims) {
 Dims contiguous_strides(IntSpan sizes);
 Dims channels_last_strides(IntSpan sizes);  // of images (N, C, *): channels side by side
 bool is_contiguous(IntSpan sizes, IntSpan strides);
+bool has_standard_strides(IntSpan sizes, IntSpan strides);   // those of contiguous_strides()
 Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op);  // RuntimeError where they do not agree
 
 // A dim in [-ndim, ndim) as one in [0, ndim); IndexError otherwise. A 0-d tensor takes 0 and -1.

@@ -1,7 +1,10 @@
 #include "core/storage.h"
 
-#include <cstring>
 #include <new>
+
+#include "core/device_memory.h"
+#include "core/kernel_lock.h"
+#include "core/observer.h"
 
 namespace rl {
 
@@ -13,6 +16,20 @@ Storage* fresh() {
   count(CountedStorages, 1);
   return new (pool_allocate(thread_state().storages, sizeof(Storage))) Storage;
 }
+
+// Bytes that a storage has come to own, or gives up (negative).
+void note_bytes(const void* address, int64_t bytes) {
+  ThreadState& thread = thread_state();
+  thread.storage_bytes += bytes;
+  if (__builtin_expect(thread.mode & ProfiledMemory, 0)) observer::allocation(address, bytes);
+}
+
+// Guards which contents a storage has.
+ForkMutex& contents_mutex() {
+  static auto* mutex =
+      new ForkMutex(ForkRank::StorageContents);  // tensors may outlive static objects
+  return *mutex;
+}
 }  // namespace
 
 int64_t live_storages() { return count_alive(CountedStorages); }
@@ -23,31 +40,22 @@ Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   s->device = device;
   if (!device.is_meta()) {
     try {
-      s->data = allocate(static_cast<size_t>(nbytes));
+      s->data = allocate_on(device, static_cast<size_t>(nbytes));
     } catch (...) {
       s->owned = false;
       s->destroy();
       throw;
     }
+    note_bytes(s, nbytes);
   }
   return Ref<Storage>::adopt(s);
 }
 
-uint64_t HiddenOrder::next_serial() {
-  static std::atomic<uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-void HiddenOrder::destroy() {
-  if (void* memory = data.load(std::memory_order_acquire))
-    deallocate(memory, static_cast<size_t>(nbytes));
-  delete this;
-}
-
-Ref<Storage> Storage::create_hidden(Ref<HiddenOrder> order) {
+Ref<Storage> Storage::create_with_contents(Ref<StorageContents> contents) {
   Storage* s = fresh();
-  s->nbytes = order->nbytes;
-  s->hidden = order.release();
+  s->nbytes = contents->nbytes;
+  s->contents = contents.release();
+  note_bytes(s, s->nbytes);
   return Ref<Storage>::adopt(s);
 }
 
@@ -80,19 +88,71 @@ void Storage::resize(int64_t new_nbytes) {
     nbytes = new_nbytes;
     return;
   }
-  void* bigger = allocate(static_cast<size_t>(new_nbytes));
-  if (data)
-    std::memcpy(bigger, data, static_cast<size_t>(nbytes < new_nbytes ? nbytes : new_nbytes));
-  if (owned && data) deallocate(data, static_cast<size_t>(nbytes));
+  void* bigger = allocate_on(device, static_cast<size_t>(new_nbytes));
+  int64_t kept = nbytes < new_nbytes ? nbytes : new_nbytes;
+  if (data) copy_bytes(bigger, device, data, device, static_cast<size_t>(kept));
+  if (owned && data) {
+    deallocate_on(device, data, static_cast<size_t>(nbytes));
+    note_bytes(this, -nbytes);
+  }
   data = bigger;
   nbytes = new_nbytes;
+  note_bytes(this, nbytes);
   owned = true;
 }
 
+Ref<StorageContents> Storage::current_contents() const {
+  if (!contents.load(std::memory_order_acquire)) return {};
+  ForkLock lock(contents_mutex());
+  StorageContents* current = contents.load(std::memory_order_acquire);
+  return current ? Ref<StorageContents>::share(current) : Ref<StorageContents>();
+}
+
+void Storage::replace_contents(Ref<StorageContents> new_contents) {
+  Ref<StorageContents> old;  // is released after the lock
+  ForkLock lock(contents_mutex());
+  old = Ref<StorageContents>::adopt(
+      contents.exchange(new_contents.release(), std::memory_order_acq_rel));
+}
+
+void Storage::materialize() {
+  while (Ref<StorageContents> current = current_contents()) {
+    Ref<StorageContents> old;  // is released after the lock
+    current->compute();
+    KernelLock lock(contents_mutex(), nbytes / 4);
+    if (contents.load(std::memory_order_acquire) != current.get()) continue;
+    data = current->plain_bytes();
+    contents.store(nullptr, std::memory_order_release);
+    old = Ref<StorageContents>::adopt(current.get());  // the storage's reference
+  }
+}
+
+// The owner of foreign memory may be the last to hold a tensor on other foreign memory, and so on:
+// such storages wait in a list, as dying nodes do, instead of on the stack.
+void Storage::release_in_turn() {
+  ThreadState& thread = thread_state();
+  next_dying = static_cast<Storage*>(thread.dying_storages);
+  thread.dying_storages = this;
+  if (thread.releasing_storage) return;
+  thread.releasing_storage = true;
+  while (auto* storage = static_cast<Storage*>(thread.dying_storages)) {
+    thread.dying_storages = storage->next_dying;
+    storage->release(storage->context);
+    storage->finish();
+  }
+  thread.releasing_storage = false;
+}
+
 void Storage::destroy() {
-  if (HiddenOrder* order = hidden.load(std::memory_order_acquire)) Ref<HiddenOrder>::adopt(order);
-  else if (owned && data) deallocate(data, static_cast<size_t>(nbytes));
-  else if (release) release(context);
+  if (contents.load(std::memory_order_relaxed) || (owned && data)) note_bytes(this, -nbytes);
+  if (StorageContents* owned_contents = contents.load(std::memory_order_acquire))
+    Ref<StorageContents>::adopt(owned_contents);
+  else if (owned && data) deallocate_on(device, data, static_cast<size_t>(nbytes));
+  else if (release) return release_in_turn();
+  finish();
+}
+
+void Storage::finish() {
   delete last_change;
   this->~Storage();
   count(CountedStorages, -1);

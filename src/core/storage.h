@@ -11,42 +11,30 @@
 
 namespace rl {
 
-struct HiddenOrder;
-
-// What elements are to be that nobody has written yet: see dispatch/deferred.h.
-struct LateElements {
+// Stands in for the bytes of a storage that has no plain ones yet: the elements lie in another
+// order, or are still to be computed. The storage owns its contents and knows one thing about them,
+// how to ask for plain bytes. Which kinds there are is for the layers above to say:
+// docs/layout_and_laziness.md.
+struct StorageContents {
   std::atomic<int32_t> refs{1};
-  // Elements that this alone reads, whose memory may take the result; else null.
-  virtual HiddenOrder* spare_memory() = 0;
-  virtual void write(void* to, bool in_spare_memory) const = 0;
-  // After that: lets go of what it holds. True if it still tells how the elements came about.
-  virtual bool let_go() = 0;
+  const char* const layout;  // the physical layout, named by a constant and compared by address
+  const int64_t nbytes;
+
+  // Computes the elements where that is still to be done.
+  virtual void compute() = 0;
+  // Computed elements in the order that strides describe, in new memory from allocate().
+  virtual void* plain_bytes() = 0;
   void destroy() { delete this; }
 
  protected:
-  virtual ~LateElements() = default;
-};
-
-// The elements of a contiguous tensor (N, C, *) in channels_last order, which its strides do not
-// tell: see tensor/hidden_order.h. The memory lives as long as anyone holds it.
-struct HiddenOrder {
-  std::atomic<int32_t> refs{1};
-  const Dims sizes;
-  const int64_t nbytes;
-  std::atomic<void*> data;  // null as long as the elements are `late`
-  Ref<LateElements> late;   // or how they came about
-  uint64_t serial;          // another one after each change of the elements
-
-  HiddenOrder(IntSpan sizes, int64_t nbytes, void* data, Ref<LateElements> late = nullptr)
-      : sizes(sizes), nbytes(nbytes), data(data), late(std::move(late)), serial(next_serial()) {}
-  static uint64_t next_serial();
-  void destroy();
+  StorageContents(const char* layout, int64_t nbytes) : layout(layout), nbytes(nbytes) {}
+  virtual ~StorageContents() = default;
 };
 
 struct Storage {
   std::atomic<int32_t> refs{1};
   std::atomic<uint32_t> version{0};
-  std::atomic<HiddenOrder*> hidden{nullptr};  // holds the bytes as long as data is null; owned
+  std::atomic<StorageContents*> contents{nullptr};  // owned; instead of data
   void* data = nullptr;
   int64_t nbytes = 0;
   Device device;
@@ -56,17 +44,27 @@ struct Storage {
   bool owned = true;                         // data came from allocate()
   void (*release)(void* context) = nullptr;  // for foreign memory
   void* context = nullptr;
+  Storage* next_dying = nullptr;
   Ref<Storage>
       alias_of;  // `.data` and detach-like handles: the same bytes, another version counter
   ChangeNote* last_change = nullptr;   // the in-place op that last changed saved bytes
   std::atomic<void*> python{nullptr};  // belongs to bind/
 
   static Ref<Storage> create(int64_t nbytes, Device device = {});
-  static Ref<Storage> create_hidden(Ref<HiddenOrder> order);
+  static Ref<Storage> create_with_contents(Ref<StorageContents> contents);
   static Ref<Storage> borrow(void* data, int64_t nbytes, void (*release)(void*), void* context);
   static Ref<Storage> alias(const Ref<Storage>& of);
   void resize(int64_t new_nbytes);  // keeps the old bytes
+  Ref<StorageContents> current_contents() const;
+  void replace_contents(Ref<StorageContents> new_contents);
+  // Replaces contents, if there are any, by plain bytes. Threads that read the contents meanwhile
+  // are not disturbed.
+  void materialize();
   void destroy();
+
+ private:
+  void release_in_turn();
+  void finish();
 };
 
 int64_t live_storages();

@@ -9,10 +9,12 @@
 
 #include "core/after_fork.h"
 #include "core/fork_mutex.h"
+#include "core/observer.h"
 
 namespace rl {
 
 __thread ThreadState* thread_state_pointer = nullptr;
+std::atomic<uint32_t> mode_of_all{0};
 
 namespace {
 
@@ -60,6 +62,7 @@ void release_list(FreeList& list) {
 void release_thread_state(void* p) {
   auto* state = static_cast<ThreadState*>(p);
   thread_state_pointer = nullptr;
+  if (state->events) observer::leave(state->events);
   for (FreeList& list : state->small) release_list(list);
   release_list(state->tensors);
   release_list(state->storages);
@@ -86,7 +89,22 @@ ThreadState& make_thread_state() {
   pthread_setspecific(exit_key(), thread_state_pointer);
   ForkLock lock(threads().mutex);
   threads().running.push_back(thread_state_pointer);
+  renew_mode();
   return *thread_state_pointer;
+}
+
+void set_mode_of_all(uint32_t bits) {
+  if ((mode_of_all.fetch_or(bits, std::memory_order_relaxed) & bits) == bits) return renew_mode();
+  Threads& all = threads();
+  ForkLock lock(all.mutex);
+  for (ThreadState* state : all.running) __atomic_fetch_or(&state->mode, bits, __ATOMIC_RELAXED);
+}
+
+void clear_mode_of_all(uint32_t bits) {
+  mode_of_all.fetch_and(~bits, std::memory_order_relaxed);
+  Threads& all = threads();
+  ForkLock lock(all.mutex);
+  for (ThreadState* state : all.running) __atomic_fetch_and(&state->mode, ~bits, __ATOMIC_RELAXED);
 }
 
 uint64_t fork_count() { return threads().forks.load(std::memory_order_relaxed); }

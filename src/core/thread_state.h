@@ -9,17 +9,23 @@ namespace rl {
 
 // Bits of the mode word. Zero is the common case: every rare path costs that one test.
 enum ModeBit : uint32_t {
-  NoGrad = 1,         // recording is off
-  Inference = 2,      // inference_mode: no recording and no version counters
-  SavedHooks = 4,     // pack hooks for saved tensors are installed
-  Anomaly = 8,        // detect_anomaly
-  FunctionMode = 16,  // a __torch_function__ mode is active
-  Autocast = 32,
-  Profiling = 64,
+  NoGrad = 1,              // recording is off
+  Inference = 2,           // inference_mode: no recording and no version counters
+  SavedHooks = 4,          // pack hooks for saved tensors are installed
+  Anomaly = 8,             // detect_anomaly
+  FunctionMode = 16,       // a __torch_function__ mode is active
   InBackward = 128,        // this thread runs a backward pass
   NoTorchFunction = 256,   // the subclass protocol is switched off
-  KeepsInterpreter = 512,  // LongWork does not leave the interpreter (core/kernel_lock.h)
+  KeepsInterpreter = 512,  // ScopedGilRelease does not leave the interpreter (core/kernel_lock.h)
+  VolatileExists = 1024,   // a volatile tensor has been made: calls from Python look for one
+  VolatileCall = 2048,     // an op with a volatile input runs: not recorded
+  Profiled = 4096,         // a profile is under way (core/observer.h)
+  ProfiledMemory = 8192,   // which notes each storage too
+  Trapped = 16384,         // the NaN trap looks at results (dispatch/trap.h)
+  Observed = Profiled | Trapped,
 };
+// Set in every thread at once, and cleared so.
+inline constexpr uint32_t modes_of_all = VolatileExists | Profiled | ProfiledMemory | Trapped;
 
 struct FreeList {
   void* head = nullptr;
@@ -44,14 +50,21 @@ struct ThreadState {
   FreeList small[small_class_count];
   FreeList tensors;
   FreeList storages;
-  uint64_t next_sequence = 0;   // of graph nodes
-  void* dying_nodes = nullptr;  // graph nodes to delete once the current one is gone
+  uint64_t next_sequence = 0;      // of graph nodes
+  void* deletion_queue = nullptr;  // graph nodes to delete once the current one is gone
   bool deleting_node = false;
+  void* dying_storages = nullptr;  // of foreign memory, likewise
+  bool releasing_storage = false;
   bool in_parallel = false;                        // runs a part of a parallel_for
   uint32_t backward_depth = 0;                     // backward passes that this thread is inside of
   void* backward_task = nullptr;                   // the innermost of them
   std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone
-  const void* runs_for = this;  // the thread that waits for this one's nested backward, or itself
+  const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
+  int64_t storage_bytes = 0;     // of storages that this thread made, less those that it freed
+  void* events = nullptr;        // its buffer of a profile
+  const char* kernel = nullptr;  // that runs, while Profiled
+  const char* module = nullptr;  // whose forward runs: its path, while Observed
+  uint32_t op_depth = 0;         // ops inside of each other, while Observed
 };
 
 // __thread, not thread_local: that would test for an initialiser on every access.
@@ -69,14 +82,23 @@ inline void count(Counted kind, int64_t difference) {
 int64_t count_alive(Counted kind);  // over all threads
 
 inline uint32_t& mode() { return thread_state().mode; }
+// From now on these bits of `modes_of_all` are set in every thread, those still to come included.
+// In a thread that changes its mode at this moment they may be lost: whoever comes back to the
+// interpreter calls `renew_mode`.
+void set_mode_of_all(uint32_t bits);
+void clear_mode_of_all(uint32_t bits);
+inline void announce_volatile() { set_mode_of_all(VolatileExists); }
+extern std::atomic<uint32_t> mode_of_all;  // bits that are set in every thread
+inline void renew_mode() { mode() |= mode_of_all.load(std::memory_order_relaxed); }
 // Are ops recorded? In inference mode not even inside enable_grad().
-inline bool grad_enabled() { return !(mode() & (NoGrad | Inference)); }
+inline bool grad_enabled() { return !(mode() & (NoGrad | Inference | VolatileCall)); }
 
 // Sets or clears bits of the mode word for a scope.
 class ModeGuard {
  public:
   ModeGuard(uint32_t set, uint32_t clear) : saved_(mode()) { mode() = (saved_ | set) & ~clear; }
-  ~ModeGuard() { mode() = saved_; }
+  // Bits of all threads may have come or gone meanwhile.
+  ~ModeGuard() { mode() = (saved_ & ~modes_of_all) | (mode() & modes_of_all); }
   ModeGuard(const ModeGuard&) = delete;
   ModeGuard& operator=(const ModeGuard&) = delete;
 

@@ -9,12 +9,15 @@ namespace rl {
 struct SourceLocation {
   void* code = nullptr;
   int32_t instruction = 0;
+  const char* module = nullptr;  // the path of the module whose forward ran, where that is known
 };
 
 struct SourceTracer {
   SourceLocation (*here)() = nullptr;                 // the current line, or an empty location
   std::string (*describe)(SourceLocation) = nullptr;  // 'line 12 of train.py, in step'
   void (*forget)(SourceLocation) = nullptr;           // releases what `here` retained
+  // The user's line and those that called it, at most so many; returns how many.
+  int (*stack)(SourceLocation* found, int most) = nullptr;
 };
 extern SourceTracer source_tracer;
 

@@ -1,5 +1,6 @@
 // View: what a kernel sees of a tensor. It borrows sizes and strides; it owns nothing.
 #pragma once
+#include "core/device.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 
@@ -12,16 +13,32 @@ struct View {
   int64_t ndim = 0;
   int64_t numel = 0;
   DType dtype = DType::Float32;
+  Device device = {};
 
-  template <class T> T* ptr() const { return static_cast<T*>(data); }
+  template <class T> T* ptr() const {
+    static_assert(!std::is_same_v<std::remove_cv_t<T>, bool>, "elements of dtype bool are Bool");
+    return static_cast<T*>(data);
+  }
   IntSpan shape() const { return {sizes, ndim}; }
   IntSpan stride() const { return {strides, ndim}; }
   bool contiguous() const { return is_contiguous(shape(), stride()); }
   // From place `begin` of `dim` on, of those sizes, which outlive the result.
   View slice(int64_t dim, int64_t begin, IntSpan of) const {
     char* first = ptr<char>() + begin * strides[dim] * itemsize(dtype);
-    return {first, of.data(), strides, ndim, product(of), dtype};
+    return {first, of.data(), strides, ndim, product(of), dtype, device};
   }
+};
+
+// Several views of one device.
+struct Views {
+  const View* first;
+  int64_t count;
+  Device device;
+  Views(const View* first, int64_t count)
+      : first(first), count(count), device(count ? first->device : Device()) {}
+  const View& operator[](int64_t i) const { return first[i]; }
+  const View* begin() const { return first; }
+  const View* end() const { return first + count; }
 };
 
 }  // namespace rl

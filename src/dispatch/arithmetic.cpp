@@ -4,6 +4,19 @@
 
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
+#include "impl_arithmetic.h"
+#include "impl_basic.h"
+#include "impl_create.h"
+#include "impl_unary.h"
+#include "launch_copy.h"
+#include "ops_activation.h"
+#include "ops_arithmetic.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
+#include "ops_unary.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 
@@ -11,13 +24,20 @@ void check_divisor(const char* op, const Tensor& input, const Tensor& other) {
   if (!is_integral_or_bool(input.dtype()) || !is_integral_or_bool(other.dtype())) return;
   if (other.is_meta() || other.numel() == 0 || input.numel() == 0) return;
   bool number = other.impl()->wrapped_number && other.dtype() == DType::Int64;
-  bool possible = number ? *other.data<int64_t>() != 0
-                         : *unrecorded([&] { return ops::all(other); }).data<bool>();
+  bool possible =
+      number ? item<int64_t>(other) != 0 : item<bool>(unrecorded([&] { return ops::all(other); }));
   check(possible, op, ": ZeroDivisionError: an integer is divided by 0");
 }
 
 void check_element(const char* op, const Tensor& value, DType t) {
   if (value.dtype() != t && !value.is_meta()) check_fits(op, item(value), t);
+}
+
+Tensor element_like(const char* op, const Scalar& value, const Tensor& like) {
+  check_fits(op, value, like.dtype());
+  Tensor one = empty(Dims(), options(like));
+  launch::fill(one, value);
+  return one;
 }
 
 void check_number(const char* op, const Tensor& number, const Tensor& other) {
@@ -33,6 +53,8 @@ Tensor power(const Tensor& input, const Scalar& exponent) {
   check(
       !(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
       "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
+  if (input.dtype() == DType::Bool && exponent.is_bool())
+    return exponent.to<bool>() ? clone(input) : ops::ones_like(input);
   if (is_integral_or_bool(input.dtype()) && exponent.kind() == DType::Float64)
     return power(ops::to(input, default_dtype()), exponent);
   if (is_integral(input.dtype()) && exponent.is_integral())
@@ -46,7 +68,8 @@ Tensor power(const Tensor& input, const Scalar& exponent) {
     if (p == -0.5) return ops::rsqrt(input);
     if (p == -1) return ops::reciprocal(input);
     if (p == 1) return clone(input);
-    if (p == -2) return ops::reciprocal(ops::square_elements(input));
+    if (p == -2 && !is_reduced(input.dtype()))  // whose squares overflow where the result does not
+      return ops::reciprocal(ops::square_elements(input));
   }
   return ops::pow(input, wrap_number(exponent));
 }
@@ -84,9 +107,9 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
   check(input.is_floating(), "frexp: only supports floating-point dtypes, got ", input.dtype());
   Tensor from = ops::contiguous(input), mantissa = rl::empty(input.sizes(), options(input)),
          exponent = rl::empty(input.sizes(), options(input, DType::Int32));
-  if (mantissa.is_meta()) return {mantissa, exponent};
   visit_floating("frexp", input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (from.is_meta()) return;
     for (int64_t i = 0; i < from.numel(); ++i) {
       int power = 0;
       mantissa.data<T>()[i] =
@@ -94,7 +117,15 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
       exponent.data<int32_t>()[i] = power;
     }
   });
-  return {mantissa, exponent};
+  const Tensor* inputs[] = {&input};
+  Dims strides = elementwise_strides(input.sizes(), inputs, 1);
+  if (has_standard_strides(input.sizes(), strides)) return {mantissa, exponent};
+  auto laid_out = [&](const Tensor& t) {
+    Tensor out = empty_strided(t.sizes(), strides, options(t));
+    launch::copy(t, out);
+    return out;
+  };
+  return {laid_out(mantissa), laid_out(exponent)};
 }
 
 }  // namespace impl
@@ -115,6 +146,8 @@ Tensor float_power(const Tensor& input, const Tensor& exponent) {
   check_type(!input.impl()->wrapped_number || !exponent.impl()->wrapped_number,
              "float_power(): the input or the exponent must be Tensor, but both are numbers");
   DType dtype = input.is_complex() || exponent.is_complex() ? DType::Complex128 : DType::Float64;
+  // What gradients compute from a number alone would be of the default dtype.
+  if (exponent.impl()->wrapped_number) return pow(to(input, dtype), item(exponent));
   return pow(to(input, dtype), to(exponent, dtype));
 }
 
@@ -154,6 +187,12 @@ Tensor ldexp(const Tensor& input, const Tensor& other) {
   return input * (is_reduced(input.dtype()) && is_integral_or_bool(other.dtype())
                       ? to(factor, input.dtype())
                       : factor);
+}
+
+Tensor positive(const Tensor& input) {
+  check(input.dtype() != DType::Bool,
+        "positive: the `+` operator, on a bool tensor is not supported");
+  return input;
 }
 
 Tensor polar(const Tensor& size, const Tensor& angle) {

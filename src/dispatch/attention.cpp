@@ -1,10 +1,24 @@
 // Attention.
-#include "kernels/attention.h"
 
 #include <cmath>
 #include <optional>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "impl_attention.h"
+#include "impl_create.h"
+#include "launch_attention.h"
+#include "ops_attention.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_loss.h"
+#include "ops_masking.h"
+#include "ops_matrix.h"
+#include "ops_random.h"
+#include "ops_reduction.h"
+#include "ops_reshaping.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace {
@@ -60,23 +74,42 @@ class Operands {
   kernels::AttentionViews views;
 };
 
+// Where a backend has no kernel, attention is made of products and a softmax there.
+bool has_kernel(const Tensor& query) {
+  const auto* table = kernels::AttentionKernels::of_device[static_cast<int>(query.device().type)];
+  return query.is_meta() || (table && table->attention && table->attention_backward);
+}
+
 }  // namespace
 
 namespace impl {
 
 // The result's dims lie in the order of the query's: where models made the heads by a transpose,
-// they merge them by one.
+// they merge them by one. As in torch, not where rows have gaps, widths differ or weights are
+// dropped.
 std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
                                        const Tensor& mask, const Tensor& kept, bool is_causal,
                                        double scale, double kept_scale) {
   int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2],
           width = value.sizes()[3];
   Dims sizes{samples, heads, queries, width};
-  Tensor out = empty_strided(sizes, dense_strides_like(sizes, query.strides()), options(query));
+  bool as_query = !kept.defined() && width == query.sizes()[3];
+  for (const Tensor* t : {&query, &key, &value}) as_query = as_query && t->strides()[3] == 1;
+  Dims strides = as_query ? dense_strides_like(sizes, query.strides()) : contiguous_strides(sizes);
+  Tensor out = empty_strided(sizes, strides, options(query));
   Tensor log_sum = rl::empty(Dims{samples, heads, queries}, options(query));
   if (out.is_meta()) return {out, log_sum};
+  if (!has_kernel(query)) {
+    NoGradGuard guard;
+    Tensor k = for_each_query_head(key, heads), v = for_each_query_head(value, heads);
+    Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
+    if (kept.defined())
+      weights = weights * (impl::to_dtype(kept, weights.dtype()) * Scalar(kept_scale));
+    ops::copy_(out, ops::matmul(weights, v));
+    return {out, ops::zero_(log_sum)};  // the gradient computes the weights again
+  }
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
-  kernels::attention(operands.views, out.view(), log_sum.view());
+  launch::attention(operands.views, out, log_sum);
   return {out, log_sum};
 }
 
@@ -90,7 +123,7 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
                                           const Tensor& output, const Tensor& log_sum,
                                           bool is_causal, double scale, double kept_scale) {
   int64_t group = query.sizes()[1] / key.sizes()[1];
-  if (grad_enabled()) {  // by ops that can be differentiated again
+  if (grad_enabled() || !has_kernel(query)) {  // by ops that can be differentiated again
     Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key,
            v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
     Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
@@ -112,8 +145,7 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
   std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
   if (grad.is_meta()) return grads;
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
-  kernels::attention_backward(operands.views, grad.view(), output.view(), log_sum.view(),
-                              grads[0].view(), grads[1].view(), grads[2].view());
+  launch::attention_backward(operands.views, grad, output, log_sum, grads[0], grads[1], grads[2]);
   return grads;
 }
 
@@ -200,7 +232,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     Tensor out = attention_kernel(q, with_four_dims(key), with_four_dims(value), mask, kept,
                                   is_causal, factor, 1 / (1 - dropout_p))[0];
     for (int64_t d = query.dim(); d < 4; ++d) out = select(out, 0, 0);
-    return out;
+    return query.dim() < 4 ? without_base(contiguous(out)) : without_base(out);
   }
   Tensor k = enable_gqa ? for_each_query_head(key, query.dim() > 2 ? query.size(-3) : 1) : key;
   Tensor v = enable_gqa ? for_each_query_head(value, query.dim() > 2 ? query.size(-3) : 1) : value;

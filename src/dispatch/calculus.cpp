@@ -2,7 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "ops_basic.h"
+#include "ops_calculus.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl::ops {
 
@@ -102,7 +110,7 @@ void check_weights(const Tensor& w, const Tensor& input, const char* name) {
   check(w.numel() == count, "cov: expected ", name,
         " to have the same numel as there are observations, got ", w.numel(), " and ", count);
   if (w.is_meta() || w.numel() == 0) return;
-  check(min(to(w, DType::Float64)).data<double>()[0] >= 0, "cov: ", name, " cannot be negative");
+  check(item<double>(min(w)) >= 0, "cov: ", name, " cannot be negative");
 }
 
 }  // namespace
@@ -190,13 +198,17 @@ Tensor renorm(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& m
   check(input.dim() > 1, "renorm: input needs at least 2 dimensions, got ", input.dim(),
         " dimensions");
   int64_t d = wrap_dim(dim, input.dim(), "renorm");
+  if (is_reduced(input.dtype()))  // whose norms overflow where the result does not
+    return to(renorm(to(input, DType::Float32), p, dim, maxnorm), input.dtype());
   Dims others;
   for (int64_t i = 0; i < input.dim(); ++i)
     if (i != d) others.push_back(i);
-  Tensor norm = vector_norm(input, p, others, true);
-  Tensor factor = where(gt(norm, wrap_number(maxnorm)),
-                        wrap_number(maxnorm) / (norm + Scalar(1e-7)), ones_like(norm));
-  return input * to(factor, norm.dtype());
+  Tensor norm = vector_norm(input, p, others, true), large = gt(norm, wrap_number(maxnorm));
+  // Slices that stay as they are have no norm in the graph: its derivative may be NaN.
+  if (grad_enabled() && input.requires_grad())
+    norm = vector_norm(where(large, input, wrap_number(Scalar(0))), p, others, true);
+  Tensor factor = where(large, wrap_number(maxnorm) / (norm + Scalar(1e-7)), ones_like(norm));
+  return contiguous(input * to(factor, norm.dtype()));
 }
 
 Tensor trace(const Tensor& input) {
@@ -216,7 +228,7 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     right.push_back(b);
     sizes.push_back(product(Dims{a, b}));
   }
-  return reshape(reshape(input, left) * reshape(other, right), sizes);
+  return without_base(reshape(reshape(input, left) * reshape(other, right), sizes));
 }
 
 Tensor vander(const Tensor& x, std::optional<int64_t> count, bool increasing) {
@@ -264,7 +276,7 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
       for (int64_t k = i + 1; k < r; ++k) row[k] = with_replacement ? row[i] : row[k - 1] + 1;
     }
   }
-  return reshape(index_select(input, 0, reshape(index, Dims{-1})), index.sizes());
+  return without_base(reshape(index_select(input, 0, reshape(index, Dims{-1})), index.sizes()));
 }
 
 namespace {
@@ -275,10 +287,10 @@ int64_t count_lower(int64_t rows, int64_t columns, int64_t offset, int64_t& firs
   return (full - first) * (first + full + 2 * offset + 1) / 2 + (rows - full) * columns;
 }
 
-// Places (row, col) of the lower triangle, where col - row <= offset, or of the upper one, where it
-// is more; row by row.
-Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t offset, bool lower,
-                       std::optional<DType> dtype, std::optional<Device> device) {
+// Offsets (row, col) of the lower triangle, where col - row <= offset, or of the upper one, where
+// it is more; row by row.
+Tensor triangle_offsets(const char* op, int64_t rows, int64_t columns, int64_t offset, bool lower,
+                        std::optional<DType> dtype, std::optional<Device> device) {
   check(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ",
         columns);
   int64_t all = product(Dims{rows, columns}), count = 0,
@@ -301,12 +313,12 @@ Tensor triangle_places(const char* op, int64_t rows, int64_t columns, int64_t of
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                     std::optional<Device> device, LayoutArgument, bool) {
-  return triangle_places("tril_indices", row, col, offset, true, dtype, device);
+  return triangle_offsets("tril_indices", row, col, offset, true, dtype, device);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                     std::optional<Device> device, LayoutArgument, bool) {
-  return triangle_places("triu_indices", row, col, offset > INT64_MIN ? offset - 1 : offset, false,
-                         dtype, device);
+  return triangle_offsets("triu_indices", row, col, offset > INT64_MIN ? offset - 1 : offset, false,
+                          dtype, device);
 }
 
 }  // namespace rl::ops

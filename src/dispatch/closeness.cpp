@@ -1,9 +1,17 @@
 // Comparison of whole tensors.
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
+#include "ops_basic.h"
+#include "ops_closeness.h"
+#include "ops_create.h"
+#include "ops_reduction.h"
 
 namespace rl::ops {
 namespace {
-bool truth(const Tensor& t) { return *to_dtype(t, DType::Bool).data<bool>(); }
+bool truth(const char* op, const Tensor& t) {
+  check_elements(op, t);
+  return item<bool>(to_dtype(t, DType::Bool));
+}
 }  // namespace
 
 Tensor isclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
@@ -24,13 +32,13 @@ Tensor isclose(const Tensor& input, const Tensor& other, double rtol, double ato
 }
 
 bool allclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  return truth(all(isclose(input, other, rtol, atol, equal_nan)));
+  return truth("allclose", all(isclose(input, other, rtol, atol, equal_nan)));
 }
 
 bool equal(const Tensor& input, const Tensor& other) {
   if (input.sizes() != other.sizes()) return false;
   NoGradGuard guard;
-  return truth(all(eq(input, other)));
+  return truth("equal", all(eq(input, other)));
 }
 
 bool is_same_size(const Tensor& input, const Tensor& other) {

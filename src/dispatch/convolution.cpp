@@ -1,10 +1,15 @@
 // Convolutions.
 #include <algorithm>
 
-#include "dispatch/deferred.h"
 #include "dispatch/generated.h"
-#include "kernels/conv.h"
+#include "dispatch/lazy_expression.h"
+#include "impl_convolution.h"
 #include "kernels/unfold.h"
+#include "launch_conv.h"
+#include "ops_convolution.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace {
@@ -29,29 +34,19 @@ kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const
   return g;
 }
 
-// Whether a tensor's strides, rather than those of a plain one, say channels_last: torch's rule, in
-// which pixels of 1x1 images tell by where they would be.
-bool says_channels_last(const Tensor& t) {
-  int64_t ndim = t.dim(), least = 0;
-  const Dims &sizes = t.sizes(), &strides = t.strides();
-  if ((ndim != 4 && ndim != 5) || strides[1] == 0) return false;
-  for (int64_t i = 0; i < ndim; ++i) {
-    int64_t d = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
-    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
-    least = strides[d] * std::max<int64_t>(1, sizes[d]);
-  }
-  return true;
-}
+bool says_channels_last(const Tensor& t) { return suggested_format(t) != MemoryFormat::Contiguous; }
 
-// Channels_last in earnest if an operand is; else float32 convolutions read and write channels_last
-// behind plain strides, and others take the order in which results are asked for.
+// Channels_last in earnest if an operand is, but for volumes of float64, as in torch; else those of
+// float32 and bfloat16 read and write channels_last behind plain strides, and others take the order
+// in which results are asked for.
 Tensor empty_result(const Dims& sizes, const Tensor& a, const Tensor& b) {
-  if (says_channels_last(a) || says_channels_last(b))
-    return ops::empty(
-        sizes, a.dtype(), {}, a.device(), false, false,
-        sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
-  return a.dtype() == DType::Float32 ? empty_channels_last(sizes, options(a))
-                                     : rl::empty(sizes, options(a));
+  bool last = says_channels_last(a) || says_channels_last(b);
+  if (last && !(sizes.size() == 5 && a.dtype() == DType::Float64))
+    return empty_strided(sizes, channels_last_strides(sizes), options(a));
+  if (suggested_format_of_lines(b) != MemoryFormat::Contiguous)  // lines follow the weight alone
+    return empty_strided(sizes, channels_last_strides(sizes), options(a));
+  bool physical = a.dtype() == DType::Float32 || a.dtype() == DType::BFloat16;
+  return physical ? empty_channels_last(sizes, options(a)) : rl::empty(sizes, options(a));
 }
 
 void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -62,18 +57,18 @@ void check_conv_dtypes(const Tensor& input, const Tensor& weight, const Tensor& 
         ") should be the same");
 }
 
-// Calls f(view, formula) of an input: first, if it is late and costs no more to work out than to
-// read, without its elements, which are written only if f then returns false.
+// Calls f(view, formula) of an input: first, if it is lazy and costs no more to compute than to
+// read, without its elements, which are computed only if f then returns false.
 template <class F> void with_input(const Tensor& input, F&& f) {
-  Ref<LateFormula> late = late_formula(input);
-  if (late && late->streams() == 1) {
+  std::optional<LazyExpression> lazy = lazy_expression(input);
+  if (lazy && lazy->streams() == 1) {
     Dims strides = channels_last_strides(input.sizes());
     View nowhere{nullptr,     input.sizes().data(), strides.data(),
                  input.dim(), input.numel(),        input.dtype()};
-    if (f(nowhere, &late->formula())) return;
+    if (f(nowhere, &lazy->formula())) return;
   }
-  late = nullptr;  // whose memory the elements may take
-  f(AsItLies(input).view(), nullptr);
+  lazy.reset();  // so that the elements may take the memory of its operand
+  f(PhysicalView(input).view(), nullptr);
 }
 
 }  // namespace
@@ -86,19 +81,14 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   check_conv_dtypes(input, weight, bias);
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  View bias_view;
   IntSpan bias_sizes;
-  if (bias.defined()) {
-    if (!input.is_meta()) bias_view = bias.view();
-    bias_sizes = bias.sizes();
-  }
+  if (bias.defined()) bias_sizes = bias.sizes();
   Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(),
                                           bias.defined() ? &bias_sizes : nullptr, g);
   Tensor out = empty_result(sizes, input, weight);
   if (!out.is_meta())
-    with_input(input, [&](const View& view, const kernels::StripFormula* late) {
-      return kernels::conv_forward(view, weight.view(), bias.defined() ? &bias_view : nullptr,
-                                   AsItLies(out).view(), g, late);
+    with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
+      return launch::conv_forward(view, weight, bias, physical(out), g, lazy);
     });
   return out;
 }
@@ -109,8 +99,7 @@ Tensor convolution_input(const Tensor& grad, const Tensor& weight, const Dims& s
   Tensor out = empty_result(size, grad, weight);
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta())
-    kernels::conv_backward_input(AsItLies(grad).view(), weight.view(), AsItLies(out).view(), g);
+  launch::conv_backward_input(physical(grad), weight, physical(out), g);
   return out;
 }
 
@@ -123,9 +112,8 @@ Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& s
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   if (!out.is_meta())
-    with_input(input, [&](const View& view, const kernels::StripFormula* late) {
-      return kernels::conv_backward_weight(AsItLies(grad).view(), view, out.view(), nullptr, g,
-                                           late);
+    with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
+      return launch::conv_backward_weight(physical(grad), view, out, nullptr, g, lazy);
     });
   return out;
 }

@@ -1,9 +1,18 @@
 // Distances between rows.
-#include "kernels/distance.h"
 
 #include <cmath>
 
 #include "dispatch/linalg.h"
+#include "impl_distance.h"
+#include "launch_distance.h"
+#include "ops_basic.h"
+#include "ops_calculus.h"
+#include "ops_create.h"
+#include "ops_distance.h"
+#include "ops_indexing.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace impl {
@@ -12,7 +21,7 @@ Tensor cdist_kernel(const Tensor& x1, const Tensor& x2, double p) {
   Tensor out = rl::empty(with_matrix(batch_of(x1), x1.size(-2), x2.size(-2)), options(x1));
   if (out.is_meta()) return out;
   Tensor a = ops::contiguous(x1), b = ops::contiguous(x2);
-  kernels::pair_distances(a.view(), b.view(), p, out.view());
+  launch::pair_distances(a, b, p, out);
   return out;
 }
 
@@ -20,7 +29,7 @@ Tensor pdist_kernel(const Tensor& input, double p) {
   int64_t n = input.size(0);
   int64_t pairs = n % 2 ? product(Dims{n, (n - 1) / 2}) : product(Dims{n / 2, n ? n - 1 : 0});
   Tensor out = rl::empty(Dims{pairs}, options(input));
-  if (!out.is_meta()) kernels::own_distances(ops::contiguous(input).view(), p, out.view());
+  launch::own_distances(ops::contiguous(input), p, out);
   return out;
 }
 
@@ -103,9 +112,7 @@ Tensor difference_gradient(const Tensor& grad, const Tensor& difference, double 
 Tensor row_gradient(const Tensor& grad, const Tensor& distances, const Tensor& a, const Tensor& b,
                     double p, bool by_columns) {
   Tensor out = rl::empty(a.sizes(), options(a));
-  if (!out.is_meta())
-    kernels::pair_distance_gradient(grad.view(), distances.view(), a.view(), b.view(), p,
-                                    by_columns, out.view());
+  launch::pair_distance_gradient(grad, distances, a, b, p, by_columns, out);
   return out;
 }
 
@@ -139,9 +146,7 @@ Tensor pdist_gradient(const Tensor& grad, const Tensor& input, double p, const T
                      Scalar(-1));
   }
   Tensor result = rl::empty(input.sizes(), options(input));
-  if (!result.is_meta())
-    kernels::own_distance_gradient(contiguous(grad).view(), out.view(), contiguous(input).view(), p,
-                                   result.view());
+  launch::own_distance_gradient(contiguous(grad), out, contiguous(input), p, result);
   return result;
 }
 

@@ -1,13 +1,17 @@
 #include "dispatch/elementwise.h"
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <sstream>
 
-#include "dispatch/deferred.h"
-#include "dispatch/in_gradient.h"
-#include "kernels/copy.h"
-#include "tensor/hidden_order.h"
+#include "autograd/inplace.h"
+#include "dispatch/gradient_buffer.h"
+#include "dispatch/lazy_expression.h"
+#include "launch_copy.h"
+#include "launch_elementwise.h"
+#include "ops_create.h"
+#include "tensor/output_layout.h"
+#include "tensor/physical_layout.h"
 
 namespace rl {
 namespace {
@@ -42,21 +46,22 @@ Dims common_sizes(const char* op, const Tensor* const* inputs, int count) {
   return sizes;
 }
 
-// The result keeps the layout of the first input that has its shape, or lies in hidden order if any
-// such input does.
+// A result whose strides read contiguous lies in physical layout if an input of its sizes does.
 Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inputs, int count) {
-  Device device = inputs[0]->device();
-  for (int k = 1; k < count; ++k)
-    if (inputs[k]->is_meta()) device = inputs[k]->device();
-  for (int k = 0; k < count; ++k)
-    if (!inputs[k]->impl()->data && inputs[k]->sizes() == sizes && in_hidden_order(*inputs[k]))
-      return empty_channels_last(sizes, {dtype, device});
-  for (int k = 0; k < count; ++k)
-    if (inputs[k]->sizes() == sizes) {
-      if (inputs[k]->is_contiguous()) break;
-      return empty_strided(sizes, dense_strides_like(sizes, inputs[k]->strides()), {dtype, device});
-    }
-  return empty(sizes, {dtype, device});
+  Device device = inputs[0]->device();  // a number yields to a tensor of another device
+  bool standard = true, channels_last = false;
+  for (int k = 0; k < count; ++k) {
+    if (k && (inputs[k]->is_meta() || (inputs[k - 1]->dim() == 0 && device.is_cpu())))
+      device = inputs[k]->device();
+    standard = standard && inputs[k]->impl()->standard_strides;
+    channels_last = channels_last || (!inputs[k]->impl()->data && inputs[k]->sizes() == sizes &&
+                                      has_physical_layout(*inputs[k]));
+  }
+  if (standard && channels_last) return empty_channels_last(sizes, {dtype, device});
+  Dims strides = elementwise_strides(sizes, inputs, count);
+  if (!has_standard_strides(sizes, strides)) return empty_strided(sizes, strides, {dtype, device});
+  return channels_last ? empty_channels_last(sizes, {dtype, device})
+                       : empty(sizes, {dtype, device});
 }
 
 // `from` read as `sizes`, with stride 0 where it is broadcast.
@@ -67,19 +72,69 @@ View broadcast(const View& from, const View& sizes, Dims& strides) {
     strides[d] = d < shift || (from.sizes[d - shift] == 1 && sizes.sizes[d] != 1)
                      ? 0
                      : from.strides[d - shift];
-  return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype};
+  return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype, from.device};
+}
+
+// An input as the device of the result reads it: a number may come from the CPU.
+Tensor on_device(const Loop& loop, int k, const Tensor& input, Device device) {
+  if (is_same_device(input.device(), device)) return input;
+  if (input.dim() == 0 && input.device().is_cpu()) {  // by value: nothing is copied from memory
+    Tensor number = rl::empty(Dims(), {input.dtype(), device});
+    launch::fill(number, item(input));
+    return number;
+  }
+  std::istringstream names(loop.operands);
+  std::string name;
+  for (int i = 0; i <= k; ++i) names >> name;
+  fail(ErrorKind::Runtime, loop.name, ": expected all tensors to be on the same device, but ", name,
+       " is on ", input.device(), " and the result on ", device);
+}
+
+// The elements as another dtype, which is no part of a graph.
+Tensor convert(const Tensor& input, DType dtype) {
+  Tensor result = empty_like(input, dtype);
+  launch::copy(input, result);
+  return result;
+}
+
+void check_meta(const Loop& loop, const Tensor& given, const Tensor* const* inputs, int count) {
+  for (int k = 0; k < count && !given.is_meta(); ++k)
+    check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(),
+          " can't be changed in place by one on device meta, of shape ", inputs[k]->sizes());
+}
+
+void check_layouts(const Loop& loop, const Tensor& given, const Tensor* const* inputs, int count) {
+  if (given.defined() && given.is_sparse()) launch::fail_layout(loop.name, given.layout());
+  for (int k = 0; k < count; ++k)
+    if (inputs[k]->is_sparse()) launch::fail_layout(loop.name, inputs[k]->layout());
 }
 
 constexpr int64_t serial_limit = 16384;
 constexpr int64_t number_limit = 256;  // elements up to which a number is spread over a buffer here
 
 bool plain(const TensorImpl* t, DType dtype) {
-  return t->dtype == dtype && t->contiguous && !t->wrapped_number && t->data;
+  return t->dtype == dtype && t->standard_strides && !t->wrapped_number && t->data &&
+         t->device.is_cpu();
 }
 
-// Small contiguous operands of one shape and dtype, beside numbers of that dtype: no promotion, no
-// broadcast, one call of the loop. Undefined where the case is another one; most calls of small
-// programs end here.
+// Whether some input shares memory with `out` other than element for element: both are contiguous
+// and of one dtype, or a number's.
+bool lies_over(const Tensor& out, const Tensor* const* inputs, int count) {
+  const auto* begin = static_cast<const char*>(out.impl()->data);
+  const char* end = begin + out.numel() * itemsize(out.dtype());
+  for (int k = 0; k < count; ++k) {
+    const auto* data = static_cast<const char*>(inputs[k]->impl()->data);
+    bool same =
+        data == begin && inputs[k]->dtype() == out.dtype() && inputs[k]->numel() == out.numel();
+    if (!same && data < end && begin < data + inputs[k]->numel() * itemsize(inputs[k]->dtype()))
+      return true;
+  }
+  return false;
+}
+
+// Small operands with standard strides, of one shape and dtype, beside numbers of that dtype: no
+// promotion, no broadcast, one call of the loop. Undefined where the case is another one; most
+// calls of small programs end here.
 Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
                  const Scalar* numbers, const Tensor& given) {
   const TensorImpl* first = inputs[0]->impl();
@@ -87,7 +142,8 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
   if (!plain(first, dtype) || first->numel > serial_limit || is_reduced(dtype)) return {};
   if (type == LoopType::Float && is_integral_or_bool(dtype)) return {};
   if (given.defined() &&
-      (given.impl() != first || type == LoopType::Bool || type == LoopType::Real))
+      (!plain(given.impl(), kernels::loop_result_dtype(loop_result(type), dtype)) ||
+       given.sizes() != first->sizes || lies_over(given, inputs, count)))
     return {};
   alignas(64) char buffers[2][number_limit * 8];
   int used = 0;
@@ -97,10 +153,7 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
     const TensorImpl* t = inputs[k]->impl();
     if (!plain(t, dtype)) return {};
     operands[k + 1] = t->data;
-    if (t->sizes == first->sizes) {
-      if (given.defined() && t->storage == first->storage && t->data != first->data) return {};
-      continue;
-    }
+    if (t->sizes == first->sizes) continue;
     if (!t->sizes.empty() || first->numel > number_limit || used == 2 || itemsize(dtype) > 8)
       return {};
     char* spread = buffers[used++];
@@ -109,11 +162,20 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
     for (int64_t i = 0; i < first->numel; ++i)
       std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
   }
-  kernels::StripFunction function = kernels::find_strip(loop, dtype);
+  kernels::StripFunction function = launch::find_strip(loop, dtype);  // the CPU's
   Tensor out = given.defined()
                    ? given
                    : empty_beside(*first, kernels::loop_result_dtype(loop_result(type), dtype));
   operands[0] = out.impl()->data;
+  if (__builtin_expect(mode() & Profiled, 0)) {
+    launch::KernelObserver observer(loop.name);
+    if (observer) {
+      for (int k = 0; k < count; ++k) observer.add(*inputs[k]);
+      observer.add(out);
+    }
+    function(first->numel, operands, numbers);
+    return out;
+  }
   function(first->numel, operands, numbers);
   return out;
 }
@@ -123,17 +185,20 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
 Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
                        const Scalar* numbers, const Tensor& given) {
   if (Tensor quick = run_small(loop, type, inputs, count, numbers, given)) return quick;
+  check_layouts(loop, given, inputs, count);
   if (!inputs[0]->impl()->data && loop_result(type) == LoopResult::Same)
-    if (Tensor late = defer(loop, inputs, count, numbers, given)) return late;
+    if (Tensor lazy = make_lazy(loop, inputs, count, numbers, given)) return lazy;
   DType common = common_dtype(type, inputs, count);
   DType compute = compute_dtype(common);
   LoopResult result = loop_result(type);
   DType returned = kernels::loop_result_dtype(result, common);
   Tensor out = given;
   if (!out.defined()) {
-    bool equal = true, quick = inputs[0]->is_contiguous();
+    bool equal = true, quick = true;
     for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
-    for (int k = 0; k < count; ++k) quick = quick && inputs[k]->impl()->data;
+    for (int k = 0; k < count; ++k)
+      quick = quick && inputs[k]->impl()->data && inputs[k]->impl()->standard_strides &&
+              is_same_device(inputs[k]->device(), inputs[0]->device());
     out = equal && quick
               ? empty_beside(*inputs[0]->impl(), returned)
               : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count),
@@ -145,37 +210,51 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     check(can_cast(returned, out.dtype()), loop.name, ": result type ", returned,
           " can't be cast to the desired output type ", out.dtype());
   }
-  kernels::find_strip(loop, compute);  // refuses the dtypes that the row does not have
+  kernels::check_dtype(loop, compute);
+  if (given.defined()) check_meta(loop, given, inputs, count);
   if (out.is_meta()) return out;
-  if (given.defined())
-    for (int k = 0; k < count; ++k)
-      check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(),
-            " can't be changed in place by one on device meta, of shape ", inputs[k]->sizes());
 
-  if (given.defined()) make_own(given);
+  if (given.defined()) copy_on_write(given);
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
-    kept[k] = *inputs[k];
+    kept[k] = on_device(loop, k, *inputs[k], out.device());
+    // A comparison is of numbers of the common dtype: half(0.1) == 0.1 although 0.1 is not a half.
+    if (type == LoopType::Bool && is_reduced(common) && kept[k].dtype() != common)
+      kept[k] = convert(kept[k], common);
     if (given.defined() && memory_overlap(given, kept[k]) == Overlap::Partial) {
       // read everything before anything is written, as NumPy does
       Tensor copy = empty_like(kept[k]);
-      kernels::copy(kept[k].view(), copy.view());
+      launch::copy(kept[k], copy);
       kept[k] = copy;
     }
   }
   // After the checks of overlap, which may have moved elements to plain order.
-  AsItLies written(out);
+  PhysicalView written(out);
   Dims strides[kernels::max_loop_inputs];
   View views[kernels::max_loop_inputs];
-  std::optional<AsItLies> read[kernels::max_loop_inputs];
+  std::optional<PhysicalView> read[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k)
-    views[k] = broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]);
-  kernels::run_loop(loop, compute, result, written.view(), views, count, numbers);
+    new (&views[k]) View(broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]));
+  launch::run_loop(loop, compute, result, written, {views, count}, numbers);
   return out;
 }
 
-Tensor run_in_gradient(const Loop& loop, const Scalar* numbers, bool last,
-                       const Tensor* const* inputs, int count) {
+void run_elementwise_out(const Loop& loop, LoopType type, const Scalar* numbers, const Tensor& out,
+                         bool recorded, OutDType exactness, const Tensor* const* inputs,
+                         int count) {
+  DType returned = kernels::loop_result_dtype(loop_result(type), common_dtype(type, inputs, count));
+  check_out(loop.name, out, returned, inputs[0]->device(), recorded, exactness);
+  check_in_place(out, loop.name);
+  Dims sizes = common_sizes(loop.name, inputs, count);
+  bool resized = out.sizes() != sizes;
+  for (int k = 0; k < count; ++k)
+    if (!inputs[k]->is_same(out)) check_apart(loop.name, out, *inputs[k], resized);
+  if (resized) resize_out(out, sizes, elementwise_strides(sizes, inputs, count));
+  run_elementwise(loop, type, inputs, count, numbers, out);
+}
+
+Tensor run_in_gradient_buffer(const Loop& loop, const Scalar* numbers, bool last,
+                              const Tensor* const* inputs, int count) {
   const Tensor& grad = *inputs[0];
   const TensorImpl* impl = grad.impl();
   // A part of a larger storage would keep all of that.

@@ -1,5 +1,6 @@
 // Elementwise ops on tensors: promotion, broadcasting, the result, and the call of the loop.
 #pragma once
+#include "dispatch/out.h"
 #include "kernels/elementwise.h"
 #include "tensor/tensor.h"
 
@@ -22,6 +23,19 @@ inline Tensor elementwise(const kernels::Loop& loop, LoopType type, const Scalar
                           const Tensor& out, const Inputs&... inputs) {
   const Tensor* list[] = {&inputs...};
   return run_elementwise(loop, type, list, sizeof...(inputs), numbers, out);
+}
+
+// Into a tensor of the caller's, which is resized if it has another shape than the result.
+void run_elementwise_out(const kernels::Loop& loop, LoopType type, const Scalar* numbers,
+                         const Tensor& out, bool recorded, OutDType exactness,
+                         const Tensor* const* inputs, int count);
+
+template <class... Inputs>
+inline void elementwise_out(const kernels::Loop& loop, LoopType type, const Scalar* numbers,
+                            const Tensor& out, bool recorded, OutDType exactness,
+                            const Inputs&... inputs) {
+  const Tensor* list[] = {&inputs...};
+  run_elementwise_out(loop, type, numbers, out, recorded, exactness, list, sizeof...(inputs));
 }
 
 }  // namespace rl

@@ -1,20 +1,30 @@
 // Tables of vectors.
-#include "kernels/embedding.h"
 
 #include "dispatch/generated.h"
-#include "dispatch/in_gradient.h"
-#include "dispatch/optional_view.h"
+#include "dispatch/gradient_buffer.h"
+#include "dispatch/guards.h"
+#include "dispatch/sparse.h"
+#include "impl_embedding.h"
+#include "launch_embedding.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_embedding.h"
+#include "ops_indexing.h"
+#include "ops_masking.h"
+#include "ops_order.h"
+#include "ops_shape.h"
 
 namespace rl {
-namespace impl {
-namespace {
 
-void check_indices(const Tensor& indices, const char* op) {
+void check_indices(const char* op, const Tensor& indices) {
   check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, op,
         ": Expected tensor for argument indices to have one of the following scalar types: Long, "
         "Int; but got ",
         indices.dtype());
 }
+
+namespace impl {
+namespace {
 
 kernels::Bag bag_of(const std::string& mode) {
   if (mode == "sum") return kernels::Bag::Sum;
@@ -22,20 +32,6 @@ kernels::Bag bag_of(const std::string& mode) {
   check_value(mode == "max", "embedding_bag: mode must be sum, mean or max, got ", mode);
   return kernels::Bag::Max;
 }
-
-}  // namespace
-
-Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
-  check(weight.dim() == 2, "embedding: 'weight' must be 2-D, got shape ", weight.sizes());
-  check_indices(indices, "embedding");
-  Dims sizes = indices.sizes();
-  sizes.push_back(weight.sizes()[1]);
-  Tensor out = rl::empty(sizes, options(weight));
-  if (!out.is_meta()) kernels::embedding(weight.view(), indices.view(), out.view());
-  return out;
-}
-
-namespace {
 
 // The rows that were looked up, as they come: an index that occurs twice has two.
 Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
@@ -49,16 +45,14 @@ Tensor sparse_gradient(const Tensor& grad, const Tensor& indices, const Dims& si
     places = ops::index_select(places, 0, kept);
     rows = ops::index_select(rows, 0, kept);
   }
-  return engine_ops.make_sparse(ops::unsqueeze(places, 0), rows, size);
+  return sparse::construct(rows, {Layout::SparseCoo, false, ops::unsqueeze(places, 0), {}, size});
 }
 
 }  // namespace
 
 static void add_to_rows(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
                         bool scale_grad_by_freq, const Tensor& table) {
-  if (!table.is_meta())
-    kernels::embedding_backward(grad.view(), indices.view(), padding_idx, scale_grad_by_freq,
-                                table.view());
+  launch::embedding_backward(grad, indices, padding_idx, scale_grad_by_freq, table);
 }
 
 Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
@@ -74,8 +68,8 @@ Tensor embedding_gradient(const Tensor& grad, const Tensor& indices, const Dims&
 std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& indices,
                                            const Tensor& offsets, const std::string& mode,
                                            const Tensor& weights, int64_t padding_idx, bool) {
-  check_indices(indices, "embedding_bag");
-  check_indices(offsets, "embedding_bag");
+  check_indices("embedding_bag", indices);
+  check_indices("embedding_bag", offsets);
   check(offsets.dim() == 1, "embedding_bag: offsets must have 1 dim, got shape ", offsets.sizes());
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
@@ -88,10 +82,8 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
   Dims sizes{offsets.numel(), weight.sizes()[1]};
   Tensor out = rl::empty(sizes, options(weight)),
          places = rl::empty(largest ? sizes : Dims{0}, options(weight, DType::Int64));
-  if (out.is_meta()) return {out, places};
-  OptionalView factor(weights), origin(places);
-  kernels::embedding_bag(weight.view(), indices.view(), offsets.view(), bag_of(mode), factor.get(),
-                         padding_idx, out.view(), largest ? origin.get() : nullptr);
+  launch::embedding_bag(weight, indices, offsets, bag_of(mode), weights, padding_idx, out,
+                        largest ? places : Tensor());
   return {out, places};
 }
 
@@ -99,11 +91,8 @@ Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const T
                               const std::string& mode, const Tensor& weights, int64_t padding_idx,
                               bool scale_grad_by_freq, const Tensor& places, const Dims& size) {
   Tensor out = rl::empty(size, options(grad));
-  if (out.is_meta()) return out;
-  OptionalView factor(weights), origin(places);
-  kernels::embedding_bag_backward(grad.view(), indices.view(), offsets.view(), bag_of(mode),
-                                  factor.get(), padding_idx, scale_grad_by_freq,
-                                  mode == "max" ? origin.get() : nullptr, out.view());
+  launch::embedding_bag_backward(grad, indices, offsets, bag_of(mode), weights, padding_idx,
+                                 scale_grad_by_freq, mode == "max" ? places : Tensor(), out);
   return out;
 }
 
@@ -111,9 +100,7 @@ Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight,
                                       const Tensor& indices, const Tensor& offsets,
                                       int64_t padding_idx) {
   Tensor out = rl::empty(indices.sizes(), options(grad));
-  if (out.is_meta()) return out;
-  kernels::embedding_bag_sample_weights_backward(grad.view(), weight.view(), indices.view(),
-                                                 offsets.view(), padding_idx, out.view());
+  launch::embedding_bag_sample_weights_backward(grad, weight, indices, offsets, padding_idx, out);
   return out;
 }
 
@@ -125,8 +112,7 @@ Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_
                          double norm_type) {
   check(input.dim() == 2, "embedding_renorm_: expected a 2-D table, got shape ", input.sizes());
   check_in_place(input, "embedding_renorm_");
-  if (!input.is_meta())
-    kernels::embedding_renorm(input.view(), indices.view(), max_norm, norm_type);
+  launch::embedding_renorm(input, indices, max_norm, norm_type);
   bump_version(input, "embedding_renorm_");
   if (records(input))
     refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph");
@@ -157,14 +143,14 @@ namespace grad {
 
 using namespace ops;
 
-Tensor add_rows(const Tensor& so_far, const Tensor& grad, const Tensor& indices, const Dims& size,
-                int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
-  if (!so_far.defined() || sparse) {
+Tensor add_rows(const Tensor& accumulated, const Tensor& grad, const Tensor& indices,
+                const Dims& size, int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+  if (!accumulated.defined() || sparse) {
     Tensor rows = embedding_gradient(grad, indices, size, padding_idx, scale_grad_by_freq, sparse);
-    return so_far.defined() ? engine_ops.add(so_far, rows) : rows;
+    return accumulated.defined() ? engine_ops.add(accumulated, rows) : rows;
   }
-  impl::add_to_rows(grad, indices, padding_idx, scale_grad_by_freq, so_far);
-  return so_far;
+  impl::add_to_rows(grad, indices, padding_idx, scale_grad_by_freq, accumulated);
+  return accumulated;
 }
 
 Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,

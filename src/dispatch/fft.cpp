@@ -1,7 +1,14 @@
 // Fourier transforms over any dims, one after the other.
-#include "kernels/fft.h"
+
+#include <algorithm>
+#include <numeric>
 
 #include "dispatch/generated.h"
+#include "impl_create.h"
+#include "impl_fft.h"
+#include "impl_shape.h"
+#include "launch_fft.h"
+#include "ops_shape.h"
 
 namespace rl::impl {
 namespace {
@@ -16,22 +23,52 @@ void check_points(const char* name, const Tensor& input, int64_t dim, int64_t ex
         ", got shape ", input.sizes());
 }
 
+// As torch lays results out: the dims that are transformed come last in memory, both they and the
+// others by falling strides of the input.
+class Arranged {
+ public:
+  Arranged(const Tensor& input, IntSpan transformed) : order_(input.dim()) {
+    std::iota(order_.begin(), order_.end(), 0);
+    auto others = std::stable_partition(order_.begin(), order_.end(), [&](int64_t d) {
+      return std::find(transformed.begin(), transformed.end(), d) == transformed.end();
+    });
+    auto falling = [&](int64_t a, int64_t b) { return input.strides()[a] > input.strides()[b]; };
+    std::stable_sort(order_.begin(), others, falling);
+    std::stable_sort(others, order_.end(), falling);
+    tensor = ops::contiguous(permute(input, order_));
+  }
+  int64_t place(int64_t dim) const {
+    return std::find(order_.begin(), order_.end(), dim) - order_.begin();
+  }
+  // A result, with the dims where the input has them.
+  Tensor back(const Tensor& result) const {
+    Dims places(order_.size());
+    for (int64_t d = 0; d < order_.size(); ++d) places[d] = place(d);
+    return permute(result, places);
+  }
+  Tensor tensor;  // contiguous
+
+ private:
+  Dims order_;
+};
+
 }  // namespace
 
-Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale) {
+Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale, bool keep_order) {
   check(input.is_complex(), "fft: expected a complex tensor, got ", input.dtype());
-  Tensor from = ops::contiguous(input);
-  if (dims.empty()) return ops::clone(from);
-  Tensor out = rl::empty(from.sizes(), options(from));
-  if (out.is_meta()) return out;
+  if (dims.empty()) return clone(input);
+  Dims wrapped;
+  for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "fft"));
+  Arranged from(input, keep_order ? IntSpan() : IntSpan(wrapped));
+  Tensor read = from.tensor, out = rl::empty(read.sizes(), options(read));
+  if (out.is_meta()) return from.back(out);
   double factor = scale;
-  for (int64_t i = dims.size() - 1; i >= 0; --i) {
-    int64_t dim = wrap_dim(dims[i], input.dim(), "fft");
-    kernels::fft(from.view(), out.view(), dim, inverse, factor);
-    from = out;
+  for (int64_t i = wrapped.size() - 1; i >= 0; --i) {
+    launch::fft(read, out, from.place(wrapped[i]), inverse, factor);
+    read = out;
     factor = 1;
   }
-  return out;
+  return from.back(out);
 }
 
 Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
@@ -40,11 +77,12 @@ Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double
   check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
         "fft_r2c: expected a tensor of float32 or float64, got ", input.dtype());
   check_points("fft_r2c", input, dim, n);
-  Tensor from = ops::contiguous(input);
-  Tensor out =
-      rl::empty(with_size(from.sizes(), dim, n / 2 + 1), options(from, to_complex(from.dtype())));
-  if (!out.is_meta()) kernels::fft_from_real(from.view(), out.view(), dim, inverse, scale, twice);
-  return out;
+  Arranged from(input, Dims{dim});
+  int64_t last = from.place(dim);
+  Tensor out = rl::empty(with_size(from.tensor.sizes(), last, n / 2 + 1),
+                         options(input, to_complex(input.dtype())));
+  launch::fft_from_real(from.tensor, out, last, inverse, scale, twice);
+  return from.back(out);
 }
 
 Tensor fft_c2r(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
@@ -53,10 +91,12 @@ Tensor fft_c2r(const Tensor& input, int64_t dim, int64_t n, bool inverse, double
   check(input.is_complex(), "fft_c2r: expected a complex tensor, got ", input.dtype());
   check(n > 0, "fft_c2r: Invalid number of data points (", n, ") specified");
   check_points("fft_c2r", input, dim, n / 2 + 1);
-  Tensor from = ops::contiguous(input);
-  Tensor out = rl::empty(with_size(from.sizes(), dim, n), options(from, to_real(from.dtype())));
-  if (!out.is_meta()) kernels::fft_to_real(from.view(), out.view(), dim, inverse, scale, twice);
-  return out;
+  Arranged from(input, Dims{dim});
+  int64_t last = from.place(dim);
+  Tensor out =
+      rl::empty(with_size(from.tensor.sizes(), last, n), options(input, to_real(input.dtype())));
+  launch::fft_to_real(from.tensor, out, last, inverse, scale, twice);
+  return from.back(out);
 }
 
 }  // namespace rl::impl

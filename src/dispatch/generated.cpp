@@ -1,6 +1,9 @@
 #include "dispatch/generated.h"
 
-#include "kernels/copy.h"
+#include "impl_create.h"
+#include "launch_copy.h"
+#include "ops_create.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace {
@@ -23,9 +26,14 @@ struct Constant final : Node {
 
 }  // namespace
 
+void fail_same_device(const char* op, const char* a_name, Device a, const char* b_name, Device b) {
+  fail(ErrorKind::Runtime, op, ": expected all tensors to be on the same device, but ", a_name,
+       " is on ", a, " and ", b_name, " on ", b);
+}
+
 Tensor clone_unrecorded(const Tensor& t) {
   Tensor copy = empty_like(t);
-  if (!t.is_meta()) kernels::copy(t.view(), copy.view());
+  launch::copy(t, copy);
   return copy;
 }
 
@@ -37,7 +45,7 @@ Tensor clone_before_change(const Tensor& t) {
   return copy;
 }
 
-Tensor beside_change(const Tensor& t, const Tensor& changed) {
+Tensor saved_copy_if_overlapping(const Tensor& t, const Tensor& changed) {
   return t.defined() && t.impl()->storage == changed.impl()->storage ? clone_before_change(t) : t;
 }
 
@@ -135,6 +143,10 @@ Tensor copy_unless(const Tensor& out, const Tensor& input) {
   return out.defined() ? out : impl::clone(input);
 }
 
+Tensor contiguous_copy_unless(const Tensor& out, const Tensor& input) {
+  return out.defined() ? out : impl::clone(input, MemoryFormat::Contiguous);
+}
+
 Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype) {
   return out.defined() && out.dtype() == dtype ? out : empty_like(input, dtype);
 }
@@ -142,18 +154,28 @@ Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype) {
 Tensor written_to(const Tensor& out, const Tensor& result, const char* op) {
   if (!out.defined() || out.impl() == result.impl()) return result;
   check_fits(out, result, op);
-  if (!out.is_meta()) kernels::copy(result.view(), out.view());
+  launch::copy(result, out);
   return out;
 }
 
-Tensor apart(const Tensor& t, const Tensor& changed) {
+Tensor copy_if_overlapping(const Tensor& t, const Tensor& changed) {
   bool shared = t.defined() && memory_overlap(t, changed) != Overlap::None;
   return shared ? clone_unrecorded(t) : t;
 }
 
-TensorList apart(TensorList tensors, const Tensor& changed) {
-  for (Tensor& t : tensors) t = apart(t, changed);
+TensorList copy_if_overlapping(TensorList tensors, const Tensor& changed) {
+  for (Tensor& t : tensors) t = copy_if_overlapping(t, changed);
   return tensors;
+}
+
+Tensor copy_if_overlapping(const Tensor& t, const TensorList& changed) {
+  Tensor apart = t;
+  for (const Tensor& c : changed) apart = copy_if_overlapping(apart, c);
+  return apart;
+}
+
+Tensor converted(const Tensor& t, std::optional<DType> dtype) {
+  return dtype && *dtype != t.dtype() ? impl::to_dtype(t, dtype) : t;
 }
 
 }  // namespace rl

@@ -5,14 +5,30 @@
 #include "autograd/saved_tensor.h"
 #include "dispatch/elementwise.h"
 #include "dispatch/grad.h"
+#include "dispatch/observe.h"
+#include "dispatch/op_types.h"
 #include "dispatch/operators.h"
-#include "impl.h"
-#include "ops.h"
-#include "tensor/hidden_order.h"
+#include "tensor/physical_layout.h"
 
 namespace rl {
 
 inline OutputMeta meta_of(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
+
+// An error that names two arguments on different devices. A number may come from the CPU; meta
+// tensors, which have no elements to bring together, go with those of any device.
+[[noreturn]] void fail_same_device(const char* op, const char* a_name, Device a, const char* b_name,
+                                   Device b);
+inline void check_same_device(const char*, const char*, const Tensor&) {}
+template <class... Rest>
+void check_same_device(const char* op, const char* a_name, const Tensor& a, const char* b_name,
+                       const Tensor& b, const Rest&... rest) {
+  if (!a.defined() || (a.dim() == 0 && a.device().is_cpu()))
+    return check_same_device(op, b_name, b, rest...);
+  bool agree = !b.defined() || is_same_device(a.device(), b.device()) || a.is_meta() ||
+               b.is_meta() || (b.dim() == 0 && b.device().is_cpu());
+  if (__builtin_expect(!agree, 0)) fail_same_device(op, a_name, a.device(), b_name, b.device());
+  check_same_device(op, a_name, a, rest...);
+}
 
 // Runs f with recording off; the caller has recorded the op as a whole.
 template <class F> auto unrecorded(F&& f) {
@@ -51,7 +67,7 @@ std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char
 void refuse_gradient(const Tensor& changed, const char* op, const char* reason);
 void stop_gradient(const Tensor& changed, const char* op);
 // `t` as an in-place op on `changed` may save it: a copy where both look at the same storage.
-Tensor beside_change(const Tensor& t, const Tensor& changed);
+Tensor saved_copy_if_overlapping(const Tensor& t, const Tensor& changed);
 
 // Guards of rows: torch refuses these on truth values, with advice.
 [[noreturn]] void fail_negation();
@@ -68,6 +84,7 @@ inline void check_subtraction(const Tensor& a, const Tensor& b) {
 // is their first argument, otherwise undefined.
 // out, or a copy of input: for ops that change some of its elements.
 Tensor copy_unless(const Tensor& out, const Tensor& input);
+Tensor contiguous_copy_unless(const Tensor& out, const Tensor& input);
 // out, or a new tensor: for ops that write all of them. `dtype` is the result's.
 Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype);
 inline Tensor empty_unless(const Tensor& out, const Tensor& input) {
@@ -76,8 +93,11 @@ inline Tensor empty_unless(const Tensor& out, const Tensor& input) {
 // `result`, copied to `out` if that is another tensor, whose shape and dtype must allow it.
 Tensor written_to(const Tensor& out, const Tensor& result, const char* op);
 // `t` as a kernel may read it while it writes `changed`: a copy where they share memory.
-Tensor apart(const Tensor& t, const Tensor& changed);
-TensorList apart(TensorList tensors, const Tensor& changed);
+Tensor copy_if_overlapping(const Tensor& t, const Tensor& changed);
+TensorList copy_if_overlapping(TensorList tensors, const Tensor& changed);
+Tensor copy_if_overlapping(const Tensor& t, const TensorList& changed);
+// `t` in a dtype, if one is given.
+Tensor converted(const Tensor& t, std::optional<DType> dtype);
 
 // Copies a result into `target`, recorded: the in-place form of a composite.
 void replace(const Tensor& target, const Tensor& result, const char* op);

@@ -3,8 +3,12 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
-#include "dispatch/in_gradient.h"
-#include "kernels/copy.h"
+#include "dispatch/gradient_buffer.h"
+#include "launch_copy.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl::grad {
 
@@ -12,6 +16,12 @@ using namespace ops;
 
 Tensor scale(const Tensor& grad, const Scalar& factor) {
   return factor.equals(1) ? grad : grad * factor;
+}
+
+Tensor tensor_of_number(const Tensor& number, DType dtype) {
+  Tensor made = rl::empty(Dims(), {dtype, number.device()});
+  launch::copy(number, made);
+  return made;
 }
 
 Tensor sum_to(const Tensor& grad, IntSpan sizes) {
@@ -58,12 +68,13 @@ Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& expon
   return grad * conj(pow(input, exponent - Scalar(1)) * exponent);
 }
 
-Tensor counted(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
+Tensor bool_to_int64(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
 
 Tensor sinc_backward(const Tensor& grad, const Tensor& input) {
   Tensor angle = input * Scalar(M_PI);
-  Tensor slope = (cos(angle) * angle - sin(angle)) / (angle * input);
-  return where(eq(input, wrap_number(Scalar(0))), zeros_like(grad), grad * conj(slope));
+  Tensor squared = angle * input, zero = wrap_number(Scalar(0));  // 0 around 0 too: it underflows
+  Tensor slope = where(eq(squared, zero), zero, (cos(angle) * angle - sin(angle)) / squared);
+  return grad * conj(slope);
 }
 
 Tensor permute_backward(const Tensor& grad, const Dims& dims) {
@@ -76,10 +87,10 @@ namespace {
 // Gradient of a view: grad where the view looks, among zeros or what came from other views. A loop
 // over the n rows of a tensor so takes n passes over rows, not over the tensor.
 template <class Look>
-Tensor add_view(const Tensor& so_far, const Tensor& grad, IntSpan sizes, Look&& look) {
-  if (so_far.defined()) {
-    add_(look(so_far), grad);
-    return so_far;
+Tensor add_view(const Tensor& accumulated, const Tensor& grad, IntSpan sizes, Look&& look) {
+  if (accumulated.defined()) {
+    add_(look(accumulated), grad);
+    return accumulated;
   }
   Tensor full = ops::zeros(Dims(sizes), grad.dtype(), {}, grad.device());
   copy_(look(full), grad);
@@ -87,23 +98,23 @@ Tensor add_view(const Tensor& so_far, const Tensor& grad, IntSpan sizes, Look&& 
 }
 }  // namespace
 
-Tensor add_select(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t dim,
+Tensor add_select(const Tensor& accumulated, const Tensor& grad, IntSpan sizes, int64_t dim,
                   int64_t index) {
-  return add_view(so_far, grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
+  return add_view(accumulated, grad, sizes, [&](const Tensor& t) { return select(t, dim, index); });
 }
-Tensor add_slice(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t dim,
+Tensor add_slice(const Tensor& accumulated, const Tensor& grad, IntSpan sizes, int64_t dim,
                  std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  return add_view(so_far, grad, sizes,
+  return add_view(accumulated, grad, sizes,
                   [&](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
-Tensor add_diagonal(const Tensor& so_far, const Tensor& grad, IntSpan sizes, int64_t offset,
+Tensor add_diagonal(const Tensor& accumulated, const Tensor& grad, IntSpan sizes, int64_t offset,
                     int64_t dim1, int64_t dim2) {
-  return add_view(so_far, grad, sizes,
+  return add_view(accumulated, grad, sizes,
                   [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
 }
 
-Tensor so_far_or_zeros(const Tensor& so_far, const Tensor& grad, IntSpan sizes) {
-  return so_far.defined() ? so_far : zeros_of(grad, sizes);
+Tensor accumulated_or_zeros(const Tensor& accumulated, const Tensor& grad, IntSpan sizes) {
+  return accumulated.defined() ? accumulated : zeros_of(grad, sizes);
 }
 
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim) {
@@ -111,13 +122,13 @@ TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& input
   int64_t ndim = 1, at = 0;
   for (const OutputMeta& m : inputs) ndim = std::max(ndim, m.sizes.size());
   int64_t d = wrap_dim(dim, ndim, "cat");
-  bool hidden = !grad_enabled() && in_hidden_order(grad);  // which views do not keep
+  bool channels_last = !grad_enabled() && has_physical_layout(grad);  // which views do not keep
   for (const OutputMeta& m : inputs) {
     bool skipped = m.sizes.size() == 1 && m.sizes[0] == 0;
     int64_t n = skipped ? 0 : m.sizes[d];
-    if (hidden && !skipped) {
+    if (channels_last && !skipped) {
       grads.push_back(empty_channels_last(m.sizes, options(grad)));
-      kernels::copy(AsItLies(grad).view().slice(d, at, m.sizes), AsItLies(grads.back()).view());
+      launch::copy(PhysicalView(grad).view().slice(d, at, m.sizes), physical(grads.back()));
     } else {
       grads.push_back(skipped ? Tensor() : slice(grad, d, at, at + n, 1));
     }

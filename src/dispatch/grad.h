@@ -10,6 +10,14 @@
 
 namespace rl::grad {
 
+// A number that was given for a tensor: by itself it would count in the default dtype, so that the
+// `1 - weight` of a float64 gradient would be rounded to float32.
+Tensor tensor_of_number(const Tensor& number, DType dtype);
+inline Tensor number_in(const Tensor& t, const Tensor& grad) {
+  bool precise = grad.dtype() == DType::Float64 || grad.dtype() == DType::Complex128;
+  bool number = t.defined() && t.impl()->wrapped_number;
+  return number && precise && grad_enabled() ? tensor_of_number(t, grad.dtype()) : t;
+}
 Tensor relu_backward(const Tensor& grad, const Tensor& out);
 Tensor scale(const Tensor& grad, const Scalar& factor);  // grad itself where the factor is 1
 // Sums over the dims that a broadcast to grad's shape made or widened.
@@ -98,7 +106,7 @@ Tensor convolve_transposed(int64_t dims, const Tensor& input, const Tensor& weig
                            const Dims& output_padding, int64_t groups, const Dims& dilation);
 
 // Pooling.
-int64_t number_of(const Dims& dims);
+int64_t length(const Dims& dims);
 Dims or_else(const std::optional<Dims>& stride, const Dims& kernel_size);
 int64_t checked_divisor(std::optional<int64_t> divisor);
 Tensor first(const std::array<Tensor, 2>& pair);
@@ -144,8 +152,8 @@ std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& inp
 // Raises: of one input of an op that has gradients for the others. `what` names both.
 Tensor missing_gradient(const char* what);
 
-int64_t horizontal_dim(const Tensor& t);  // 1, or 0 of a vector
-Tensor in_order(const Tensor& t);         // a copy in row-major order
+int64_t hstack_dim(const Tensor& t);  // 1, or 0 of a vector
+Tensor in_order(const Tensor& t);     // a copy in row-major order
 
 // Losses.
 Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
@@ -189,7 +197,7 @@ Tensor lstsq_backward_right(const Tensor& grad, const Tensor& a);
 Tensor lstsq_backward_matrix(const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& x);
 
 // Elements.
-Tensor counted(const Tensor& t);  // truth values as int64
+Tensor bool_to_int64(const Tensor& t);  // truth values as int64
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent);
 Tensor sinc_backward(const Tensor& grad, const Tensor& input);
 Scalar checked_alpha(const Scalar& alpha);  // of celu: not 0

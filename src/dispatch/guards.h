@@ -4,6 +4,52 @@
 
 namespace rl {
 
+// Complex numbers have no order.
+inline void check_real(const char* op, const Tensor& input) {
+  check_implemented(!input.is_complex(), op, ": not implemented for dtype ", input.dtype());
+}
+
+inline void check_floating(const char* op, const Tensor& input) {
+  check_implemented(input.is_floating(), op, ": not implemented for dtype ", input.dtype());
+}
+
+inline void check_norm(const Tensor& input) {
+  check(is_differentiable(input.dtype()),
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+        input.dtype());
+}
+
+inline void check_differentiable(const char* op, const Tensor& input) {
+  check_implemented(is_differentiable(input.dtype()), op, ": not implemented for dtype ",
+                    input.dtype());
+}
+
+// Of multinomial.
+void check_weights_to_draw_by(const Tensor& input, int64_t num_samples, bool replacement);
+
+inline void check_matrices(const char* op, const Tensor& input) {
+  check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ",
+        input.sizes());
+}
+
+// Of embedding.
+void check_indices(const char* op, const Tensor& indices);
+inline void check_table(const char* op, const Tensor& weight) {
+  check(weight.dim() == 2, op, ": 'weight' must be 2-D, got shape ", weight.sizes());
+}
+
+// The dims that are reduced, all where none is named, must hold an element.
+void check_not_empty(const char* op, const Tensor& input, const std::optional<Dims>& dims);
+// The same, as a RuntimeError where no dim is named.
+void check_extreme(const char* op, const Tensor& input, const std::optional<Dims>& dims);
+
+// Variances are of floating and complex numbers; a warning where they divide by 0.
+void check_spread(const char* op, const Tensor& input, const std::optional<Dims>& dims,
+                  const std::optional<Scalar>& correction);
+
+// Refuses a tensor on meta, which has no elements for the result to depend on.
+void check_elements(const char* op, const Tensor& t);
+
 // Integers cannot be divided by 0; floats can, and mixed operands are floats by then.
 void check_divisor(const char* op, const Tensor& input, const Tensor& other);
 
@@ -13,5 +59,8 @@ void check_number(const char* op, const Tensor& number, const Tensor& other);
 
 // The same of a 0-d tensor that stands for a number.
 void check_element(const char* op, const Tensor& value, DType t);
+
+// The number as a 0-d tensor of like's dtype and device, if an element can be it.
+Tensor element_like(const char* op, const Scalar& value, const Tensor& like);
 
 }  // namespace rl

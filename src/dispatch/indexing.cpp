@@ -1,10 +1,24 @@
 // Reading and writing at computed places.
 #include <algorithm>
+#include <atomic>
 #include <sstream>
 
+#include "core/warning.h"
 #include "dispatch/generated.h"
-#include "kernels/copy.h"
-#include "kernels/index.h"
+#include "dispatch/guards.h"
+#include "impl_create.h"
+#include "impl_indexing.h"
+#include "impl_masking.h"
+#include "impl_scatter.h"
+#include "impl_shape.h"
+#include "launch_copy.h"
+#include "launch_index.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_masking.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
@@ -144,15 +158,41 @@ Tensor with_trailing_ones(const Tensor& t, int64_t ndim) {
 
 }  // namespace
 
+namespace {
+// As of an elementwise op on the input, broadcast along the dims of the indices, and the indices,
+// broadcast along the others.
+Dims indexed_strides(const Dims& sizes, const Indexed& r) {
+  bool standard = r.input.impl()->standard_strides;
+  for (const Tensor& index : r.indices) standard = standard && index.impl()->standard_strides;
+  if (standard) return contiguous_strides(sizes);
+  int64_t used = static_cast<int64_t>(r.indices.size()), width = r.index_sizes.size();
+  auto of_index = [&](int64_t d) { return d >= r.first && d < r.first + width; };
+  TensorList operands;
+  Dims strides(sizes.size());
+  for (int64_t d = 0, at = used; d < sizes.size(); ++d)
+    strides[d] = of_index(d) ? 0 : r.input.strides()[at++];
+  operands.push_back(alias(r.input, sizes, strides, 0));
+  for (const Tensor& index : r.indices) {
+    for (int64_t d = 0; d < sizes.size(); ++d)
+      strides[d] = of_index(d) ? index.strides()[d - r.first] : 0;
+    operands.push_back(alias(index, sizes, strides, 0));
+  }
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : operands) pointers.push_back(&t);
+  return elementwise_strides(sizes, pointers.data(), static_cast<int>(pointers.size()));
+}
+}  // namespace
+
 Tensor index(const Tensor& input, const TensorList& indices) {
   if (is_whole_mask(input, indices)) return masked_pick(input, indices[0]);
   Indexed r = arrange(input, indices);
   if (r.indices.empty()) return clone(input);
-  Tensor out = rl::empty(result_sizes(r), options(input));
+  Dims sizes = result_sizes(r);
+  Tensor out = empty_strided(sizes, indexed_strides(sizes, r), options(input));
   if (out.is_meta()) return out;
   std::vector<View> list = views(r.indices);
-  kernels::index(r.input.view(), list.data(), static_cast<int64_t>(list.size()),
-                 to_front(out, r.first, r.index_sizes.size()).view());
+  launch::index(r.input, {list.data(), static_cast<int64_t>(list.size())},
+                to_front(out, r.first, r.index_sizes.size()));
   return out;
 }
 
@@ -168,8 +208,8 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
   Tensor source = values;
   Tensor out = copy_unless(given, input);
   if (source.dim() == 1 && !accumulate && !source.is_meta() && is_whole_mask(input, indices) &&
-      source.numel() == kernels::count_true(indices[0].view())) {
-    kernels::masked_scatter(out.view(), indices[0].view(), source.view());
+      source.numel() == launch::count_true(indices[0])) {
+    launch::masked_scatter(out, indices[0], source);
     return out;
   }
   Indexed r = arrange(out, indices);
@@ -177,12 +217,12 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
   if (out.is_meta()) return out;
   if (r.indices.empty()) {
     if (accumulate) return ops::add_(out, source);
-    kernels::copy(source.view(), out.view());
+    launch::copy(source, out);
     return out;
   }
   std::vector<View> list = views(r.indices);
-  kernels::index_put(r.input.view(), list.data(), static_cast<int64_t>(list.size()),
-                     to_front(source, r.first, r.index_sizes.size()).view(), accumulate);
+  launch::index_put(r.input, {list.data(), static_cast<int64_t>(list.size())},
+                    to_front(source, r.first, r.index_sizes.size()), accumulate);
   return out;
 }
 
@@ -195,7 +235,7 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
   Dims sizes = input.sizes();
   if (input.dim()) sizes[d] = index.numel();
   Tensor out = rl::empty(sizes, options(input));
-  if (!out.is_meta()) kernels::index_select(input.view(), d, index.view(), out.view());
+  launch::index_select(input, d, index, out);
   return out;
 }
 
@@ -213,10 +253,10 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
   check(source.sizes() == expected ||
             (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_add: source has shape ", source.sizes(), ", expected ", expected);
-  Tensor out = copy_unless(given, input);
+  Tensor out = contiguous_copy_unless(given, input);
   Tensor added = grad::scale(source, alpha);
   if (added.dtype() != input.dtype()) added = to_dtype(added, input.dtype());
-  if (!out.is_meta()) kernels::index_add(out.view(), d, index.view(), added.view());
+  launch::index_combine("index_add", out, d, index, added, kernels::Combine::Sum, true, false);
   return out;
 }
 
@@ -249,34 +289,28 @@ Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor&
                  const Tensor& src, kernels::Combine how, const Tensor& target) {
   int64_t d = wrap_dim(dim, input.dim(), op);
   Tensor index = readable_index(given, op);
-  Tensor out = copy_unless(target, input);
+  Tensor out = contiguous_copy_unless(target, input);
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, op, "self");
   check_index_shape(index, src, d, true, op, "src");
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
-  if (!out.is_meta())
-    kernels::scatter(as_vector(out).view(), d, as_vector(index).view(), as_vector(src).view(), how);
+  launch::scatter(as_vector(out), d, as_vector(index), as_vector(src), how, true, false);
   return out;
-}
-
-Tensor number_like(const Tensor& input, const Scalar& value, IntSpan sizes) {
-  check_fits("scatter", value, input.dtype());
-  Tensor one = rl::empty(Dims(), options(input));
-  if (!one.is_meta()) kernels::fill(one.view(), value);
-  return expand(one, Dims(sizes), false);
 }
 
 }  // namespace
 
-Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool) {
+Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool sparse_grad) {
+  static std::atomic<bool> warned{false};
+  if (sparse_grad && !warned.exchange(true))
+    warn("gather: sparse_grad has no effect: the gradient has the same values, but is dense");
   int64_t d = wrap_dim(dim, input.dim(), "gather");
   Tensor index = readable_index(given, "gather");
   Tensor out = rl::empty(index.sizes(), options(input));
   if (index.numel() == 0) return out;
   check_index_shape(index, input, d, false, "gather", "input");
-  if (!out.is_meta())
-    kernels::gather(as_vector(input).view(), d, as_vector(index).view(), as_vector(out).view());
+  launch::gather(as_vector(input), d, as_vector(index), as_vector(out));
   return out;
 }
 
@@ -290,7 +324,8 @@ Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tens
 }
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
                const Tensor& out) {
-  return scattered("scatter", input, dim, index, number_like(input, value, index.sizes()),
+  return scattered("scatter", input, dim, index,
+                   expand(element_like("scatter", value, input), index.sizes(), false),
                    kernels::Combine::Set, out);
 }
 
@@ -306,7 +341,7 @@ Tensor values_at(const Tensor& t, const TensorList& indices) {
 }
 
 // Elements of a view that may lie on top of each other are added up, place by place.
-Tensor add_at_places(const Tensor& flat, const Tensor& places, const Tensor& grad) {
+Tensor add_at(const Tensor& flat, const Tensor& places, const Tensor& grad) {
   return ops::index_add(flat, 0, ops::reshape(places, Dims{-1}), ops::reshape(grad, Dims{-1}));
 }
 
@@ -332,16 +367,16 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
   if (is_dense(sizes, strides) && !has_internal_overlap(sizes, strides)) {
     ops::copy_(ops::as_strided(flat, Dims(sizes), Dims(strides), offset - first), grad);
   } else {
-    Tensor places = ops::arange(Scalar(length));
-    flat = add_at_places(flat, impl::as_strided(places, Dims(sizes), Dims(strides), offset - first),
-                         grad);
+    Tensor places = ops::arange(Scalar(length), {}, {}, grad.device());
+    flat = add_at(flat, impl::as_strided(places, Dims(sizes), Dims(strides), offset - first), grad);
   }
   if (has_internal_overlap(base.sizes,
                            base_strides)) {  // each reader of a shared place gets its share
-    Tensor places = impl::as_strided(ops::arange(Scalar(length)), base.sizes, base_strides,
-                                     base_offset - first);
-    Tensor ones = ops::ones(base.sizes, grad.dtype());
-    Tensor readers = add_at_places(ops::zeros(Dims{length}, grad.dtype()), places, ones);
+    Tensor places = impl::as_strided(ops::arange(Scalar(length), {}, {}, grad.device()), base.sizes,
+                                     base_strides, base_offset - first);
+    Tensor ones = ops::ones(base.sizes, grad.dtype(), {}, grad.device());
+    Tensor readers =
+        add_at(ops::zeros(Dims{length}, grad.dtype(), {}, grad.device()), places, ones);
     flat = flat / ops::add(readers, wrap_number(Scalar(0)));
   }
   return ops::as_strided(flat, base.sizes, base_strides, base_offset - first);
@@ -349,10 +384,10 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
 
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
                        int64_t step) {
-  Tensor places = ops::arange(Scalar(product(sizes)));
+  Tensor places = ops::arange(Scalar(product(sizes)), {}, {}, grad.device());
   places = impl::unfold(impl::view(places, Dims(sizes)), dimension, size, step);
   Tensor flat = ops::zeros(Dims{product(sizes)}, grad.dtype(), {}, grad.device());
-  return ops::view(add_at_places(flat, places, grad), Dims(sizes));
+  return ops::view(add_at(flat, places, grad), Dims(sizes));
 }
 
 }  // namespace grad

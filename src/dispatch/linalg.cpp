@@ -1,8 +1,18 @@
 // Linear algebra: checks, results, and the calls of the kernels.
-#include "kernels/linalg.h"
 
 #include "dispatch/linalg.h"
-#include "kernels/copy.h"
+
+#include "autograd/geometry.h"
+#include "impl_linalg.h"
+#include "launch_linalg.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_scatter.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 
@@ -29,6 +39,9 @@ void check_info(const char* op, const Tensor& info, const char* what) {
   for (int64_t i = 0; i < info.numel(); ++i) {
     if (codes[i] == 0) continue;
     std::string where = info.dim() ? "(Batch element " + std::to_string(i) + "): " : "";
+    if (codes[i] == kernels::not_finite)
+      fail(ErrorKind::LinAlg, op, ": ", where,
+           "The algorithm cannot converge because the input matrix contains non-finite values");
     fail(ErrorKind::LinAlg, op, ": ", where, what, " (code ", codes[i], ")");
   }
 }
@@ -52,10 +65,8 @@ Dims with(Dims batch, int64_t last) {
   return batch;
 }
 Tensor info_for(const Tensor& a) { return rl::empty(batch_of(a), options(a, DType::Int32)); }
-// Results start on fresh memory in row-major order.
-Tensor matrices_like(const Tensor& a) { return rl::empty(a.sizes(), options(a)); }
-// The bytes of a result, of which a meta tensor has none.
-View bytes_of(const Tensor& t) { return t.is_meta() ? View() : t.view(); }
+// As LAPACK writes them.
+Tensor matrices_like(const Tensor& a) { return empty_column_major(a.sizes(), options(a)); }
 int64_t smaller(const Tensor& a) { return std::min(a.size(-1), a.size(-2)); }
 
 constexpr const char* singular_matrix =
@@ -72,7 +83,7 @@ namespace impl {
 std::array<Tensor, 2> linalg_inv_ex(const Tensor& a, bool check_errors) {
   check_square("linalg.inv", a);
   Tensor out = matrices_like(a), info = info_for(a);
-  if (!a.is_meta()) kernels::inverse(a.view(), out.view(), info.view());
+  launch::inverse(a, out, info);
   if (check_errors) check_info("linalg.inv", info, singular_matrix);
   return {out, info};
 }
@@ -80,7 +91,7 @@ std::array<Tensor, 2> linalg_inv_ex(const Tensor& a, bool check_errors) {
 std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
   check_square("linalg.cholesky", a);
   Tensor out = matrices_like(a), info = info_for(a);
-  if (!a.is_meta()) kernels::cholesky(a.view(), out.view(), upper, info.view());
+  launch::cholesky(a, out, upper, info);
   if (check_errors)
     check_info(
         "linalg.cholesky", info,
@@ -92,8 +103,7 @@ std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& a, bool upper, bool check
 Tensor linalg_triangular_kernel(const Tensor& a, const Tensor& b, bool upper, bool left,
                                 bool unitriangular) {
   Tensor out = matrices_like(b);
-  if (!out.is_meta())
-    kernels::solve_triangular(a.view(), b.view(), out.view(), upper, left, unitriangular);
+  launch::solve_triangular(a, b, out, upper, left, unitriangular);
   return out;
 }
 
@@ -101,7 +111,7 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& a, bool pivot, bool chec
   check_matrix("linalg.lu_factor", a);
   Tensor lu = matrices_like(a), info = info_for(a);
   Tensor pivots = rl::empty(with(batch_of(a), smaller(a)), options(a, DType::Int32));
-  if (!a.is_meta()) kernels::lu_factor(a.view(), lu.view(), pivots.view(), pivot, info.view());
+  launch::lu_factor(a, lu, pivots, pivot, info);
   if (check_errors)
     check_info("linalg.lu_factor", info,
                "U is singular: its diagonal element of this number is zero");
@@ -112,7 +122,7 @@ Tensor lu_permutation_matrix(const Tensor& pivots, const Tensor& like) {
   int64_t rows = like.size(-2);
   Tensor order = rl::empty(with(batch_of(like), rows), options(like, DType::Int64));
   if (order.is_meta()) return rl::empty(with_matrix(batch_of(like), rows, rows), options(like));
-  kernels::lu_permutation(pivots.view(), order.view());
+  launch::lu_permutation(pivots, order);
   // Row order[i] of P holds its one in column i.
   Tensor p = ops::zeros(with_matrix(batch_of(like), rows, rows), like.dtype(), {}, like.device());
   return ops::scatter(p, -2, ops::unsqueeze(order, -2), Scalar(1));
@@ -120,10 +130,8 @@ Tensor lu_permutation_matrix(const Tensor& pivots, const Tensor& like) {
 
 Tensor linalg_lu_solve_kernel(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                               bool adjoint) {
-  Tensor out = matrices_like(b);
-  if (!out.is_meta())
-    kernels::lu_solve(lu.view(), pivots.view(), b.view(), out.view(), left,
-                      adjoint ? Transpose::Adjoint : Transpose::None);
+  Tensor out = left ? matrices_like(b) : rl::empty(b.sizes(), options(b));
+  launch::lu_solve(lu, pivots, b, out, left, adjoint ? Transpose::Adjoint : Transpose::None);
   return out;
 }
 
@@ -131,7 +139,7 @@ std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& a, bool hermitian, bool
   check_square("linalg.ldl_factor", a);
   Tensor ld = matrices_like(a), info = info_for(a);
   Tensor pivots = rl::empty(with(batch_of(a), a.size(-1)), options(a, DType::Int32));
-  if (!a.is_meta()) kernels::ldl_factor(a.view(), ld.view(), pivots.view(), hermitian, info.view());
+  launch::ldl_factor(a, ld, pivots, hermitian, info);
   if (check_errors)
     check_info("linalg.ldl_factor", info,
                "D is singular: its diagonal element of this number is zero");
@@ -141,7 +149,7 @@ std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& a, bool hermitian, bool
 Tensor linalg_ldl_solve_kernel(const Tensor& ld, const Tensor& pivots, const Tensor& b,
                                bool hermitian) {
   Tensor out = matrices_like(b);
-  if (!out.is_meta()) kernels::ldl_solve(ld.view(), pivots.view(), b.view(), out.view(), hermitian);
+  launch::ldl_solve(ld, pivots, b, out, hermitian);
   return out;
 }
 
@@ -154,7 +162,7 @@ std::array<Tensor, 2> linalg_det_kernel(const Tensor& a) {
   check_square("linalg.det", a);
   auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
   Tensor det = rl::empty(batch_of(a), options(a));
-  if (!a.is_meta()) kernels::lu_det(lu.view(), pivots.view(), det.view());
+  launch::lu_det(lu, pivots, det);
   return {det, lu};
 }
 
@@ -163,7 +171,7 @@ std::array<Tensor, 2> linalg_slogdet(const Tensor& a) {
   auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
   Tensor sign = rl::empty(batch_of(a), options(a)),
          logabsdet = rl::empty(batch_of(a), options(a, to_real(a.dtype())));
-  if (!a.is_meta()) kernels::lu_slogdet(lu.view(), pivots.view(), sign.view(), logabsdet.view());
+  launch::lu_slogdet(lu, pivots, sign, logabsdet);
   return {sign, logabsdet};
 }
 
@@ -172,35 +180,33 @@ std::array<Tensor, 2> linalg_qr(const Tensor& a, const std::string& mode) {
   check(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '",
         mode, "' but expected one of 'reduced' (default), 'r', or 'complete'");
   int64_t rows = a.size(-2), columns = a.size(-1), width = mode == "complete" ? rows : smaller(a);
-  Tensor r = rl::empty(with_matrix(batch_of(a), width, columns), options(a));
+  Tensor r = empty_column_major(with_matrix(batch_of(a), width, columns), options(a));
   if (mode == "r") {
-    if (!a.is_meta()) kernels::qr(a.view(), nullptr, r.view());
+    launch::qr(a, nullptr, r);
     return {rl::empty(Dims{0}, options(a)), r};
   }
-  Tensor q = rl::empty(with_matrix(batch_of(a), rows, width), options(a));
-  View q_view = bytes_of(q);
-  if (!a.is_meta()) kernels::qr(a.view(), &q_view, r.view());
+  Tensor q = empty_column_major(with_matrix(batch_of(a), rows, width), options(a));
+  launch::qr(a, q, r);
   return {q, r};
 }
 
 std::array<Tensor, 2> geqrf(const Tensor& a) {
   check_matrix("geqrf", a, "input");
   Tensor out = matrices_like(a), tau = rl::empty(with(batch_of(a), smaller(a)), options(a));
-  if (!a.is_meta()) kernels::geqrf(a.view(), out.view(), tau.view());
+  launch::geqrf(a, out, tau);
   return {out, tau};
 }
 
 Tensor householder_kernel(const Tensor& a, const Tensor& tau) {
   Tensor out = matrices_like(a);
-  if (!a.is_meta()) kernels::householder_product(a.view(), tau.view(), out.view());
+  launch::householder_product(a, tau, out);
   return out;
 }
 
 Tensor ormqr_kernel(const Tensor& a, const Tensor& tau, const Tensor& other, bool left,
                     bool transpose) {
   Tensor out = matrices_like(other);
-  if (!out.is_meta())
-    kernels::ormqr(a.view(), tau.view(), other.view(), out.view(), left, transpose);
+  launch::ormqr(a, tau, other, out, left, transpose);
   return out;
 }
 
@@ -208,9 +214,7 @@ std::array<Tensor, 2> linalg_eigh_kernel(const Tensor& a, bool upper, bool vecto
   Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, to_real(a.dtype()))),
          info = info_for(a);
   Tensor v = vectors ? matrices_like(a) : rl::empty(Dims{0}, options(a));
-  View v_view = bytes_of(v);
-  if (!a.is_meta())
-    kernels::eigh(a.view(), values.view(), vectors ? &v_view : nullptr, upper, info.view());
+  launch::eigh(a, values, vectors ? v : Tensor(), upper, info);
   check_info("linalg.eigh", info, not_converged);
   return {values, v};
 }
@@ -220,12 +224,12 @@ std::array<Tensor, 2> linalg_eig_kernel(const Tensor& a, bool vectors) {
   DType type = to_complex(a.dtype());
   if (!a.is_meta()) {
     Tensor finite = unrecorded([&] { return ops::all(ops::isfinite(a)); });
-    check(*finite.data<bool>(), "linalg.eig: input tensor should not contain infs or NaNs.");
+    check(item<bool>(finite), "linalg.eig: input tensor should not contain infs or NaNs.");
   }
   Tensor values = rl::empty(with(batch_of(a), a.size(-1)), options(a, type)), info = info_for(a);
-  Tensor v = rl::empty(vectors ? a.sizes() : Dims{0}, options(a, type));
-  View v_view = bytes_of(v);
-  if (!a.is_meta()) kernels::eig(a.view(), values.view(), vectors ? &v_view : nullptr, info.view());
+  Tensor v = vectors ? empty_column_major(a.sizes(), options(a, type))
+                     : rl::empty(Dims{0}, options(a, type));
+  launch::eig(a, values, vectors ? v : Tensor(), info);
   check_info("linalg.eig", info, not_converged);
   return {values, v};
 }
@@ -238,15 +242,14 @@ std::array<Tensor, 3> linalg_svd_kernel(const Tensor& a, bool full_matrices, boo
         "backend.");
   int64_t rows = a.size(-2), columns = a.size(-1), k = smaller(a);
   Tensor s = rl::empty(with(batch_of(a), k), options(a, to_real(a.dtype()))), info = info_for(a);
-  Tensor u = rl::empty(vectors ? with_matrix(batch_of(a), rows, full_matrices ? rows : k) : Dims{0},
-                       options(a));
-  Tensor vh =
-      rl::empty(vectors ? with_matrix(batch_of(a), full_matrices ? columns : k, columns) : Dims{0},
-                options(a));
-  View u_view = bytes_of(u), vh_view = bytes_of(vh);
-  if (!a.is_meta())
-    kernels::svd(a.view(), vectors ? &u_view : nullptr, s.view(), vectors ? &vh_view : nullptr,
-                 info.view());
+  auto matrices = [&](int64_t height, int64_t width) {
+    return vectors ? empty_column_major(with_matrix(batch_of(a), height, width), options(a))
+                   : rl::empty(Dims{0}, options(a));
+  };
+  Tensor u = matrices(rows, full_matrices ? rows : k),
+         vh = matrices(full_matrices ? columns : k, columns);
+  launch::svd(a, vectors ? u : Tensor(), s, vectors ? vh : Tensor(), info,
+              kernels::SvdDriver::DivideAndConquer);
   check_info("linalg.svd", info, not_converged);
   return {u, s, vh};
 }
@@ -299,19 +302,16 @@ std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, doub
                        : driver == "gelsd" ? LstsqDriver::Gelsd
                                            : LstsqDriver::Gelss;
   Tensor info = info_for(a);
-  Tensor tall =
-      rl::empty(with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
+  Tensor tall = empty_column_major(
+      with_matrix(batch_of(a), std::max(a.size(-2), a.size(-1)), b.size(-1)), options(a));
   Tensor rank = rl::empty(gels ? Dims{0} : batch_of(a), options(a, DType::Int64));
   Tensor s =
       rl::empty(valued ? with(batch_of(a), smaller(a)) : Dims{0}, options(a, to_real(a.dtype())));
-  View rank_view = bytes_of(rank), s_view = bytes_of(s);
-  if (!a.is_meta())
-    kernels::lstsq(a.view(), b.view(), tall.view(), gels ? nullptr : &rank_view,
-                   valued ? &s_view : nullptr, rcond, choice, info.view());
+  launch::lstsq(a, b, tall, gels ? Tensor() : rank, valued ? s : Tensor(), rcond, choice, info);
   check_info("linalg.lstsq", info,
              "The least squares solution could not be computed because the input matrix does not "
              "have full rank");
-  return {ops::slice(tall, -2, 0, a.size(-1), 1), rank, s};
+  return {without_base(ops::slice(tall, -2, 0, a.size(-1), 1)), rank, s};
 }
 
 }  // namespace impl

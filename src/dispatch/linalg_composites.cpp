@@ -2,7 +2,14 @@
 #include <cmath>
 #include <vector>
 
+#include "autograd/geometry.h"
 #include "dispatch/linalg.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_linalg.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl::ops {
 namespace {
@@ -28,6 +35,11 @@ void broadcast_batches(const char* op, Tensor& a, Tensor& b) {
   Dims batch = broadcast_sizes(batch_of(a), batch_of(b), op);
   a = expand(a, with_matrix(batch, a.size(-2), a.size(-1)));
   b = expand(b, with_matrix(batch, b.size(-2), b.size(-1)));
+}
+
+// As LAPACK would have written it.
+Tensor column_major(const Tensor& t) {
+  return transpose(clone(transpose(t, -2, -1), MemoryFormat::Contiguous), -2, -1);
 }
 
 bool reads_upper(const std::string& uplo) {
@@ -57,7 +69,8 @@ std::array<Tensor, 2> triangular_solve(const Tensor& b, const Tensor& a, bool up
         b.sizes());
   Tensor solution = linalg_solve_triangular(transposed ? transpose(a, -2, -1) : a, b,
                                             upper != transposed, true, unitriangular);
-  return {solution, clone(expand(a, with_matrix(batch_of(solution), a.size(-2), a.size(-1))))};
+  Tensor matrices = expand(a, with_matrix(batch_of(solution), a.size(-2), a.size(-1)));
+  return {solution, without_base(column_major(matrices))};
 }
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
@@ -125,14 +138,15 @@ Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const
   Tensor pivots = expand(pivots_given, pivot_sizes);
   if (!records(lu)) return linalg_lu_solve_kernel(lu, pivots, b, left, conjugate);
   // By its factors, which have gradients: X A = B is A^H X^H = B^H.
-  if (!left) return adjoint(linalg_lu_solve(lu, pivots, adjoint(b), true, !conjugate));
+  if (!left)
+    return without_base(adjoint(linalg_lu_solve(lu, pivots, adjoint(b), true, !conjugate)));
   auto [p, lower, upper] = lu_unpack(lu, pivots, true, true);
   if (!conjugate)
     return linalg_solve_triangular(
         upper, linalg_solve_triangular(lower, matmul(transpose(p, -2, -1), b), false, true, true),
         true, true, false);
   Tensor inner = linalg_solve_triangular(adjoint(upper), b, false, true, false);
-  return matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true));
+  return column_major(matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true)));
 }
 
 std::array<Tensor, 2> linalg_ldl_factor(const Tensor& a, bool hermitian) {
@@ -178,7 +192,10 @@ std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_giv
   broadcast_batches(op, a, b);
   auto [result, lu, pivots, info] = linalg_solve_kernel(a, b, left);
   if (check_errors) check_info(op, info, "The solver failed because the input matrix is singular");
-  return {vector ? squeeze(result, Dims{-1}) : result, info};
+  if (!vector) return {result, info};
+  Tensor columns = squeeze(result, Dims{-1});
+  // Batches of vectors lie as the columns of one matrix.
+  return {without_base(columns.dim() < 2 ? columns : column_major(columns)), info};
 }
 
 Tensor logdet(const Tensor& a) {
@@ -229,8 +246,9 @@ Tensor linalg_householder_product(const Tensor& a, const Tensor& tau) {
   check_reflectors("linalg.householder_product", a, tau);
   if (!records(a, tau)) return householder_kernel(a, tau);
   Tensor identity = expand(identity_like(a, a.size(-2), a.size(-1)), a.sizes());
-  if (tau.size(-1) == 0) return identity + fill(a, Scalar(0));  // a constant, but part of the graph
-  return reflect(a, tau, identity, false);
+  if (tau.size(-1) == 0)  // a constant, but part of the graph
+    return column_major(identity + fill(a, Scalar(0)));
+  return column_major(reflect(a, tau, identity, false));
 }
 
 Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transposed) {
@@ -256,8 +274,9 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left,
             batch_of(a) == Dims(IntSpan(tau.sizes().data(), tau.dim() - 1)),
         "ormqr: Expected equal batch dimensions of input, tau and other");
   if (!records(a, tau, other)) return ormqr_kernel(a, tau, other, left, transposed);
-  if (left) return reflect(a, tau, other, transposed);
-  return adjoint(reflect(a, tau, adjoint(other), !transposed));  // c op(Q) = (op(Q)^H c^H)^H
+  if (left) return column_major(reflect(a, tau, other, transposed));
+  // c op(Q) = (op(Q)^H c^H)^H
+  return column_major(adjoint(reflect(a, tau, adjoint(other), !transposed)));
 }
 
 std::array<Tensor, 2> linalg_eigh(const Tensor& a, const std::string& uplo) {
@@ -399,16 +418,17 @@ Tensor pade_exp(const Tensor& a) {
 Tensor matrix_exp(const Tensor& a) {
   if (is_reduced(a.dtype())) return to(matrix_exp(to(a, DType::Float32)), a.dtype());
   check_square("linalg.matrix_exp", a);
-  if (a.numel() == 0 || a.is_meta()) return clone(a);
+  if (a.numel() == 0) return clone(a);
+  if (a.is_meta()) return rl::empty(a.sizes(), options(a));  // how often to square, elements tell
   Tensor norms = amax(sum(abs(detach(a)), Dims{-2}, false), Dims{-1}, false);
   Tensor halvings = ceil(log2(clamp_min(norms / Scalar(pade_13_bound), wrap_number(Scalar(1.0)))));
   Tensor column = unsqueeze(unsqueeze(halvings, -1), -1);
   Tensor largest = to(contiguous(amax(halvings)), DType::Float64);
   Tensor result = pade_exp(a * to(exp2(neg(column)), a));
-  double steps = *largest.data<double>();
+  double steps = item<double>(largest);
   for (int step = 0; std::isfinite(steps) && step < steps; ++step)
     result = where(gt(column, wrap_number(Scalar(step))), matmul(result, result), result);
-  return result;
+  return contiguous(result);
 }
 
 Tensor pinverse(const Tensor& a, double rcond) {

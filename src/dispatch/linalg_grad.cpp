@@ -3,7 +3,15 @@
 // derivative results for forward and reverse mode algorithmic differentiation" (2008), Roberts and
 // Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020), and Golub and
 // Pereyra (1973) for the pseudoinverse; the complex forms replace transposes by adjoints.
+#include <limits>
+
 #include "dispatch/linalg.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_linalg.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl::grad {
 
@@ -99,18 +107,22 @@ Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det, cons
   if (!a.is_meta()) {
     NoGradGuard guard;
     Tensor zeros_found = any(eq(diag_of(detach(lu)), wrap_number(Scalar(0))));
-    singular = *zeros_found.data<bool>();
+    singular = item<bool>(zeros_found);
   }
   if (!singular) {
     Tensor scaled = spread(grad * conj(det)) * identity_like(a, a.size(-1));
     return solve(adjoint(a), expand(scaled, a.sizes()));
   }
-  auto [u, s, vh] = linalg_svd_kernel(a, false, true, std::nullopt);
+  // Matrices that are not finite have no singular values, and a gradient of NaN.
+  Tensor finite = all(isfinite(detach(a)), Dims{-2, -1}, true);
+  Tensor usable = where(finite, a, wrap_number(Scalar(0.0)));
+  auto [u, s, vh] = linalg_svd_kernel(usable, false, true, std::nullopt);
   Tensor n = eye(s.size(-1), std::nullopt, DType::Bool, {}, a.device());
   Tensor others =
       prod(where(n, wrap_number(Scalar(1.0)), unsqueeze(s, -2)), -1, false);  // of all but one
   Tensor turn = conj(linalg_det_kernel(u)[0] * linalg_det_kernel(vh)[0]);
-  return spread(grad * turn) * matmul(u * to(unsqueeze(others, -2), a), vh);
+  Tensor found = spread(grad * turn) * matmul(u * to(unsqueeze(others, -2), a), vh);
+  return where(finite, found, wrap_number(Scalar(std::numeric_limits<double>::quiet_NaN())));
 }
 
 // d sign = i sign Im(tr(A^-1 dA)), d logabsdet = Re(tr(A^-1 dA)).

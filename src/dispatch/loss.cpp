@@ -1,32 +1,21 @@
 // Softmax and losses.
+#include "autograd/geometry.h"
 #include "core/warning.h"
 #include "dispatch/generated.h"
-#include "dispatch/optional_view.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/ctc_loss.h"
-#include "kernels/softmax.h"
+#include "impl_create.h"
+#include "impl_loss.h"
+#include "launch_cross_entropy.h"
+#include "launch_ctc_loss.h"
+#include "launch_nll_loss.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_loss.h"
+#include "ops_masking.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace {
-
-using SoftmaxKernel = void (*)(const View&, int64_t, const View&);
-using SoftmaxGradient = void (*)(const View&, const View&, int64_t, const View&);
-
-Tensor run_softmax(const char* op, const Tensor& input, int64_t dim, SoftmaxKernel kernel) {
-  check_implemented(input.is_floating(), op, ": not implemented for dtype ", input.dtype());
-  int64_t d = wrap_dim(dim, input.dim(), op);
-  Tensor out = empty_like(input);
-  if (!out.is_meta()) kernel(input.view(), d, out.view());
-  return out;
-}
-
-Tensor run_gradient(const Tensor& grad, const Tensor& output, int64_t dim, SoftmaxGradient kernel) {
-  Tensor g = grad.dtype() == output.dtype() ? grad : ops::to_dtype(grad, output.dtype());
-  Tensor out = empty_like(output);
-  if (!out.is_meta())
-    kernel(g.view(), output.view(), wrap_dim(dim, output.dim(), "softmax"), out.view());
-  return out;
-}
 
 kernels::Reduction reduction_of(const std::string& text) {
   if (text == "none") return kernels::Reduction::None;
@@ -77,19 +66,6 @@ Tensor weighted_mean(const Tensor& elements, const Tensor& input, const Tensor& 
 
 namespace impl {
 
-Tensor softmax_kernel(const Tensor& input, int64_t dim) {
-  return run_softmax("softmax", input, dim, kernels::softmax);
-}
-Tensor log_softmax_kernel(const Tensor& input, int64_t dim) {
-  return run_softmax("log_softmax", input, dim, kernels::log_softmax);
-}
-Tensor softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim) {
-  return run_gradient(grad, output, dim, kernels::softmax_backward);
-}
-Tensor log_softmax_gradient(const Tensor& grad, const Tensor& output, int64_t dim) {
-  return run_gradient(grad, output, dim, kernels::log_softmax_backward);
-}
-
 std::array<Tensor, 2> nll_loss_kernel(const Tensor& input, const Tensor& target,
                                       const Tensor& weight, int64_t ignore_index,
                                       const std::string& reduction) {
@@ -97,10 +73,7 @@ std::array<Tensor, 2> nll_loss_kernel(const Tensor& input, const Tensor& target,
   Tensor loss =
       rl::empty(how == kernels::Reduction::None ? target.sizes() : Dims(), options(input));
   Tensor total = rl::empty(Dims(), options(input));
-  if (loss.is_meta()) return {loss, total};
-  OptionalView weights(weight);
-  kernels::nll_loss(input.view(), target.view(), weights.get(), ignore_index, how, loss.view(),
-                    total.view());
+  launch::nll_loss(input, target, weight, ignore_index, how, loss, total);
   return {loss, total};
 }
 
@@ -108,11 +81,9 @@ Tensor nll_loss_gradient_kernel(const Tensor& grad, const Tensor& target, const 
                                 int64_t ignore_index, const std::string& reduction,
                                 const Tensor& total_weight, const Dims& size) {
   Tensor out = rl::empty(size, options(total_weight));
-  if (out.is_meta()) return out;
-  OptionalView weights(weight);
   Tensor g = grad.dtype() == out.dtype() ? grad : to_dtype(grad, out.dtype());
-  kernels::nll_loss_backward(g.view(), target.view(), weights.get(), ignore_index,
-                             reduction_of(reduction), total_weight.view(), out.view());
+  launch::nll_loss_backward(g, target, weight, ignore_index, reduction_of(reduction), total_weight,
+                            out);
   return out;
 }
 
@@ -145,9 +116,7 @@ std::array<Tensor, 2> ctc_loss_kernel(const Tensor& log_probs, const Tensor& lab
   int64_t steps = log_probs.sizes()[0], batch = log_probs.sizes()[1];
   Tensor loss = rl::empty(Dims{batch}, options(log_probs));
   Tensor alpha = rl::empty(Dims{batch, steps, 2 * labels.sizes()[1] + 3}, options(log_probs));
-  if (!loss.is_meta())
-    kernels::ctc_loss(log_probs.view(), labels.view(), {input_lengths, target_lengths, blank},
-                      loss.view(), alpha.view());
+  launch::ctc_loss(log_probs, labels, {input_lengths, target_lengths, blank}, loss, alpha);
   return {loss, alpha};
 }
 
@@ -156,10 +125,8 @@ Tensor ctc_loss_gradient(const Tensor& grad, const Tensor& log_probs, const Tens
                          const Tensor& loss, const Tensor& alpha) {
   check_lengths(log_probs, labels, input_lengths, target_lengths, blank);
   Tensor probs = ops::contiguous(log_probs), out = empty_like(probs);
-  if (!out.is_meta())
-    kernels::ctc_loss_backward(grad.view(), probs.view(), labels.view(),
-                               {input_lengths, target_lengths, blank}, loss.view(), alpha.view(),
-                               out.view());
+  launch::ctc_loss_backward(grad, probs, labels, {input_lengths, target_lengths, blank}, loss,
+                            alpha, out);
   return out;
 }
 
@@ -175,9 +142,8 @@ std::array<Tensor, 4> cross_entropy_kernel(const Tensor& input, const Tensor& ta
   if (loss.is_meta()) return result;
   View x = input.view(), t = target.view(), w;
   if (weight.defined()) w = weight.view();
-  kernels::cross_entropy(
-      {x, t, weight.defined() ? &w : nullptr, ignore_index, how, label_smoothing}, loss.view(),
-      result[1].view(), result[2].view(), result[3].view());
+  launch::cross_entropy({x, t, weight.defined() ? &w : nullptr, ignore_index, how, label_smoothing},
+                        loss, result[1], result[2], result[3]);
   return result;
 }
 
@@ -226,7 +192,11 @@ Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Ten
   if (grad_enabled()) {  // by ops that can be differentiated again
     Tensor goal = goals(input, target, weight, ignore_index, label_smoothing);
     Tensor g = grad.dim() ? ops::unsqueeze(grad, 1) : grad;
-    if (reduction == "mean") g = g / total_weight;
+    if (reduction == "mean") {  // total_weight is 0 where all targets are ignored
+      Tensor ignored = ops::eq(ops::unsqueeze(target, 1), wrap_number(Scalar(ignore_index)));
+      g = ops::where(ignored, wrap_number(Scalar(0)),
+                     g / ops::where(ignored, wrap_number(Scalar(1)), total_weight));
+    }
     return g * (ops::softmax(input, 1) * ops::sum(goal, Dims{1}, true) - goal);
   }
   Tensor out = rl::empty(input.sizes(), options(input));
@@ -234,10 +204,9 @@ Tensor cross_entropy_gradient(const Tensor& grad, const Tensor& input, const Ten
   Tensor g = grad.dtype() == input.dtype() ? grad : impl::to_dtype(grad, input.dtype());
   View x = input.view(), t = target.view(), w;
   if (weight.defined()) w = weight.view();
-  kernels::cross_entropy_backward({x, t, weight.defined() ? &w : nullptr, ignore_index,
-                                   reduction_of(reduction), label_smoothing},
-                                  g.view(), largest.view(), sums.view(), total_weight.view(),
-                                  out.view());
+  launch::cross_entropy_backward({x, t, weight.defined() ? &w : nullptr, ignore_index,
+                                  reduction_of(reduction), label_smoothing},
+                                 g, largest, sums, total_weight, out);
   return out;
 }
 
@@ -299,7 +268,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
     Tensor inside = unrecorded([&] {
       return all(logical_and(ge(input, wrap_number(Scalar(0))), le(input, wrap_number(Scalar(1)))));
     });
-    check(*inside.data<bool>(),
+    check(item<bool>(inside),
           "binary_cross_entropy: all elements of input should be between 0 and 1");
   }
   return reduced(weighted(bce_elements(input, target), weight),
@@ -312,9 +281,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& pos_weight) {
   check_value(input.sizes() == target.sizes(), "Target size (", target.sizes(),
               ") must be the same as input size (", input.sizes(), ")");
-  Tensor positives = pos_weight.defined() ? pos_weight : wrap_number(Scalar(1));
-  return reduced(weighted(bce_logits_elements(input, target, positives), weight),
-                 reduction_name(size_average, reduce, reduction));
+  Tensor elements = pos_weight.defined() ? bce_logits_elements(input, target, pos_weight)
+                                         : bce_plain_logits_elements(input, target);
+  return reduced(weighted(elements, weight), reduction_name(size_average, reduce, reduction));
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
@@ -369,7 +338,7 @@ struct ClassTargets {
   }
 
   Tensor finish(const Tensor& loss) const {
-    return single && loss.dim() == 1 ? squeeze(loss, Dims{0}) : loss;
+    return single && loss.dim() == 1 ? without_base(squeeze(loss, Dims{0})) : loss;
   }
 
   Tensor scores, targets, weight;

@@ -1,12 +1,17 @@
 // Choosing elements by a condition.
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
-#include "kernels/copy.h"
-#include "kernels/index.h"
+#include "impl_create.h"
+#include "impl_masking.h"
+#include "impl_shape.h"
+#include "launch_index.h"
+#include "ops_basic.h"
+#include "ops_masking.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace kernels {
-RL_LOOP(where_loop, "masked_fill", 0)
+extern const Loop where_loop;
 }
 namespace impl {
 namespace {
@@ -17,8 +22,17 @@ void check_mask(const Tensor& mask, const char* op) {
 }
 
 // value: 0-d, of input's dtype.
-Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor& out) {
-  return elementwise(kernels::where_loop, LoopType::Common, nullptr, out, mask, value, input);
+Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor& given) {
+  static const kernels::Loop loop = [] {
+    kernels::Loop named = kernels::where_loop;
+    named.name = "masked_fill";
+    return named;
+  }();
+  Tensor out = given;
+  if (!input.impl()->standard_strides || !mask.impl()->standard_strides)
+    if (!out.defined())  // contiguous, whatever the operands are
+      out = rl::empty(broadcast_sizes(input.sizes(), mask.sizes(), "masked_fill"), options(input));
+  return elementwise(loop, LoopType::Common, nullptr, out, mask, value, input);
 }
 
 }  // namespace
@@ -26,10 +40,7 @@ Tensor filled(const Tensor& input, const Tensor& mask, const Tensor& value, cons
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const Scalar& value,
                    const Tensor& out) {
   check_mask(mask, "masked_fill");
-  check_fits("masked_fill", value, input.dtype());
-  Tensor one = rl::empty(Dims(), options(input));
-  if (!one.is_meta()) kernels::fill(one.view(), value);
-  return filled(input, mask, one, out);
+  return filled(input, mask, element_like("masked_fill", value, input), out);
 }
 
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value,
@@ -44,10 +55,9 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const Tensor& value,
 }
 
 Tensor masked_pick(const Tensor& input, const Tensor& mask) {
-  check(!mask.is_meta() && !input.is_meta(),
-        "masked_select: the shape of the result depends on the data, which meta tensors lack");
-  Tensor out = rl::empty(Dims{kernels::count_true(mask.view())}, options(input));
-  kernels::masked_select(input.view(), mask.view(), out.view());
+  check_elements("masked_select", mask);
+  Tensor out = rl::empty(Dims{launch::count_true(mask)}, options(input));
+  launch::masked_select(input, mask, out);
   return out;
 }
 
@@ -62,18 +72,18 @@ Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& sou
         " does not fit a tensor of shape ", input.sizes());
   Tensor out =
       given.defined() ? given : clone(expand(input, sizes, false), MemoryFormat::Contiguous);
-  if (!out.is_meta())
-    kernels::masked_scatter(out.view(), expand(mask, sizes, false).view(), source.view());
+  launch::masked_scatter(out, expand(mask, sizes, false), source);
   return out;
 }
 
 Tensor nonzero(const Tensor& input) {
-  check(!input.is_meta(),
-        "nonzero: the shape of the result depends on the data, which meta tensors lack");
+  check_elements("nonzero", input);
   Tensor mask = input.dtype() == DType::Bool ? input : ops::ne(input, wrap_number(Scalar(0)));
-  Tensor out = rl::empty(Dims{kernels::count_true(mask.view()), input.dim()},
-                         {DType::Int64, input.device()});
-  kernels::nonzero(input.view(), out.view());
+  // Column by column, so that the indices of each dim lie together.
+  int64_t count = launch::count_true(mask);
+  Tensor out =
+      rl::empty_strided(Dims{count, input.dim()}, Dims{1, count}, {DType::Int64, input.device()});
+  launch::nonzero(input, out);
   return out;
 }
 

@@ -1,20 +1,24 @@
 // Products of matrices and vectors.
 #include <algorithm>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
 #include "dispatch/grad.h"
-#include "dispatch/in_gradient.h"
-#include "dispatch/optional_view.h"
-#include "kernels/copy.h"
-#include "kernels/gemm.h"
+#include "dispatch/gradient_buffer.h"
+#include "impl_matrix.h"
+#include "impl_shape.h"
+#include "launch_gemm.h"
+#include "ops_activation.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_matrix.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl {
 
 namespace kernels {
-RL_LOOP(relu_loop, "relu", 0)
-RL_LOOP(relu_backward_input_loop, "relu_backward", 0)
-RL_LOOP(gelu_erf_loop, "gelu_erf", 0)
-RL_LOOP(gelu_tanh_loop, "gelu_tanh", 0)
+extern const Loop relu_loop, relu_backward_input_loop, gelu_erf_loop, gelu_tanh_loop;
 }  // namespace kernels
 
 namespace {
@@ -72,13 +76,11 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
                      const kernels::Loop* finish = nullptr) {
   check_addable(op, input, a.dtype(), sizes);
   Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
-  if (out.is_meta()) return written_to(given, out, op);
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   Tensor whole = ops::expand(input, sizes);
-  View added = whole.view();
-  Tensor left = given.defined() ? apart(a, given) : a,
-         right = given.defined() ? apart(b, given) : b;
-  kernels::gemm(left.view(), right.view(), out.view(), scale, &added);
+  Tensor left = given.defined() ? copy_if_overlapping(a, given) : a,
+         right = given.defined() ? copy_if_overlapping(b, given) : b;
+  launch::gemm(left, right, out, scale, whole);
   return written_to(given, out, op);
 }
 
@@ -86,7 +88,7 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
 
 Tensor mm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
-  if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
+  launch::gemm(input, mat2, out, {}, nullptr);
   return out;
 }
 
@@ -102,13 +104,13 @@ Tensor int_mm(const Tensor& input, const Tensor& mat2) {
         "_int_mm: self.size(1) needs to match mat2.size(0) but got ", input.sizes()[1], " and ",
         mat2.sizes()[0]);
   Tensor out = rl::empty(Dims{input.sizes()[0], mat2.sizes()[1]}, options(input, DType::Int32));
-  if (!out.is_meta()) kernels::gemm_bytes(input.view(), mat2.view(), out.view());
+  launch::gemm_bytes(input, mat2, out);
   return out;
 }
 
 Tensor bmm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_batches("bmm", input, mat2), options(input));
-  if (!out.is_meta()) kernels::gemm(input.view(), mat2.view(), out.view());
+  launch::gemm(input, mat2, out, {}, nullptr);
   return out;
 }
 
@@ -131,7 +133,7 @@ Tensor mv(const Tensor& input, const Tensor& vec) {
   check(input.sizes()[1] == vec.sizes()[0], "mv: size mismatch, got input (", input.sizes()[0], "x",
         input.sizes()[1], "), vec (", vec.sizes()[0], ")");
   Tensor out = rl::empty(Dims{input.sizes()[0]}, options(input));
-  if (!out.is_meta()) kernels::matvec(input.view(), vec.view(), out.view());
+  launch::matvec(input, vec, out, {});
   return out;
 }
 
@@ -142,7 +144,7 @@ Tensor dot(const Tensor& input, const Tensor& tensor) {
   check(input.numel() == tensor.numel(), "dot: inconsistent tensor size, expected tensor [",
         input.numel(), "] and src [", tensor.numel(), "] to have the same number of elements");
   Tensor out = rl::empty(Dims(), options(input));
-  if (!out.is_meta()) kernels::dot(input.view(), tensor.view(), out.view());
+  launch::dot(input, tensor, out);
   return out;
 }
 
@@ -159,28 +161,28 @@ Tensor finished_linear(const Tensor& input, const Tensor& weight, const Tensor& 
   check(in == weight.sizes().back(), "linear: mat1 and mat2 shapes cannot be multiplied (",
         in ? input.numel() / in : 0, "x", in, " and ", weight.sizes().back(), "x",
         weight.dim() == 2 ? weight.sizes()[0] : 1, ")");
-  auto apart = [&](const Tensor& out) {
+  auto finished = [&](const Tensor& out) {
     return finish ? elementwise(*finish, LoopType::Common, nullptr, Tensor(), out) : out;
   };
   if (weight.dim() == 1) {
     Tensor out = ops::matmul(input, weight);
-    return apart(bias.defined() ? ops::add(out, bias) : out);
+    return finished(bias.defined() ? ops::add(out, bias) : out);
   }
   int64_t rows = product(IntSpan(input.sizes().data(), input.dim() - 1)),
           columns = weight.sizes()[0];
   Dims sizes = input.sizes();
   sizes.back() = columns;
   Tensor out = rl::empty(sizes, options(input));
-  if (out.is_meta()) return apart(out);
+  if (out.is_meta()) return finished(out);
   Tensor matrix = input.dim() == 2 ? input : ops::reshape(input, Dims{rows, in});
   Tensor flat = input.dim() == 2 ? out : alias(out, Dims{rows, columns}, Dims{columns, 1}, 0);
   bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
              bias.dtype() == input.dtype();
   Tensor rows_of_bias = row ? ops::expand(bias, Dims{rows, columns}) : Tensor();
   bool whole = row || !bias.defined();
-  kernels::gemm(matrix.view(), transpose(weight, 0, 1).view(), flat.view(),
-                {1, row ? 1 : 0, whole ? finish : nullptr}, OptionalView(rows_of_bias).get());
-  return whole ? out : apart(written_to(out, ops::add(out, bias), "linear"));
+  launch::gemm(matrix, transpose(weight, 0, 1), flat, {1, row ? 1 : 0, whole ? finish : nullptr},
+               rows_of_bias);
+  return whole ? out : finished(written_to(out, ops::add(out, bias), "linear"));
 }
 
 }  // namespace
@@ -231,7 +233,8 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Sc
         vec.sizes());
   check_same_dtype("addmv", mat, vec);
   check_addable("addmv", input, mat.dtype(), Dims{mat.sizes()[0]});
-  return squeeze(addmm(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), Dims{1});
+  Tensor column = addmm(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha);
+  return without_base(squeeze(column, Dims{1}));
 }
 
 Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
@@ -296,7 +299,7 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   Dims sizes = batch;
   sizes.push_back(n);
   sizes.push_back(m);
-  return view(out, sizes);
+  return without_base(view(out, sizes));
 }
 
 }  // namespace
@@ -308,15 +311,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.dim() == 2 && b.dim() == 2) return mm(a, b);
   if (a.dim() == 1 && b.dim() == 1) return dot(a, b);
   if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
-  if (a.dim() == 1) return squeeze(matmul(unsqueeze(a, 0), b), Dims{-2});
-  if (b.dim() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), Dims{-1});
+  if (a.dim() == 1) return without_base(squeeze(matmul(unsqueeze(a, 0), b), Dims{-2}));
+  if (b.dim() == 1) return without_base(squeeze(matmul(a, unsqueeze(b, 1)), Dims{-1}));
   if (b.dim() == 2) {  // the rows of all batches in one product
     check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
           a.sizes(), " and ", b.sizes());
     Dims sizes = a.sizes();
     sizes.back() = b.sizes()[1];
     Tensor rows = reshape(a, Dims{product(leading(a, a.dim() - 1)), a.size(-1)});
-    return view(mm(rows, b), sizes);
+    return without_base(view(mm(rows, b), sizes));
   }
   return batched_matmul(a, b);
 }
@@ -334,7 +337,8 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
   sizes.push_back(weight.sizes()[0]);
   Tensor a = reshape(x1, Dims{-1, x1.sizes().back()}), b = reshape(x2, Dims{-1, x2.sizes().back()});
   Tensor inner_product = matmul(unsqueeze(a, 0), weight);  // (out, n, in2)
-  Tensor out = reshape(t(sum(inner_product * unsqueeze(b, 0), Dims{-1}, false, x1.dtype())), sizes);
+  Tensor columns = sum(inner_product * unsqueeze(b, 0), Dims{-1}, false, x1.dtype());
+  Tensor out = reshape(clone(t(columns), MemoryFormat::Contiguous), sizes);
   return bias.defined() ? out + bias : out;
 }
 
@@ -351,35 +355,36 @@ Tensor as_rows(const Tensor& t) {
 }
 
 // a @ b added to what is there: layers that share an input or a weight spare a tensor and a pass.
-Tensor add_product(const Tensor& so_far, const Tensor& a, const Tensor& b) {
-  kernels::gemm(a.view(), b.view(), as_rows(so_far).view(), {1, 1});
-  return so_far;
+Tensor add_product(const Tensor& accumulated, const Tensor& a, const Tensor& b) {
+  launch::gemm(a, b, as_rows(accumulated), {1, 1}, nullptr);
+  return accumulated;
 }
 
 }  // namespace
 
 Tensor relu_backward(const Tensor& grad, const Tensor& out) {
   if (grad_enabled()) return where(le(out, wrap_number(Scalar(0))), wrap_number(Scalar(0)), grad);
-  return elementwise_in_gradient(kernels::relu_backward_input_loop, nullptr, true, grad, out);
+  return elementwise_in_gradient_buffer(kernels::relu_backward_input_loop, nullptr, true, grad,
+                                        out);
 }
 
-Tensor add_linear_input(const Tensor& so_far, const Tensor& grad, const Tensor& weight) {
+Tensor add_linear_input(const Tensor& accumulated, const Tensor& grad, const Tensor& weight) {
   bool matrix = weight.dim() == 2;
-  if (matrix && so_far.defined() && so_far.is_contiguous())
-    return add_product(so_far, as_rows(grad), conj(weight));
+  if (matrix && accumulated.defined() && accumulated.is_contiguous())
+    return add_product(accumulated, as_rows(grad), conj(weight));
   Tensor product = matrix ? matmul(grad, conj(weight)) : unsqueeze(grad, -1) * conj(weight);
-  return so_far.defined() ? add_(so_far, product) : product;
+  return accumulated.defined() ? add_(accumulated, product) : product;
 }
 
-Tensor add_linear_weight(const Tensor& so_far, const Tensor& grad, const Tensor& input,
+Tensor add_linear_weight(const Tensor& accumulated, const Tensor& grad, const Tensor& input,
                          int64_t weight_dim) {
   Tensor x = conj(as_rows(input));
   if (weight_dim == 1) {
     Tensor product = mv(t(x), reshape(grad, Dims{-1}));
-    return so_far.defined() ? add_(so_far, product) : product;
+    return accumulated.defined() ? add_(accumulated, product) : product;
   }
   Tensor g = t(as_rows(grad));
-  return so_far.defined() ? add_product(so_far, g, x) : mm(g, x);
+  return accumulated.defined() ? add_product(accumulated, g, x) : mm(g, x);
 }
 
 }  // namespace grad

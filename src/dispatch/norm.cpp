@@ -1,14 +1,22 @@
 // Normalisation: fused kernels forward and backward; the backward as composed ops where it is
 // differentiated again.
-#include "kernels/norm.h"
 
 #include <optional>
 
 #include "autograd/engine.h"
-#include "dispatch/deferred.h"
 #include "dispatch/generated.h"
+#include "dispatch/lazy_expression.h"
 #include "dispatch/optional_view.h"
-#include "kernels/batch_norm.h"
+#include "impl_create.h"
+#include "impl_norm.h"
+#include "launch_batch_norm.h"
+#include "launch_norm.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_norm.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace {
@@ -40,24 +48,34 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   Tensor mean = training ? rl::empty(channels, statistics) : alias(running_mean);
   Tensor invstd =
       training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
-  if (input.is_meta()) return {empty_like(input), mean, invstd};
+  if (input.is_meta()) return {empty_suggested(input.sizes(), input, input.dtype()), mean, invstd};
   OptionalView w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   kernels::ChannelAffine affine;
   if (training) {
     for (const Tensor& changed : {running_mean, running_var})
       if (changed.defined()) check_in_place(changed, "batch_norm");
-    affine = kernels::batch_norm_train(AsItLies(input).view(), args, m.get(), v.get(), momentum,
-                                       mean.view(), invstd.view());
+    affine =
+        launch::batch_norm_train(physical(input), args, m.get(), v.get(), momentum, mean, invstd);
     for (const Tensor& changed : {running_mean, running_var})
       if (changed.defined()) bump_version(changed, "batch_norm");
   } else {
-    affine = kernels::batch_norm_eval(args, *m.get(), *v.get());
+    affine = launch::batch_norm_eval(args, *m.get(), *v.get());
   }
-  Tensor out = defer_affine(input, affine.scale, affine.shift);
+  if (affine.scale.empty() && channels[0]) {  // a device whose statistics stay there
+    NoGradGuard guard;
+    Dims along(input.dim(), 1);
+    along[1] = channels[0];
+    auto shaped = [&](const Tensor& t) { return ops::reshape(t, along); };
+    Tensor scale = weight.defined() ? invstd * weight : invstd;
+    Tensor out = (input - shaped(mean)) * shaped(scale);
+    if (bias.defined()) out = out + shaped(bias);
+    return {ops::to_dtype(out, input.dtype()), mean, invstd};
+  }
+  Tensor out = make_lazy_affine(input, affine.scale, affine.shift);
   if (!out.defined()) {
-    out = empty_as_it_lies(input, input.dtype());
-    kernels::batch_norm_apply(AsItLies(input).view(), affine, AsItLies(out).view());
+    out = empty_suggested(input.sizes(), input, input.dtype());
+    launch::batch_norm_apply(physical(input), affine, physical(out));
   }
   return {out, mean, invstd};
 }
@@ -76,6 +94,11 @@ Rows rows_of(const char* op, const Tensor& input, const Dims& size) {
 TensorOptions statistics_options(const Tensor& input) {
   return options(input, compute_dtype(input.dtype()));
 }
+// `out`, contiguous, or a copy in the format that the input suggests.
+Tensor in_format_of(const Tensor& input, const Tensor& out) {
+  MemoryFormat format = suggested_format(input);
+  return format == MemoryFormat::Contiguous ? out : clone(out, format);
+}
 Tensor ordered(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 }  // namespace
 
@@ -86,9 +109,7 @@ std::array<Tensor, 3> layer_norm_kernel(const Tensor& input, const Dims& size, c
   Tensor mean = rl::empty(r.kept, statistics_options(input)),
          rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
-  if (!out.is_meta())
-    kernels::layer_norm(r.input.view(), OptionalView(w).get(), OptionalView(b).get(), eps,
-                        out.view(), mean.view(), rstd.view());
+  launch::layer_norm(r.input, w, b, eps, out, mean, rstd);
   return {out, mean, rstd};
 }
 
@@ -98,9 +119,8 @@ std::array<Tensor, 2> rms_norm_kernel(const Tensor& input, const Dims& size, con
   Tensor out = rl::empty(input.sizes(), options(input)),
          rstd = rl::empty(r.kept, statistics_options(input));
   Tensor w = ordered(weight);
-  if (!out.is_meta())
-    kernels::rms_norm(r.input.view(), OptionalView(w).get(), eps, out.view(), rstd.view());
-  return {out, rstd};
+  launch::rms_norm(r.input, w, eps, out, rstd);
+  return {in_format_of(input, out), rstd};
 }
 
 std::array<Tensor, 3> group_norm_kernel(const Tensor& input, int64_t num_groups,
@@ -111,10 +131,8 @@ std::array<Tensor, 3> group_norm_kernel(const Tensor& input, int64_t num_groups,
   Tensor mean = rl::empty(groups, statistics_options(input)),
          rstd = rl::empty(groups, statistics_options(input));
   Tensor w = ordered(weight), b = ordered(bias);
-  if (!out.is_meta())
-    kernels::group_norm(x.view(), OptionalView(w).get(), OptionalView(b).get(), eps, out.view(),
-                        mean.view(), rstd.view());
-  return {out, mean, rstd};
+  launch::group_norm(x, w, b, eps, out, mean, rstd);
+  return {in_format_of(input, out), mean, rstd};
 }
 
 }  // namespace impl
@@ -182,11 +200,9 @@ std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const 
   if (wanted.input) result[0] = rl::empty(input.sizes(), options(input));
   if (wanted.weight) result[1] = rl::empty(size, options(input));
   if (wanted.bias) result[2] = rl::empty(size, options(input));
-  if (input.is_meta()) return result;
   Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
          w = impl::ordered(weight);
-  kernel(g.view(), x.view(), OptionalView(w).get(), OptionalView(result[0]).get(),
-         OptionalView(result[1]).get(), OptionalView(result[2]).get());
+  kernel(g, x, w, result[0], result[1], result[2]);
   return result;
 }
 
@@ -194,36 +210,36 @@ std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const 
 
 namespace {
 
-// A gradient that nobody else holds: it need not be written before it is read, and the result may
-// take its memory.
-class OwnGradient {
+// How the gradient of a batch norm reads the gradient that came: where nobody else reads that any
+// more, its elements are computed on the way if they are lazy, and the result takes its storage.
+class IncomingGradient {
  public:
-  OwnGradient(const Tensor& grad, const Tensor& input) : grad_(grad), input_(input) {
-    Ref<HiddenOrder> order = hidden_order(grad);
-    constexpr int32_t own_refs = 2;  // what has it, and a handle here
-    auto nobody_else = [](auto& held) {
-      return held->refs.load(std::memory_order_acquire) == own_refs;
-    };
-    own_ = grad.dtype() == input.dtype() && grad.is_contiguous() && input.is_contiguous() &&
-           static_cast<bool>(order) == in_hidden_order(input) && is_exclusive(grad) &&
-           (!order || nobody_else(order));
-    if (own_) late_ = late_formula(grad);
-    if (!late_) return;
-    if (nobody_else(late_))
-      if (HiddenOrder* spare = late_->spare_memory()) spare_ = Ref<HiddenOrder>::share(spare);
-    if (Ref<LateFormula> shorter = late_->by_way_of(hidden_order(input))) late_ = shorter;
+  IncomingGradient(const Tensor& grad, const Tensor& input, bool of_input)
+      : grad_(grad), input_(input) {
+    Ref<ChannelsLastContents> contents = channels_last_contents(grad),
+                              x = channels_last_contents(input);
+    last_reader_ = grad.dtype() == input.dtype() && grad.is_contiguous() && input.is_contiguous() &&
+                   !contents == !x && is_exclusive(grad) && !(contents && contents->is_leased());
+    if (!last_reader_ || !contents || contents->is_computed()) return;
+    BufferLease elements = x->lease();
+    if (of_input) {
+      lazy_ = take_expression(grad, elements);
+    } else if ((lazy_ = lazy_expression(grad))) {
+      lazy_->rematerialize(elements);
+    }
   }
-  const kernels::StripFormula* formula() const { return late_ ? &late_->formula() : nullptr; }
+  const kernels::StripFormula* formula() const { return lazy_ ? &lazy_->formula() : nullptr; }
+  // Uninitialized, and perhaps the gradient's own elements: to be written after those are read.
   Tensor result() const {
-    if (own_ && !late_) return alias(grad_);
-    return spare_ ? hidden_like(input_, spare_) : empty_as_it_lies(input_, input_.dtype());
+    if (!last_reader_) return empty_in_layout_of(input_, input_.dtype());
+    copy_on_write(grad_);
+    return alias(grad_);
   }
 
  private:
   const Tensor &grad_, &input_;
-  bool own_;
-  Ref<LateFormula> late_;
-  Ref<HiddenOrder> spare_;
+  bool last_reader_;
+  std::optional<LazyExpression> lazy_;
 };
 
 }  // namespace
@@ -249,21 +265,21 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
     if (of_bias) result[2] = sum(grad, reduce, false);
     return result;
   }
-  OwnGradient own(grad, input);
-  if (of_input) result[0] = own.result();
-  Tensor g =
-      own.formula() ? Tensor() : in_order(unless_same(grad, input.dtype()), in_hidden_order(input));
+  IncomingGradient incoming(grad, input, of_input);
+  if (of_input) result[0] = incoming.result();
+  Tensor g = incoming.formula()
+                 ? Tensor()
+                 : in_order(unless_same(grad, input.dtype()), has_physical_layout(input));
   if (of_weight) result[1] = rl::empty(channels, options(input));
   if (of_bias) result[2] = rl::empty(channels, options(input));
   if (input.is_meta()) return result;
-  AsItLies x(input);
-  std::optional<AsItLies> gradient, written;
+  PhysicalView x(input);
+  std::optional<PhysicalView> gradient, written;
   if (g.defined()) gradient.emplace(g);
   if (of_input) written.emplace(result[0]);
-  kernels::batch_norm_backward(gradient ? gradient->view() : x.view(), own.formula(), x.view(),
-                               OptionalView(weight).get(), mean.view(), invstd.view(), training,
-                               written ? &written->view() : nullptr, OptionalView(result[1]).get(),
-                               OptionalView(result[2]).get());
+  launch::batch_norm_backward(gradient ? gradient->view() : x.view(), incoming.formula(), x, weight,
+                              mean, invstd, training, written ? &written->view() : nullptr,
+                              result[1], result[2]);
   return result;
 }
 
@@ -274,10 +290,10 @@ std::array<Tensor, 3> layer_norm_gradients(const Tensor& grad, const Tensor& inp
   Wanted wanted{of_input, of_weight, of_bias};
   if (grad_enabled()) return composed_row_norm(grad, input, size, weight, true, eps, wanted);
   return fused_norm(grad, input, weight, size, wanted,
-                    [&](const View& g, const View& x, const View* w, const View* grad_input,
-                        const View* grad_weight, const View* grad_bias) {
-                      kernels::layer_norm_backward(g, x, mean.view(), rstd.view(), w, grad_input,
-                                                   grad_weight, grad_bias);
+                    [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
+                        const Tensor& grad_weight, const Tensor& grad_bias) {
+                      launch::layer_norm_backward(g, x, mean, rstd, w, grad_input, grad_weight,
+                                                  grad_bias);
                     });
 }
 
@@ -287,9 +303,9 @@ std::array<Tensor, 3> rms_norm_gradients(const Tensor& grad, const Tensor& input
   Wanted wanted{of_input, of_weight, false};
   if (grad_enabled()) return composed_row_norm(grad, input, size, weight, false, eps, wanted);
   return fused_norm(grad, input, weight, size, wanted,
-                    [&](const View& g, const View& x, const View* w, const View* grad_input,
-                        const View* grad_weight, const View*) {
-                      kernels::rms_norm_backward(g, x, rstd.view(), w, grad_input, grad_weight);
+                    [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
+                        const Tensor& grad_weight, const Tensor&) {
+                      launch::rms_norm_backward(g, x, rstd, w, grad_input, grad_weight);
                     });
 }
 
@@ -312,10 +328,10 @@ std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& inp
     return result;
   }
   return fused_norm(grad, input, weight, Dims{input.sizes()[1]}, wanted,
-                    [&](const View& g, const View& x, const View* w, const View* grad_input,
-                        const View* grad_weight, const View* grad_bias) {
-                      kernels::group_norm_backward(g, x, mean.view(), rstd.view(), w, grad_input,
-                                                   grad_weight, grad_bias);
+                    [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
+                        const Tensor& grad_weight, const Tensor& grad_bias) {
+                      launch::group_norm_backward(g, x, mean, rstd, w, grad_input, grad_weight,
+                                                  grad_bias);
                     });
 }
 

@@ -1,5 +1,7 @@
 #include "dispatch/operators.h"
 
+#include "ops_basic.h"
+
 namespace rl {
 namespace {
 
@@ -27,5 +29,19 @@ Scalar operator/(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return Scalar(a.to<complex128>() / b.to<complex128>());
   return Scalar(a.to<double>() / b.to<double>());
 }
+
+Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return ops::sub(a, b); }
+Tensor operator*(const Tensor& a, const Tensor& b) { return ops::mul(a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) { return ops::div(a, b); }
+Tensor operator+(const Tensor& a, const Scalar& b) { return ops::add(a, wrap_number(b)); }
+Tensor operator-(const Tensor& a, const Scalar& b) { return ops::sub(a, wrap_number(b)); }
+Tensor operator*(const Tensor& a, const Scalar& b) { return ops::mul(a, wrap_number(b)); }
+Tensor operator/(const Tensor& a, const Scalar& b) { return ops::div(a, wrap_number(b)); }
+Tensor operator+(const Scalar& a, const Tensor& b) { return ops::add(wrap_number(a), b); }
+Tensor operator-(const Scalar& a, const Tensor& b) { return ops::sub(wrap_number(a), b); }
+Tensor operator*(const Scalar& a, const Tensor& b) { return ops::mul(wrap_number(a), b); }
+Tensor operator/(const Scalar& a, const Tensor& b) { return ops::div(wrap_number(a), b); }
+Tensor operator-(const Tensor& a) { return ops::neg(a); }
 
 }  // namespace rl

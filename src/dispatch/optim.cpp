@@ -1,18 +1,19 @@
 // Fused optimizers: the lists of tensors as the slots of kernels/optim.h.
-#include "kernels/optim.h"
 
 #include "autograd/inplace.h"
 #include "dispatch/generated.h"
+#include "launch_optim.h"
+#include "ops_basic.h"
+#include "ops_optim.h"
 
 namespace rl {
 namespace {
 
 double number(const Tensor& t, const char* op) {
   check(t.numel() == 1, op, ": expected a tensor of one element but got shape ", t.sizes());
-  if (t.dtype() == DType::Float32) return *t.data<float>();
-  check(t.dtype() == DType::Float64, op, ": expected a float32 or float64 number but got ",
-        t.dtype());
-  return *t.data<double>();
+  check(t.dtype() == DType::Float32 || t.dtype() == DType::Float64, op,
+        ": expected a float32 or float64 number but got ", t.dtype());
+  return t.is_meta() ? 0 : item<double>(t);
 }
 
 // The lists of one call. A state list that the rule does not use is a nullptr, and passed over.
@@ -57,7 +58,10 @@ class FusedStep {
     return values;
   }
 
-  kernels::OptimSlots slots() const { return {slots_.data(), static_cast<int64_t>(slots_.size())}; }
+  kernels::OptimSlots slots() const {
+    return {slots_.data(), static_cast<int64_t>(slots_.size()),
+            slots_.empty() ? Device() : slots_[0].param.device};
+  }
 
  private:
   View matching(const Tensor& param, const Tensor& t, size_t i) const {
@@ -66,8 +70,10 @@ class FusedStep {
     check(t.dtype() == param.dtype() && t.sizes() == param.sizes(), op_, ": parameter ", i, " is ",
           param.dtype(), " of shape ", param.sizes(), ", but its gradient or state is ", t.dtype(),
           " of shape ", t.sizes());
-    check(!t.is_meta(), op_, ": number ", i, " is on the meta device, which has no data");
-    return t.view();
+    if (!t.is_meta()) return t.view();
+    View nowhere;
+    nowhere.device = t.device();
+    return nowhere;
   }
   View written(const Tensor& param, const Tensor& t, size_t i) const {
     check_in_place(t, op_);
@@ -88,8 +94,8 @@ void adam(const char* op, bool decoupled, const TensorList& params, const Tensor
   FusedStep step(op, params, grads, {&exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : nullptr},
                  grad_scale, found_inf);
   step.set_steps(state_steps);
-  kernels::fused_adam(step.slots(),
-                      {lr, beta1, beta2, weight_decay, eps, decoupled, amsgrad, maximize});
+  launch::fused_adam(step.slots(),
+                     {lr, beta1, beta2, weight_decay, eps, decoupled, amsgrad, maximize});
 }
 
 }  // namespace
@@ -102,8 +108,8 @@ void _fused_sgd_(const TensorList& params, const TensorList& grads,
                  const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
   FusedStep step("_fused_sgd_", params, grads, {momentum != 0 ? &momentum_buffer_list : nullptr},
                  grad_scale, found_inf);
-  kernels::fused_sgd(step.slots(),
-                     {lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step});
+  launch::fused_sgd(step.slots(),
+                    {lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step});
 }
 
 void _fused_adam_(const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
@@ -130,7 +136,7 @@ void _fused_adagrad_(const TensorList& params, const TensorList& grads,
                      const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
   FusedStep step("_fused_adagrad_", params, grads, {&state_sums}, grad_scale, found_inf);
   step.set_steps(state_steps);
-  kernels::fused_adagrad(step.slots(), {lr, lr_decay, weight_decay, eps, maximize});
+  launch::fused_adagrad(step.slots(), {lr, lr_decay, weight_decay, eps, maximize});
 }
 
 void _fused_adadelta_(const TensorList& params, const TensorList& grads,
@@ -139,7 +145,7 @@ void _fused_adadelta_(const TensorList& params, const TensorList& grads,
                       const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
   FusedStep step("_fused_adadelta_", params, grads, {&square_avgs, &acc_deltas}, grad_scale,
                  found_inf);
-  kernels::fused_adadelta(step.slots(), {lr, rho, eps, weight_decay, maximize});
+  launch::fused_adadelta(step.slots(), {lr, rho, eps, weight_decay, maximize});
 }
 
 void _fused_adamax_(const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
@@ -148,7 +154,7 @@ void _fused_adamax_(const TensorList& params, const TensorList& grads, const Ten
                     const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
   FusedStep step("_fused_adamax_", params, grads, {&exp_avgs, &exp_infs}, grad_scale, found_inf);
   step.set_steps(state_steps);
-  kernels::fused_adamax(step.slots(), {lr, beta1, beta2, eps, weight_decay, maximize});
+  launch::fused_adamax(step.slots(), {lr, beta1, beta2, eps, weight_decay, maximize});
 }
 
 void _fused_nadam_(const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
@@ -160,8 +166,8 @@ void _fused_nadam_(const TensorList& params, const TensorList& grads, const Tens
   FusedStep step("_fused_nadam_", params, grads, {&exp_avgs, &exp_avg_sqs}, grad_scale, found_inf);
   step.set_steps(state_steps);
   std::vector<double> products = step.numbers(mu_products);
-  kernels::fused_nadam(step.slots(), {lr, beta1, beta2, weight_decay, momentum_decay, eps,
-                                      decoupled_weight_decay, maximize, products.data()});
+  launch::fused_nadam(step.slots(), {lr, beta1, beta2, weight_decay, momentum_decay, eps,
+                                     decoupled_weight_decay, maximize, products.data()});
 }
 
 void _fused_radam_(const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
@@ -171,8 +177,8 @@ void _fused_radam_(const TensorList& params, const TensorList& grads, const Tens
                    const OptionalTensor& found_inf) {
   FusedStep step("_fused_radam_", params, grads, {&exp_avgs, &exp_avg_sqs}, grad_scale, found_inf);
   step.set_steps(state_steps);
-  kernels::fused_radam(step.slots(),
-                       {lr, beta1, beta2, weight_decay, eps, decoupled_weight_decay, maximize});
+  launch::fused_radam(step.slots(),
+                      {lr, beta1, beta2, weight_decay, eps, decoupled_weight_decay, maximize});
 }
 
 void _fused_rmsprop_(const TensorList& params, const TensorList& grads,
@@ -184,8 +190,7 @@ void _fused_rmsprop_(const TensorList& params, const TensorList& grads,
                  {&square_avgs, centered ? &grad_avgs : nullptr,
                   momentum > 0 ? &momentum_buffer_list : nullptr},
                  grad_scale, found_inf);
-  kernels::fused_rmsprop(step.slots(),
-                         {lr, alpha, eps, weight_decay, momentum, centered, maximize});
+  launch::fused_rmsprop(step.slots(), {lr, alpha, eps, weight_decay, momentum, centered, maximize});
 }
 
 void _fused_rprop_(const TensorList& params, const TensorList& grads, const TensorList& prevs,
@@ -193,7 +198,7 @@ void _fused_rprop_(const TensorList& params, const TensorList& grads, const Tens
                    double step_size_min, double step_size_max, bool maximize,
                    const OptionalTensor& grad_scale, const OptionalTensor& found_inf) {
   FusedStep step("_fused_rprop_", params, grads, {&prevs, &step_sizes}, grad_scale, found_inf);
-  kernels::fused_rprop(step.slots(), {eta_minus, eta_plus, step_size_min, step_size_max, maximize});
+  launch::fused_rprop(step.slots(), {eta_minus, eta_plus, step_size_min, step_size_max, maximize});
 }
 
 void _fused_asgd_(const TensorList& params, const TensorList& grads, const TensorList& axs,
@@ -202,7 +207,7 @@ void _fused_asgd_(const TensorList& params, const TensorList& grads, const Tenso
                   const OptionalTensor& found_inf) {
   FusedStep step("_fused_asgd_", params, grads, {&axs}, grad_scale, found_inf);
   std::vector<double> eta = step.numbers(etas), mu = step.numbers(mus);
-  kernels::fused_asgd(step.slots(), {lambd, weight_decay, maximize, eta.data(), mu.data()});
+  launch::fused_asgd(step.slots(), {lambd, weight_decay, maximize, eta.data(), mu.data()});
 }
 
 }  // namespace ops

@@ -1,108 +1,39 @@
 // Order: sorting, selection, search, distinct values, histograms.
 #include <cmath>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
-#include "dispatch/optional_view.h"
-#include "kernels/sort.h"
+#include "dispatch/guards.h"
+#include "impl_create.h"
+#include "impl_indexing.h"
+#include "impl_order.h"
+#include "impl_shape.h"
+#include "launch_sort.h"
+#include "ops_arithmetic.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_order.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace impl {
 namespace {
 
-using Pair = std::array<Tensor, 2>;
-
-Dims line_results(const Tensor& input, int64_t dim, int64_t count) {
-  Dims sizes = input.sizes();
-  if (input.dim()) sizes[dim] = count;
-  return sizes;
-}
-
-// Values and places of `count` elements of each line along dim.
-template <class Choose> Pair choose_along(const Tensor& input, int64_t dim, int64_t count,
-                                          Choose&& choose) {
-  Dims sizes = line_results(input, dim, count);
-  Pair out{rl::empty(sizes, options(input)), rl::empty(sizes, options(input, DType::Int64))};
-  if (!out[0].is_meta()) choose(input.view(), out[0].view(), out[1].view());
-  return out;
-}
-
-// One element of each line: the dim goes unless it is kept.
-template <class Choose> Pair choose_one(const char* op, const Tensor& input, int64_t dim,
-                                        bool keepdim, Choose&& choose) {
-  int64_t d = wrap_dim(dim, input.dim(), op);
-  check_index(input.dim() == 0 || input.sizes()[d] > 0, op, ": Expected reduction dim ", d,
-              " to have non-zero size, got shape ", input.sizes());
-  Pair out = choose_along(
-      input, d, 1, [&](const View& in, const View& v, const View& i) { choose(in, d, v, i); });
-  if (!keepdim && input.dim())
-    for (Tensor& t : out) t = select(t, d, 0);
-  return out;
-}
-
-}  // namespace
-
-Pair sort(const Tensor& input, int64_t dim, bool descending, std::optional<bool>) {
-  int64_t d = wrap_dim(dim, input.dim(), "sort");
-  Pair out{rl::empty_like(input), rl::empty_like(input, DType::Int64)};
-  if (out[0].is_meta()) return out;
-  View values = out[0].view();
-  kernels::sort(input.view(), d, descending, &values, out[1].view());
-  return out;
-}
-
-Tensor argsort(const Tensor& input, int64_t dim, bool descending, std::optional<bool>) {
-  int64_t d = wrap_dim(dim, input.dim(), "argsort");
-  Tensor out = rl::empty_like(input, DType::Int64);
-  if (!out.is_meta()) kernels::sort(input.view(), d, descending, nullptr, out.view());
-  return out;
-}
-
-Pair topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
-  int64_t d = wrap_dim(dim, input.dim(), "topk"), size = input.dim() ? input.sizes()[d] : 1;
-  check(k >= 0 && k <= size, "topk: selected index k out of range: k = ", k, " for dim ", d,
-        " of shape ", input.sizes());
-  return choose_along(input, d, k, [&](const View& in, const View& values, const View& indices) {
-    kernels::topk(in, d, k, largest, values, indices);
-  });
-}
-
-Pair kthvalue(const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
-  return choose_one("kthvalue", input, dim, keepdim,
-                    [&](const View& in, int64_t d, const View& values, const View& indices) {
-                      kernels::kthvalue(in, d, k, values, indices);
-                    });
-}
-
-Pair mode(const Tensor& input, int64_t dim, bool keepdim) {
-  return choose_one("mode", input, dim, keepdim, kernels::mode);
-}
-
-namespace {
-Pair median_along(const char* op, const Tensor& input, int64_t dim, bool keepdim, bool ignore_nan) {
-  return choose_one(op, input, dim, keepdim,
-                    [&](const View& in, int64_t d, const View& values, const View& indices) {
-                      kernels::median(in, d, ignore_nan, values, indices);
-                    });
-}
 Tensor median_of_all(const char* op, const Tensor& input, bool ignore_nan) {
   if (input.numel() == 0) {
     check(input.is_floating(), op, ": median() is not defined for an empty tensor of dtype ",
           input.dtype());
     return ops::full(Dims(), Scalar(std::nan("")), input.dtype(), {}, input.device());
   }
-  return median_along(op, ops::reshape(input, Dims{-1}), 0, false, ignore_nan)[0];
+  Tensor all = ops::reshape(input, Dims{-1});
+  return ignore_nan ? nanmedian(all, 0, false)[0] : median(all, 0, false)[0];
 }
 }  // namespace
 
 Tensor median(const Tensor& input) { return median_of_all("median", input, false); }
 Tensor nanmedian(const Tensor& input) { return median_of_all("nanmedian", input, true); }
-Pair median(const Tensor& input, int64_t dim, bool keepdim) {
-  return median_along("median", input, dim, keepdim, false);
-}
-Pair nanmedian(const Tensor& input, int64_t dim, bool keepdim) {
-  return median_along("nanmedian", input, dim, keepdim, true);
-}
-
 namespace {
 
 using Distinct = std::array<Tensor, 3>;
@@ -112,13 +43,11 @@ Tensor leading(const Tensor& t, int64_t count) { return slice(t, 0, 0, count, 1)
 // What is asked for besides the values: places or counts, n of them.
 struct Wanted {
   Tensor tensor;
-  View view;
   bool is_wanted;
   Wanted(bool is_wanted, const Tensor& input, int64_t n)
       : tensor(rl::empty(Dims{is_wanted ? n : 0}, options(input, DType::Int64))),
-        view(tensor.view()),
         is_wanted(is_wanted) {}
-  const View* get() const { return is_wanted ? &view : nullptr; }
+  Tensor get() const { return is_wanted ? tensor : Tensor(); }
   Tensor first(int64_t count) const { return is_wanted ? clone(leading(tensor, count)) : tensor; }
 };
 
@@ -127,8 +56,9 @@ Distinct distinct_elements(const Tensor& input, bool consecutive, bool return_in
   Tensor from = ops::contiguous(ops::reshape(input, Dims{-1}));
   Tensor values = rl::empty(from.sizes(), options(input));
   Wanted inverse(return_inverse, input, from.numel()), counts(return_counts, input, from.numel());
-  int64_t count = (consecutive ? kernels::unique_consecutive : kernels::unique)(
-      from.view(), values.view(), inverse.get(), counts.get());
+  int64_t count = consecutive
+                      ? launch::unique_consecutive(from, values, inverse.get(), counts.get())
+                      : launch::unique(from, values, inverse.get(), counts.get());
   return {clone(leading(values, count)),
           return_inverse ? view(inverse.tensor, input.sizes()) : inverse.tensor,
           counts.first(count)};
@@ -143,15 +73,16 @@ Distinct distinct_slices(const char* op, const Tensor& input, int64_t dim, bool 
   Tensor rows = ops::contiguous(ops::reshape(front, Dims{n, n ? input.numel() / n : 0}));
   Tensor first = rl::empty(Dims{n}, options(input, DType::Int64));
   Wanted inverse(return_inverse, input, n), counts(return_counts, input, n);
-  int64_t count =
-      kernels::unique_rows(rows.view(), consecutive, first.view(), inverse.get(), counts.get());
-  return {index_select(input, d, leading(first, count)), inverse.tensor, counts.first(count)};
+  int64_t count = launch::unique_rows(rows, consecutive, first, inverse.get(), counts.get());
+  // The distinct slices lie one after the other, in front of whatever dim they belong to.
+  Tensor found = index_select(front, 0, leading(first, count));
+  return {input.dim() ? ops::movedim(found, Dims{0}, Dims{d}) : found, inverse.tensor,
+          counts.first(count)};
 }
 
 Distinct distinct(const char* op, const Tensor& input, std::optional<int64_t> dim, bool consecutive,
                   bool inverse, bool counts) {
-  check(!input.is_meta(), op,
-        ": the shape of the result depends on the data, which meta tensors lack");
+  check_elements(op, input);
   check_implemented(!input.is_complex(), op, ": not implemented for dtype ", input.dtype());
   return dim ? distinct_slices(op, input, *dim, consecutive, inverse, counts)
              : distinct_elements(input, consecutive, inverse, counts);
@@ -192,35 +123,25 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, b
   };
   Tensor rows = prepared(sorted), values = prepared(input);
   Tensor out = rl::empty(input.sizes(), options(sorted, out_int32 ? DType::Int32 : DType::Int64));
-  if (out.is_meta()) return out;
   Tensor order = sorter.defined() ? ops::contiguous(sorter) : Tensor();
-  kernels::searchsorted(rows.view(), values.view(), right || (side && *side == "right"),
-                        OptionalView(order).get(), out.view());
-  return out;
-}
-
-Tensor histc(const Tensor& input, int64_t bins, const Scalar& min, const Scalar& max) {
-  check(bins > 0, "histc: bins must be > 0, but got ", bins);
-  Tensor out = rl::empty(Dims{bins}, options(input));
-  if (!out.is_meta()) kernels::histc(input.view(), min.real(), max.real(), out.view());
+  launch::searchsorted(rows, values, right || (side && *side == "right"), order, out);
   return out;
 }
 
 Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
-  check(!input.is_meta(),
-        "bincount: the shape of the result depends on the data, which meta tensors lack");
+  check_elements("bincount", input);
   check(minlength >= 0, "bincount: minlength should be >= 0, got ", minlength);
   check(input.dim() == 1 && is_integral(input.dtype()),
         "bincount: only supports 1-d non-negative integral inputs, got shape ", input.sizes(),
         " and dtype ", input.dtype());
   check(!weights.defined() || weights.sizes() == input.sizes(),
         "bincount: weights should be 1-d and have the same length as input");
-  int64_t size = std::max(kernels::bincount_size(input.view()), minlength);
+  int64_t size = std::max(launch::bincount_size(input), minlength);
   bool exact =
       !weights.defined() || weights.dtype() == DType::Float32 || weights.dtype() == DType::Float64;
   Tensor used = exact ? weights : to_dtype(weights, DType::Float64);
   Tensor out = rl::empty(Dims{size}, options(input, used.defined() ? used.dtype() : DType::Int64));
-  kernels::bincount(input.view(), OptionalView(used).get(), out.view());
+  launch::bincount(input, used, out);
   return out;
 }
 
@@ -275,11 +196,9 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
       op, ": interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
       how);
   if (!q.is_meta() && q.numel())
-    check(bool(*to_dtype(
-                    all(logical_and(ge(q, wrap_number(Scalar(0))), le(q, wrap_number(Scalar(1))))),
-                    DType::Bool)
-                    .data<bool>()),
-          op, ": q values must be in the range [0, 1]");
+    check(
+        item<bool>(all(logical_and(ge(q, wrap_number(Scalar(0))), le(q, wrap_number(Scalar(1)))))),
+        op, ": q values must be in the range [0, 1]");
   int64_t d = dim ? wrap_dim(*dim, input.dim(), op) : 0, ndim = input.dim();
   Tensor lines = !dim || ndim == 0 ? reshape(input, Dims{-1}) : movedim(input, Dims{d}, Dims{-1});
   Tensor rows = sort(lines, -1)[0];
@@ -300,7 +219,7 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
   flat_kept.push_back(flat_q.numel());
   if (!dim && keepdim) found = reshape(found, flat_kept);
   else if (keepdim && ndim) found = unsqueeze(found, d);
-  return q.dim() ? movedim(found, Dims{-1}, Dims{0}) : squeeze(found, Dims{-1});
+  return without_base(q.dim() ? movedim(found, Dims{-1}, Dims{0}) : squeeze(found, Dims{-1}));
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 // Elements around an image, and images as columns of blocks.
-#include "kernels/padding.h"
 
 #include <algorithm>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
-#include "kernels/unfold.h"
+#include "impl_padding.h"
+#include "launch_padding.h"
+#include "launch_unfold.h"
+#include "ops_create.h"
+#include "ops_padding.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
@@ -37,8 +43,8 @@ void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, cons
 }
 
 // Which element of a dim of `size` stands at each place after padding.
-std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before,
-                                   int64_t after) {
+std::vector<int64_t> padded_offsets(const std::string& mode, int64_t size, int64_t before,
+                                    int64_t after) {
   std::vector<int64_t> places(static_cast<size_t>(size + before + after));
   // What negative padding cuts off is gone before anything wraps around.
   int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
@@ -52,10 +58,10 @@ std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_
   return places;
 }
 
-kernels::PaddedPlaces padded_places(const Dims& sizes, const Dims& pad, const std::string& mode) {
-  kernels::PaddedPlaces places;
+kernels::PaddedOffsets padded_offsets(const Dims& sizes, const Dims& pad, const std::string& mode) {
+  kernels::PaddedOffsets places;
   for (int64_t i = pad.size() / 2 - 1; i >= 0; --i)
-    places.push_back(padded_places(mode, sizes[sizes.size() - 1 - i], pad[2 * i], pad[2 * i + 1]));
+    places.push_back(padded_offsets(mode, sizes[sizes.size() - 1 - i], pad[2 * i], pad[2 * i + 1]));
   return places;
 }
 
@@ -65,9 +71,10 @@ Tensor pad_kernel(const Tensor& input, const Dims& pad, const std::string& mode)
   Dims sizes = input.sizes();
   for (int64_t i = 0; i < pad.size() / 2; ++i)
     sizes[sizes.size() - 1 - i] += pad[2 * i] + pad[2 * i + 1];
-  Tensor out = rl::empty(sizes, options(input));
+  Tensor out = mode == "circular" ? rl::empty(sizes, options(input))
+                                  : empty_suggested(sizes, input, input.dtype());
   if (!out.is_meta() && out.numel())
-    kernels::pad(input.view(), padded_places(input.sizes(), pad, mode), out.view());
+    launch::pad(input, padded_offsets(input.sizes(), pad, mode), out);
   return out;
 }
 
@@ -75,8 +82,7 @@ Tensor pad_backward(const Tensor& grad, const Dims& size, const Dims& pad,
                     const std::string& mode) {
   if (!grad.numel()) return ops::zeros(size, grad.dtype(), {}, grad.device());
   Tensor out = rl::empty(size, options(grad));
-  if (!out.is_meta())
-    kernels::pad_backward(grad.view(), padded_places(size, pad, mode), out.view());
+  launch::pad_backward(grad, padded_offsets(size, pad, mode), out);
   return out;
 }
 
@@ -93,7 +99,7 @@ Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilati
   int64_t rows = product(Dims{input.sizes()[1], kernel[0], kernel[1]}),
           blocks = product(Dims{g.count[0], g.count[1]});
   Tensor out = rl::empty(Dims{input.sizes()[0], rows, blocks}, options(input));
-  if (!out.is_meta()) kernels::unfold(input.view(), out.view(), g);
+  launch::unfold(input, out, g);
   return out;
 }
 
@@ -103,7 +109,7 @@ Tensor fold_kernel(const Tensor& input, const Dims& output_size, const Dims& ker
   Tensor out = rl::empty(Dims{input.sizes()[0], input.sizes()[1] / (kernel[0] * kernel[1]),
                               output_size[0], output_size[1]},
                          options(input));
-  if (!out.is_meta()) kernels::fold(input.view(), out.view(), g);
+  launch::fold(input, out, g);
   return out;
 }
 
@@ -171,7 +177,7 @@ Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dim
           input.sizes());
   Tensor columns =
       unfold_kernel(batched ? input : unsqueeze(input, 0), kernel_size, dilation, padding, stride);
-  return batched ? columns : squeeze(columns, Dims{0});
+  return batched ? columns : without_base(squeeze(columns, Dims{0}));
 }
 
 Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
@@ -197,7 +203,7 @@ Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_siz
         ", stride=", stride, ", expected ", blocks, " sliding blocks, but got input of shape ",
         input.sizes());
   Tensor image = fold_kernel(columns, output_size, kernel_size, dilation, padding, stride);
-  return batched ? image : squeeze(image, Dims{0});
+  return batched ? image : without_base(squeeze(image, Dims{0}));
 }
 
 }  // namespace ops

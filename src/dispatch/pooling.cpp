@@ -1,10 +1,16 @@
 // Pooling.
-#include "kernels/pooling.h"
 
 #include "dispatch/generated.h"
-#include "kernels/copy.h"
-#include "kernels/reduce.h"
+#include "impl_pooling.h"
 #include "kernels/unfold.h"
+#include "launch_copy.h"
+#include "launch_pooling.h"
+#include "launch_reduce.h"
+#include "ops_basic.h"
+#include "ops_indexing.h"
+#include "ops_pooling.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace {
@@ -48,10 +54,24 @@ Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size
   return sizes;
 }
 
-// A result in hidden order where `like` lies so: pooling keeps the channels where they are.
-Tensor empty_pooled(const Dims& sizes, const Tensor& like, bool hidden, DType dtype) {
-  return hidden ? empty_channels_last(sizes, options(like, dtype))
-                : rl::empty(sizes, options(like, dtype));
+// Whether `t`, of lines, images or volumes with a batch dim, keeps its channels side by side.
+bool has_channels_last(const Tensor& t, int64_t dims) {
+  if (t.impl()->standard_strides || t.dim() != dims + 2) return false;
+  MemoryFormat format = dims == 1 ? suggested_format_of_lines(t) : suggested_format(t);
+  return format != MemoryFormat::Contiguous;
+}
+
+// A result in physical layout where `like` lies so: pooling keeps the channels where they are.
+Tensor empty_pooled(const Dims& sizes, const Tensor& like, int64_t dims, DType dtype) {
+  TensorOptions wanted = options(like, dtype);
+  if (has_physical_layout(like)) return empty_channels_last(sizes, wanted);
+  if (!has_channels_last(like, dims)) return rl::empty(sizes, wanted);
+  return empty_strided(sizes, channels_last_strides(sizes), wanted);
+}
+// What torch keeps contiguous in any case.
+Tensor empty_unless_hidden(const Dims& sizes, const Tensor& like) {
+  return has_physical_layout(like) ? empty_channels_last(sizes, options(like))
+                                   : rl::empty(sizes, options(like));
 }
 
 bool is_global(const Dims& sizes, int64_t dims) {
@@ -70,22 +90,19 @@ std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_si
   kernels::PoolGeometry g =
       geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
   Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "max_pool");
-  bool hidden = in_hidden_order(input);
-  Tensor values = empty_pooled(sizes, input, hidden, input.dtype()),
-         indices = empty_pooled(sizes, input, hidden, DType::Int64);
-  if (!values.is_meta())
-    kernels::max_pool(AsItLies(input).view(), AsItLies(values).view(), &AsItLies(indices).view(),
-                      g);
+  Tensor values = empty_pooled(sizes, input, g.dims, input.dtype()),
+         indices = empty_pooled(sizes, input, g.dims, DType::Int64);
+  launch::max_pool(physical(input), physical(values), physical(indices), g);
   return {values, indices};
 }
 
 Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
                          int64_t ndim) {
-  bool hidden = in_hidden_order(indices);
-  Tensor out = empty_pooled(size, grad, hidden, grad.dtype()), g = in_order(grad, hidden);
-  if (!out.is_meta())
-    kernels::max_pool_backward(AsItLies(g).view(), AsItLies(indices).view(), AsItLies(out).view(),
-                               static_cast<int>(ndim));
+  bool channels_last = has_physical_layout(indices);
+  Tensor out = channels_last ? empty_channels_last(size, options(grad))
+                             : empty_pooled(size, indices, ndim, grad.dtype()),
+         g = in_order(grad, channels_last);
+  launch::max_pool_backward(physical(g), physical(indices), physical(out), static_cast<int>(ndim));
   return out;
 }
 
@@ -102,9 +119,9 @@ Tensor max_unpool_kernel(const Tensor& input, const Tensor& indices, const Dims&
   for (int64_t d = 0; d < input.dim() - ndim; ++d)
     check(size[d] == input.sizes()[d], "max_unpool: an output of shape ", size,
           " does not go with input of shape ", input.sizes());
-  Tensor out = rl::empty(size, options(input));
-  if (!out.is_meta())
-    kernels::max_unpool(input.view(), indices.view(), out.view(), static_cast<int>(ndim));
+  Tensor out =
+      ndim == 2 ? empty_pooled(size, input, ndim, input.dtype()) : rl::empty(size, options(input));
+  launch::max_unpool(input, indices, out, static_cast<int>(ndim));
   return out;
 }
 
@@ -113,11 +130,10 @@ Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims&
                        int64_t divisor_override) {
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
-  Tensor out = empty_pooled(kernels::pool_output_sizes(input.sizes(), g, "avg_pool"), input,
-                            in_hidden_order(input), input.dtype());
-  if (!out.is_meta())
-    kernels::avg_pool(AsItLies(input).view(), AsItLies(out).view(), g, count_include_pad,
-                      divisor_override);
+  Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "avg_pool");
+  Tensor out = g.dims == 3 ? empty_unless_hidden(sizes, input)
+                           : empty_pooled(sizes, input, g.dims, input.dtype());
+  launch::avg_pool(physical(input), physical(out), g, count_include_pad, divisor_override);
   return out;
 }
 
@@ -126,61 +142,73 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& kerne
                          bool count_include_pad, int64_t divisor_override) {
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
-  Tensor out = empty_pooled(size, grad, in_hidden_order(grad), grad.dtype());
-  if (!out.is_meta())
-    kernels::avg_pool_backward(AsItLies(grad).view(), AsItLies(out).view(), g, count_include_pad,
-                               divisor_override);
+  Tensor out = empty_pooled(size, grad, g.dims, grad.dtype());
+  launch::avg_pool_backward(physical(grad), physical(out), g, count_include_pad, divisor_override);
   return out;
 }
 
 Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_avg_pool", input, output_size);
-  bool hidden = in_hidden_order(input);
-  Tensor out = empty_pooled(sizes, input, hidden, input.dtype());
-  if (is_global(sizes, output_size.size()) && hidden) {
-    kernels::sum(AsItLies(input).view(), out.view());
+  int64_t dims = output_size.size();
+  bool channels_last = has_physical_layout(input), global = is_global(sizes, dims);
+  Tensor out = dims == 3 && !(global && input.dim() == 5)
+                   ? empty_unless_hidden(sizes, input)
+                   : empty_pooled(sizes, input, dims, input.dtype());
+  if (global && channels_last) {
+    launch::sum(physical(input), out);
     ops::div_(out, wrap_number(Scalar(input.numel() / out.numel())));
     return out;
   }
-  if (!out.is_meta())
-    kernels::adaptive_avg_pool(AsItLies(input).view(), AsItLies(out).view(),
-                               static_cast<int>(output_size.size()));
+  launch::adaptive_avg_pool(physical(input), physical(out), static_cast<int>(dims));
   return out;
 }
 
 Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Dims& output_size,
-                                  bool hidden) {
-  if (hidden && is_global(grad.sizes(), output_size.size())) {
+                                  bool channels_last) {
+  if (channels_last && is_global(grad.sizes(), output_size.size())) {
     Tensor out = empty_channels_last(size, options(grad)),
            share = grad *
                    Scalar(static_cast<double>(grad.numel()) / static_cast<double>(product(size)));
-    kernels::copy(ops::expand(share, size).view(), AsItLies(out).view());
+    launch::copy(ops::expand(share, size), physical(out));
     return out;
   }
-  Tensor out = empty_pooled(size, grad, in_hidden_order(grad), grad.dtype());
-  if (!out.is_meta())
-    kernels::adaptive_avg_pool_backward(AsItLies(grad).view(), AsItLies(out).view(),
-                                        static_cast<int>(output_size.size()));
+  Tensor out = empty_pooled(size, grad, output_size.size(), grad.dtype());
+  launch::adaptive_avg_pool_backward(physical(grad), physical(out),
+                                     static_cast<int>(output_size.size()));
   return out;
 }
 
 std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_max_pool", input, output_size);
-  Tensor values = rl::empty(sizes, options(input)),
-         indices = rl::empty(sizes, options(input, DType::Int64));
-  if (!values.is_meta())
-    kernels::adaptive_max_pool(input.view(), values.view(), indices.view(),
-                               static_cast<int>(output_size.size()));
+  int64_t dims = output_size.size();
+  auto result = [&](DType dtype) {
+    return dims == 3 || has_physical_layout(input) ? rl::empty(sizes, options(input, dtype))
+                                                   : empty_pooled(sizes, input, dims, dtype);
+  };
+  Tensor values = result(input.dtype()), indices = result(DType::Int64);
+  launch::adaptive_max_pool(input, values, indices, static_cast<int>(dims));
   return {values, indices};
 }
 
 }  // namespace impl
 
+namespace ops {
+
+// Contiguous where no gradient will be asked for.
+Tensor max_pool1d(const Tensor& input, const Dims& kernel_size, const std::optional<Dims>& stride,
+                  const Dims& padding, const Dims& dilation, bool ceil_mode) {
+  Tensor values =
+      max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0];
+  return records(input) ? values : contiguous(values);
+}
+
+}  // namespace ops
+
 namespace grad {
 
 using namespace ops;
 
-int64_t number_of(const Dims& dims) { return dims.size(); }
+int64_t length(const Dims& dims) { return dims.size(); }
 Dims or_else(const std::optional<Dims>& stride, const Dims& kernel_size) {
   return stride && !stride->empty() ? *stride : kernel_size;
 }

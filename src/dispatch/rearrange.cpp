@@ -1,13 +1,18 @@
 // Composites that rearrange: pieces, repetitions, diagonals, stacks.
 #include <algorithm>
 
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 #include "dispatch/pieces.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_shape.h"
 
 namespace rl {
 
 namespace grad {
-int64_t horizontal_dim(const Tensor& t) {
+int64_t hstack_dim(const Tensor& t) {
   check(t.dim() >= 1,
         "hsplit: requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions");
   return t.dim() == 1 ? 0 : 1;
@@ -65,14 +70,32 @@ TensorList chunk(const Tensor& input, int64_t chunks, int64_t dim) {
   return split_with_sizes(input, Dims(chunks, 0), d);
 }
 
+namespace {
+TensorList without_bases(TensorList views) {
+  for (Tensor& view : views) view = without_base(std::move(view));
+  return views;
+}
+}  // namespace
+
+TensorList unsafe_split(const Tensor& input, int64_t split_size, int64_t dim) {
+  return without_bases(split(input, split_size, dim));
+}
+TensorList unsafe_chunk(const Tensor& input, int64_t chunks, int64_t dim) {
+  return without_bases(chunk(input, chunks, dim));
+}
+
 TensorList tensor_split(const Tensor& input, int64_t sections, int64_t dim) {
   check(input.dim() > 0, "tensor_split: expected at least a 1-dimensional tensor");
   check(sections > 0, "tensor_split: number of sections must be larger than 0, got ", sections);
   int64_t d = wrap_dim(dim, input.dim(), "tensor_split"), size = input.sizes()[d];
   check_pieces("tensor_split", sections);
-  Dims sizes;
-  for (int64_t i = 0; i < sections; ++i) sizes.push_back(size / sections + (i < size % sections));
-  return split_with_sizes(input, sizes, d);
+  TensorList parts;
+  for (int64_t i = 0, at = 0; i < sections; ++i) {
+    int64_t end = at + size / sections + (i < size % sections);
+    parts.push_back(slice(input, d, at, end, 1));
+    at = end;
+  }
+  return parts;
 }
 
 TensorList tensor_split(const Tensor& input, const Dims& indices, int64_t dim) {
@@ -95,8 +118,7 @@ TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) 
         "one-dimensional tensor, but got "
         "shape ",
         places.sizes());
-  check(!places.is_meta(),
-        "tensor_split: tensor_indices_or_sections on the meta device has no values");
+  check_elements("tensor_split", places);
   Tensor in_order = contiguous(places);
   const int64_t* at = in_order.data<int64_t>();
   if (places.dim() == 0) return tensor_split(input, *at, dim);
@@ -128,7 +150,8 @@ Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) {
 Tensor narrow(const Tensor& input, int64_t dim, const Tensor& start, int64_t length) {
   check(start.dim() == 0 && is_integral(start.dtype()),
         "narrow: start must be an 0-dim integral Tensor.");
-  return narrow(input, dim, *to_dtype(start, DType::Int64).data<int64_t>(), length);
+  check_elements("narrow", start);
+  return narrow(input, dim, item<int64_t>(start), length);
 }
 
 Tensor movedim(const Tensor& input, const Dims& source, const Dims& destination) {
@@ -173,7 +196,8 @@ Tensor repeat(const Tensor& input, const Dims& repeats) {
     sizes.push_back(wrapping_product(repeats[d], n));
   }
   Tensor out = reshape(expand(reshape(input, split_sizes), wide), sizes);
-  return out.storage() == input.storage() ? clone(out) : out;
+  return out.storage() == input.storage() ? clone(out, MemoryFormat::Contiguous)
+                                          : without_base(out);
 }
 
 Tensor tile(const Tensor& input, const Dims& dims) {
@@ -207,8 +231,10 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
         "repeat_interleave: repeats must have the same size as input along dim, but got "
         "repeats.size(0) = ",
         repeats.numel(), " and input.size(", d, ") = ", n);
+  check_elements("repeat_interleave", repeats);
   Tensor counts = contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64));
-  const int64_t* count = counts.data<int64_t>();
+  // A copy: somebody may change them after the check.
+  const Dims count(IntSpan(counts.data<int64_t>(), n));
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative");
@@ -230,6 +256,13 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   return index_select(x.dim() ? x : unsqueeze(x, 0), d, slice(room, 0, 0, total, 1));
 }
 
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
+  check(repeats.dim() == 1, "repeat_interleave: only accept 1D vector as repeat, got shape ",
+        repeats.sizes());
+  Tensor places = arange(Scalar(repeats.numel()), repeats.dtype(), {}, repeats.device());
+  return repeat_interleave(places, repeats, std::nullopt, output_size);
+}
+
 Tensor diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t ndim = input.dim() + 1, a = wrap_dim(dim1, ndim, "diag_embed"),
           b = wrap_dim(dim2, ndim, "diag_embed");
@@ -247,7 +280,8 @@ Tensor diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim
 Tensor diag(const Tensor& input, int64_t offset) {
   check(input.dim() == 1 || input.dim() == 2, "diag: diag(): Supports 1D or 2D tensors. Got ",
         input.dim(), "D");
-  return input.dim() == 1 ? diag_embed(input, offset, 0, 1) : clone(diagonal(input, offset, 0, 1));
+  return input.dim() == 1 ? diag_embed(input, offset, 0, 1)
+                          : clone(diagonal(input, offset, 0, 1), MemoryFormat::Contiguous);
 }
 
 Tensor rot90(const Tensor& input, int64_t k, const Dims& dims) {
@@ -257,10 +291,10 @@ Tensor rot90(const Tensor& input, int64_t k, const Dims& dims) {
   check(a != b, "rot90: expected rotation dims to be different, but got dim0 = ", dims[0],
         " and dim1 = ", dims[1]);
   switch (((k % 4) + 4) % 4) {
-    case 1: return transpose(flip(input, Dims{b}), a, b);
+    case 1: return without_base(transpose(flip(input, Dims{b}), a, b));
     case 2: return flip(input, Dims{a, b});
-    case 3: return transpose(flip(input, Dims{a}), a, b);
-    default: return clone(input);
+    case 3: return without_base(transpose(flip(input, Dims{a}), a, b));
+    default: return clone(input, MemoryFormat::Contiguous);
   }
 }
 

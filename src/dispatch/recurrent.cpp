@@ -1,10 +1,19 @@
 // RNN, LSTM and GRU layers: a pass over the steps, whose gradient is one too. What does not depend
 // on the step before, the gradient of the weight above all, is one product for all steps.
-#include "kernels/recurrent.h"
 
 #include <algorithm>
 
 #include "dispatch/generated.h"
+#include "impl_recurrent.h"
+#include "launch_recurrent.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_masking.h"
+#include "ops_matrix.h"
+#include "ops_recurrent.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
+#include "ops_unary.h"
 
 namespace rl {
 namespace {
@@ -107,8 +116,8 @@ Tensor rnn_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight, bo
   Tensor output = rows_like(x, size);
   if (output.is_meta() || hidden.is_meta()) return output;
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden);
-  kernels::recurrent_forward(
-      {cell, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
+  launch::recurrent_forward(
+      {cell, x.device(), x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
       {data(sums), nullptr, data(output), nullptr, nullptr});
   return output;
 }
@@ -124,9 +133,9 @@ std::array<Tensor, 3> lstm_layer(const Tensor& x, const Tensor& hidden, const Te
   if (x.is_meta() || hidden.is_meta()) return {output, cells, gates};
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
          c = ops::contiguous(cell);
-  kernels::recurrent_forward(
-      {RecurrentCell::LSTM, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
-      {data(sums), nullptr, data(output), data(cells), data(gates)});
+  launch::recurrent_forward({RecurrentCell::LSTM, x.device(), x.dtype(), hidden.sizes()[0], size,
+                             steps, data(w), data(h), data(c)},
+                            {data(sums), nullptr, data(output), data(cells), data(gates)});
   return {output, cells, gates};
 }
 
@@ -142,9 +151,9 @@ std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Ten
   if (x.is_meta() || hidden.is_meta()) return {output, gates};
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
          b = contiguous_or_none(bias);
-  kernels::recurrent_forward(
-      {RecurrentCell::GRU, x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
-      {data(sums), data(b), data(output), nullptr, data(gates)});
+  launch::recurrent_forward({RecurrentCell::GRU, x.device(), x.dtype(), hidden.sizes()[0], size,
+                             steps, data(w), data(h), nullptr},
+                            {data(sums), data(b), data(output), nullptr, data(gates)});
   return {output, gates};
 }
 
@@ -171,8 +180,8 @@ Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tenso
   Gradients made{rows_like(output, weight.sizes()[0]), Tensor(), rl::empty(h.sizes(), options(h)),
                  c.defined() ? rl::empty(c.sizes(), options(c)) : Tensor()};
   if (kind == RecurrentCell::GRU) made.sums = rows_like(output, weight.sizes()[0]);
-  kernels::recurrent_backward(
-      {kind, h.dtype(), h.sizes()[0], h.sizes()[1], steps, data(w), data(h), data(c)},
+  launch::recurrent_backward(
+      {kind, h.device(), h.dtype(), h.sizes()[0], h.sizes()[1], steps, data(w), data(h), data(c)},
       {data(output), data(cells), data(gates), data(before), data(from_output), data(from_cells),
        data(from_gates), data(made.x), data(made.sums), data(made.hidden), data(made.cell)});
   return made;

@@ -3,97 +3,41 @@
 
 #include "core/warning.h"
 #include "dispatch/generated.h"
-#include "dispatch/in_gradient.h"
-#include "kernels/copy.h"
-#include "kernels/reduce.h"
-#include "kernels/scan.h"
+#include "dispatch/gradient_buffer.h"
+#include "dispatch/guards.h"
+#include "dispatch/shape_rules.h"
+#include "impl_create.h"
+#include "impl_reduction.h"
+#include "launch_reduce.h"
+#include "launch_scan.h"
+#include "ops_arithmetic.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
 
 namespace rl {
 namespace impl {
 namespace {
 
-struct Reduced {
-  Dims kept;     // sizes with 1 in the reduced dims
-  Dims dropped;  // sizes without them
-};
-
-// Which dims are reduced: all when none is named.
-Reduced reduced_sizes(const Tensor& input, IntSpan dims, const char* op) {
-  bool reduce[max_dims] = {};
-  for (int64_t d : dims) {
-    int64_t at = wrap_dim(d, input.dim(), op);
-    check(!reduce[at], op, ": dim ", at, " appears multiple times in the list of dims");
-    reduce[at] = true;
-  }
-  Reduced r;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    bool gone = dims.empty() || reduce[d];
-    r.kept.push_back(gone ? 1 : input.sizes()[d]);
-    if (!gone) r.dropped.push_back(input.sizes()[d]);
-  }
-  return r;
-}
-
-using ReduceKernel = void (*)(const View&, const View&);
-
-Tensor drop_dims(const Tensor& out, const Reduced& sizes, bool keepdim) {
-  return keepdim ? out : alias(out, sizes.dropped, contiguous_strides(sizes.dropped), 0);
-}
-
+// By kernels that take any strides.
 template <class Kernel>
-Tensor reduce(const char* op, const Tensor& input, IntSpan dims, bool keepdim, DType dtype,
-              Kernel&& kernel) {
-  Reduced sizes = reduced_sizes(input, dims, op);
-  Tensor out = rl::empty(keepdim ? sizes.kept : sizes.dropped, options(input, dtype));
-  if (out.is_meta()) return out;
-  View to = out.view();
-  Dims strides = contiguous_strides(sizes.kept);
-  to.sizes = sizes.kept.data();
-  to.strides = strides.data();
-  to.ndim = sizes.kept.size();
-  kernel(AsItLies(input).view(), to);
+Tensor reduce(const char* op, const Tensor& input, const std::optional<Dims>& dims, bool keepdim,
+              DType dtype, Kernel&& kernel) {
+  Tensor out = make_output(shape::reduced(op, input, dims, keepdim, dtype), input.device());
+  kernel(physical(input), reshaped(out, shape::kept_sizes(input, dims)));
   return out;
 }
 
-Tensor converted(const Tensor& input, std::optional<DType> dtype) {
-  return dtype && *dtype != input.dtype() ? to_dtype(input, dtype) : input;
-}
-DType sum_dtype(const Tensor& input, std::optional<DType> dtype) {
-  return dtype.value_or(is_integral_or_bool(input.dtype()) ? DType::Int64 : input.dtype());
-}
-void check_real(const Tensor& input, const char* op) {
-  check_implemented(!input.is_complex(), op, ": not implemented for dtype ", input.dtype());
-}
-// The reduced dims must hold an element.
-void check_not_empty(const Tensor& input, IntSpan dims, const char* op) {
-  if (input.numel() > 0) return;
-  check_index(!dims.empty(), op,
-              ": Expected reduction dim to be specified for input.numel() == 0. Specify the "
-              "reduction dim with the "
-              "'dim' argument.");
-  for (int64_t d : dims)
-    check_index(input.dim() == 0 || input.sizes()[wrap_dim(d, input.dim(), op)] > 0, op,
-                ": Expected reduction dim ", d, " to have non-zero size, got shape ",
-                input.sizes());
-}
-
 }  // namespace
-
-Tensor sum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
-           std::optional<DType> dtype) {
-  Tensor from = converted(input, dtype);
-  return reduce("sum", from, dim.value_or(Dims()), keepdim, sum_dtype(input, dtype), kernels::sum);
-}
-Tensor sum(const Tensor& input, std::optional<DType> dtype) {
-  return sum(input, std::optional<Dims>(), false, dtype);
-}
 
 Tensor nansum(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
               std::optional<DType> dtype) {
   check(!input.is_complex(), "nansum: does not support complex inputs");
   Tensor from = converted(input, dtype);
   if (!from.is_floating()) return sum(from, dim, keepdim, dtype);
-  return reduce("nansum", from, dim.value_or(Dims()), keepdim, from.dtype(), kernels::nansum);
+  return reduce("nansum", from, dim, keepdim, from.dtype(), launch::nansum);
 }
 
 Tensor mean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
@@ -104,8 +48,8 @@ Tensor mean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
         "complex dtype. Got: ",
         type);
   Tensor from = converted(input, dtype);
-  Tensor total = reduce("mean", from, dim.value_or(Dims()), keepdim,
-                        is_reduced(type) ? DType::Float32 : type, kernels::sum);
+  Tensor total =
+      reduce("mean", from, dim, keepdim, is_reduced(type) ? DType::Float32 : type, launch::sum);
   double count =
       total.numel() ? static_cast<double>(input.numel()) / static_cast<double>(total.numel()) : 0;
   ops::div_(total, wrap_number(Scalar(count)));
@@ -113,154 +57,6 @@ Tensor mean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
 }
 Tensor mean(const Tensor& input, std::optional<DType> dtype) {
   return mean(input, std::optional<Dims>(), false, dtype);
-}
-
-Tensor prod(const Tensor& input, std::optional<DType> dtype) {
-  return reduce("prod", converted(input, dtype), {}, false, sum_dtype(input, dtype), kernels::prod);
-}
-Tensor prod(const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {
-  return reduce("prod", converted(input, dtype), Dims{dim}, keepdim, sum_dtype(input, dtype),
-                kernels::prod);
-}
-
-Tensor amax(const Tensor& input, const Dims& dim, bool keepdim) {
-  check_real(input, "amax");
-  check(input.numel() > 0 || !dim.empty(),
-        "amax(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-        "reduction "
-        "dim with the 'dim' argument.");
-  check_not_empty(input, dim, "amax");
-  return reduce("amax", input, dim, keepdim, input.dtype(), kernels::amax);
-}
-Tensor amin(const Tensor& input, const Dims& dim, bool keepdim) {
-  check_real(input, "amin");
-  check(input.numel() > 0 || !dim.empty(),
-        "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-        "reduction "
-        "dim with the 'dim' argument.");
-  check_not_empty(input, dim, "amin");
-  return reduce("amin", input, dim, keepdim, input.dtype(), kernels::amin);
-}
-
-namespace {
-
-using PlaceKernel = void (*)(const View&, const View*, const View&);
-
-Tensor extreme(const char* op, const Tensor& input, ReduceKernel kernel) {
-  check_real(input, op);
-  check(input.numel() > 0, op,
-        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
-        "dim with the "
-        "'dim' argument.");
-  return reduce(op, input, {}, false, input.dtype(), kernel);
-}
-
-std::array<Tensor, 2> extreme_with_place(const char* op, const Tensor& input, int64_t dim,
-                                         bool keepdim, PlaceKernel kernel) {
-  check_real(input, op);
-  int64_t d = wrap_dim(dim, input.dim(), op);
-  check_not_empty(input, Dims{d}, op);
-  Reduced sizes = reduced_sizes(input, Dims{d}, op);
-  Tensor values = rl::empty(sizes.kept, options(input)),
-         indices = rl::empty(sizes.kept, options(input, DType::Int64));
-  if (!values.is_meta()) {
-    View v = values.view();
-    kernel(input.view(), &v, indices.view());
-  }
-  return {drop_dims(values, sizes, keepdim), drop_dims(indices, sizes, keepdim)};
-}
-
-Tensor place(const char* op, const Tensor& input, std::optional<int64_t> dim, bool keepdim,
-             PlaceKernel kernel) {
-  check_real(input, op);
-  Dims dims = dim ? Dims{wrap_dim(*dim, input.dim(), op)} : Dims();
-  check_not_empty(input, dims, op);
-  Reduced sizes = reduced_sizes(input, dims, op);
-  Tensor indices = rl::empty(sizes.kept, options(input, DType::Int64));
-  if (!indices.is_meta()) kernel(input.view(), nullptr, indices.view());
-  return drop_dims(indices, sizes, keepdim);
-}
-
-}  // namespace
-
-Tensor max(const Tensor& input) { return extreme("max", input, kernels::amax); }
-Tensor min(const Tensor& input) { return extreme("min", input, kernels::amin); }
-std::array<Tensor, 2> max(const Tensor& input, int64_t dim, bool keepdim) {
-  return extreme_with_place("max", input, dim, keepdim, kernels::max_with_index);
-}
-std::array<Tensor, 2> min(const Tensor& input, int64_t dim, bool keepdim) {
-  return extreme_with_place("min", input, dim, keepdim, kernels::min_with_index);
-}
-Tensor argmax(const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
-  return place("argmax", input, dim, keepdim, kernels::max_with_index);
-}
-Tensor argmin(const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
-  return place("argmin", input, dim, keepdim, kernels::min_with_index);
-}
-
-namespace {
-DType truth_dtype(const Tensor& input) {
-  return input.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
-}
-}  // namespace
-
-Tensor all(const Tensor& input) {
-  return reduce("all", input, {}, false, truth_dtype(input), kernels::all);
-}
-Tensor any(const Tensor& input) {
-  return reduce("any", input, {}, false, truth_dtype(input), kernels::any);
-}
-Tensor all(const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
-  return reduce("all", input, dim.value_or(Dims()), keepdim, truth_dtype(input), kernels::all);
-}
-Tensor any(const Tensor& input, const std::optional<Dims>& dim, bool keepdim) {
-  return reduce("any", input, dim.value_or(Dims()), keepdim, truth_dtype(input), kernels::any);
-}
-Tensor count_nonzero(const Tensor& input, const std::optional<Dims>& dim) {
-  return reduce("count_nonzero", input, dim.value_or(Dims()), false, DType::Int64,
-                kernels::count_nonzero);
-}
-
-namespace {
-std::array<Tensor, 2> statistics(const char* op, const Tensor& input,
-                                 const std::optional<Dims>& dim,
-                                 const std::optional<Scalar>& correction, bool keepdim, bool root) {
-  check(is_differentiable(input.dtype()), op,
-        ": only support floating point and complex dtypes, got ", input.dtype());
-  Reduced sizes = reduced_sizes(input, dim.value_or(Dims()), op);
-  Tensor out = rl::empty(sizes.kept, options(input, to_real(input.dtype()))),
-         mean = rl::empty(sizes.kept, options(input));
-  if (!out.is_meta()) {
-    View m = mean.view();
-    double less = correction ? correction->real() : 1;
-    if (out.numel() > 0 && static_cast<double>(input.numel() / out.numel()) <= less)
-      warn(
-          "var and std: degrees of freedom is <= 0. Correction should be strictly less than the "
-          "reduction factor (input numel divided by output numel).");
-    kernels::var(input.view(), less, root, out.view(), &m);
-  }
-  return {drop_dims(out, sizes, keepdim), drop_dims(mean, sizes, keepdim)};
-}
-}  // namespace
-
-Tensor var(const Tensor& input, const std::optional<Dims>& dim,
-           const std::optional<Scalar>& correction, bool keepdim) {
-  return statistics("var", input, dim, correction, keepdim, false)[0];
-}
-Tensor std(const Tensor& input, const std::optional<Dims>& dim,
-           const std::optional<Scalar>& correction, bool keepdim) {
-  return statistics("std", input, dim, correction, keepdim, true)[0];
-}
-
-Tensor vector_norm(const Tensor& input, const Scalar& ord, const std::optional<Dims>& dim,
-                   bool keepdim, std::optional<DType> dtype) {
-  check(is_differentiable(input.dtype()),
-        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-        input.dtype());
-  Tensor from = converted(input, dtype);
-  double p = ord.real();
-  return reduce("linalg.vector_norm", from, dim.value_or(Dims()), keepdim, to_real(from.dtype()),
-                [&](const View& in, const View& out) { kernels::norm(in, p, out); });
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dim, bool keepdim) {
@@ -271,48 +67,42 @@ Tensor logsumexp(const Tensor& input, const Dims& dim, bool keepdim) {
     Tensor rest = ops::log(ops::sum(ops::exp(from - high), dim, keepdim));
     return rest + (keepdim ? high : ops::view(high, rest.sizes()));
   }
-  return reduce("logsumexp", from, dim, keepdim, from.dtype(), kernels::logsumexp);
-}
-
-Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype, const Tensor& given) {
-  int64_t d = wrap_dim(dim, input.dim(), "cumsum");
-  Tensor out = empty_unless(given, input, sum_dtype(input, dtype));
-  if (!out.is_meta()) kernels::cumsum(input.view(), d, out.view());
-  return written_to(given, out, "cumsum_");
-}
-Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype, const Tensor& given) {
-  int64_t d = wrap_dim(dim, input.dim(), "cumprod");
-  Tensor out = empty_unless(given, input, sum_dtype(input, dtype));
-  if (!out.is_meta()) kernels::cumprod(input.view(), d, out.view());
-  return written_to(given, out, "cumprod_");
-}
-Tensor logcumsumexp(const Tensor& input, int64_t dim) {
-  int64_t d = wrap_dim(dim, input.dim(), "logcumsumexp");
-  Tensor out = rl::empty_like(input);
-  if (!out.is_meta()) kernels::logcumsumexp(input.view(), d, out.view());
-  return out;
-}
-
-namespace {
-std::array<Tensor, 2> running_extreme(const char* op, const Tensor& input, int64_t dim,
-                                      void (*kernel)(const View&, int64_t, const View&,
-                                                     const View&)) {
-  check_real(input, op);
-  int64_t d = wrap_dim(dim, input.dim(), op);
-  Tensor values = rl::empty_like(input), indices = rl::empty_like(input, DType::Int64);
-  if (!values.is_meta()) kernel(input.view(), d, values.view(), indices.view());
-  return {values, indices};
-}
-}  // namespace
-
-std::array<Tensor, 2> cummax(const Tensor& input, int64_t dim) {
-  return running_extreme("cummax", input, dim, kernels::cummax);
-}
-std::array<Tensor, 2> cummin(const Tensor& input, int64_t dim) {
-  return running_extreme("cummin", input, dim, kernels::cummin);
+  return reduce("logsumexp", from, dim, keepdim, from.dtype(), launch::logsumexp);
 }
 
 }  // namespace impl
+
+void check_not_empty(const char* op, const Tensor& input, const std::optional<Dims>& dims) {
+  if (input.numel() > 0) return;
+  check_index(dims && !dims->empty(), op,
+              ": Expected reduction dim to be specified for input.numel() == 0. Specify the "
+              "reduction dim with the 'dim' argument.");
+  for (int64_t d : *dims)
+    check_index(input.dim() == 0 || input.sizes()[wrap_dim(d, input.dim(), op)] > 0, op,
+                ": Expected reduction dim ", d, " to have non-zero size, got shape ",
+                input.sizes());
+}
+
+void check_extreme(const char* op, const Tensor& input, const std::optional<Dims>& dims) {
+  check_real(op, input);
+  check(input.numel() > 0 || (dims && !dims->empty()), op,
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the 'dim' argument.");
+  check_not_empty(op, input, dims);
+}
+
+void check_spread(const char* op, const Tensor& input, const std::optional<Dims>& dims,
+                  const std::optional<Scalar>& correction) {
+  check(is_differentiable(input.dtype()), op,
+        ": only support floating point and complex dtypes, got ", input.dtype());
+  if (input.is_meta()) return;
+  int64_t results = shape::reduced(op, input, dims, true, input.dtype()).numel();
+  if (results > 0 &&
+      static_cast<double>(input.numel() / results) <= (correction ? correction->real() : 1))
+    warn(
+        "var and std: degrees of freedom is <= 0. Correction should be strictly less than the "
+        "reduction factor (input numel divided by output numel).");
+}
 
 namespace ops {
 
@@ -375,10 +165,10 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& o
   return (whole ? grad : unsqueeze_all(grad, dim, input.dim())) / hits * hit;
 }
 
-Tensor add_place(const Tensor& so_far, const Tensor& grad, IntSpan sizes, const Tensor& indices,
-                 int64_t dim, bool keepdim) {
+Tensor add_place(const Tensor& accumulated, const Tensor& grad, IntSpan sizes,
+                 const Tensor& indices, int64_t dim, bool keepdim) {
   bool scalar = sizes.size() == 0;
-  Tensor full = so_far_or_zeros(so_far, grad, sizes);
+  Tensor full = accumulated_or_zeros(accumulated, grad, sizes);
   return scatter_add_(full, dim, keepdim || scalar ? indices : unsqueeze(indices, dim),
                       keepdim || scalar ? grad : unsqueeze(grad, dim));
 }
@@ -433,9 +223,14 @@ Tensor norm_backward(const Tensor& grad, const Tensor& input, const Tensor& out,
     return g * sgn(input) * hit / sum(hit, dims, true, std::nullopt);
   }
   if (p == 2) return scaled_direction(g, input, norm);
-  Tensor nowhere = p < 1 ? eq(input, zero) : eq(norm, zero);
+  if (p < 1) {
+    Tensor none = eq(input, zero), size = where(none, wrap_number(Scalar(1)), abs(input));
+    Tensor power = where(none, zero, sgn(input) * pow(size, Scalar(p - 1)));
+    return power * (g / pow(norm, Scalar(p - 1)));
+  }
+  Tensor nowhere = eq(norm, zero);
   // Where it is 0, the derivative of this quotient would be NaN, and not 0 for being masked.
-  if (grad_enabled() && p >= 1) norm = where(nowhere, wrap_number(Scalar(1)), norm);
+  if (grad_enabled()) norm = where(nowhere, wrap_number(Scalar(1)), norm);
   Tensor t = p < 2 ? sgn(input) * pow(abs(input), Scalar(p - 1)) * (g / pow(norm, Scalar(p - 1)))
                    : input * pow(abs(input), Scalar(p - 2)) * (g / pow(norm, Scalar(p - 1)));
   return where(nowhere, zeros_like(t), t);
@@ -453,7 +248,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
   if (n == 0) return zeros_like(input);
   if (!grad_enabled() && grad.dtype() == input.dtype()) {
     Tensor result = rl::empty_like(input);
-    if (!result.is_meta()) kernels::cumprod_backward(grad.view(), input.view(), d, result.view());
+    launch::cumprod_backward(grad, input, d, result);
     return result;
   }
   // d out[k] / d input[i] = product over j <= k, j != i: one row a position, exact where the input
@@ -482,9 +277,8 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tens
   if (input.dim() == 0) return grad;
   if (!grad_enabled()) {
     Tensor result = rl::empty_like(input);
-    if (!result.is_meta())
-      kernels::logcumsumexp_backward(grad.view(), input.view(), out.view(),
-                                     wrap_dim(dim, input.dim(), "logcumsumexp"), result.view());
+    launch::logcumsumexp_backward(grad, input, out, wrap_dim(dim, input.dim(), "logcumsumexp"),
+                                  result);
     return result;
   }
   // sum over j >= i of grad[j] exp(input[i] - out[j]), all pairs side by side in the last two dims.
@@ -492,7 +286,7 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tens
          total = unsqueeze(transpose(out, dim, -1), -2);
   Tensor later =
       triu(ones(Dims{input.size(dim), input.size(dim)}, DType::Bool, {}, input.device()));
-  Tensor used = logical_and(later, logical_not(isinf(ops::real(x))));
+  Tensor used = logical_and(later, logical_not(isneginf(ops::real(x))));
   Tensor power = where(used, x - total, wrap_number(Scalar(0)));
   Tensor slope = where(used, conj(exp(power)), wrap_number(Scalar(0)));
   return transpose(sum(unsqueeze(transpose(grad, dim, -1), -2) * slope, Dims{-1}, false), dim, -1);

@@ -1,6 +1,12 @@
 // Images of another size.
 #include "dispatch/generated.h"
-#include "kernels/interpolate.h"
+#include "impl_resample.h"
+#include "launch_interpolate.h"
+#include "ops_create.h"
+#include "ops_reduction.h"
+#include "ops_resample.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
@@ -20,10 +26,9 @@ kernels::ResampleGeometry geometry_of(const std::string& mode, bool align_corner
   return g;
 }
 
-using Resample = void (*)(const View&, const View&, const kernels::ResampleGeometry&);
-
+template <class Kernel>
 Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleGeometry& g,
-                 Resample kernel) {
+                 const Kernel& kernel) {
   check(size.size() >= 1 && size.size() <= 3 && size.size() + 2 == input.dim(),
         "interpolate: input of shape ", input.sizes(), " cannot be brought to spatial size ", size);
   Dims sizes{input.sizes()[0], input.sizes()[1]};
@@ -34,11 +39,8 @@ Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleG
   for (int64_t n : size)
     check(n > 0, "interpolate: Input and output sizes should be greater than 0, but got input ",
           input.sizes(), " and output ", sizes);
-  Tensor out =
-      in_hidden_order(input)
-          ? empty_channels_last(sizes, options(input))
-          : empty_strided(sizes, dense_strides_like(sizes, input.strides()), options(input));
-  if (!out.is_meta()) kernel(AsItLies(input).view(), AsItLies(out).view(), g);
+  Tensor out = empty_suggested(sizes, input, input.dtype());
+  kernel(physical(input), physical(out), g);
   return out;
 }
 
@@ -93,8 +95,7 @@ Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& o
   Tensor out = rl::empty(sizes, options(input));
   if (out.is_meta()) return out;
   Tensor x = ops::contiguous(input), places = ops::contiguous(grid);
-  kernels::grid_sample(x.view(), places.view(), out.view(),
-                       sampling_of(orders, mode, padding_mode, align_corners));
+  launch::grid_sample(x, places, out, sampling_of(orders, mode, padding_mode, align_corners));
   return out;
 }
 
@@ -116,20 +117,19 @@ Tensor grid_sample_adjoint(const Tensor& grad, const Tensor& grid, const Dims& s
   Tensor out = rl::empty(sizes, options(grad));
   if (out.is_meta()) return out;
   Tensor values = ops::contiguous(grad), places = ops::contiguous(grid);
-  kernels::grid_scatter(values.view(), places.view(), out.view(),
-                        sampling_of(orders, mode, padding_mode, align_corners));
+  launch::grid_scatter(values, places, out, sampling_of(orders, mode, padding_mode, align_corners));
   return out;
 }
 
 Tensor interpolate_kernel(const Tensor& input, const Dims& size, const std::string& mode,
                           bool align_corners, bool antialias, const std::vector<double>& scales) {
   return resampled(input, size, geometry_of(mode, align_corners, antialias, scales),
-                   kernels::interpolate);
+                   launch::interpolate);
 }
 Tensor interpolate_gradient(const Tensor& grad, const Dims& size, const std::string& mode,
                             bool align_corners, bool antialias, const std::vector<double>& scales) {
   return resampled(grad, size, geometry_of(mode, align_corners, antialias, scales),
-                   kernels::interpolate_backward);
+                   launch::interpolate_backward);
 }
 
 }  // namespace impl
@@ -146,8 +146,8 @@ Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& g
     if (out.is_meta()) return out;
     Tensor weights = ops::contiguous(values), x = ops::contiguous(images),
            places = ops::contiguous(grid);
-    kernels::grid_slopes(weights.view(), x.view(), places.view(), out.view(),
-                         impl::sampling_of(orders, mode, padding_mode, align_corners));
+    launch::grid_slopes(weights, x, places, out,
+                        impl::sampling_of(orders, mode, padding_mode, align_corners));
     return out;
   }
   TensorList columns;

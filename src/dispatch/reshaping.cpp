@@ -1,5 +1,9 @@
 // Changes of a tensor's own shape, and questions about types.
+#include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "ops_create.h"
+#include "ops_reshaping.h"
+#include "ops_shape.h"
 
 namespace rl::ops {
 namespace {
@@ -22,7 +26,7 @@ Tensor become(const Tensor& self, const Tensor& view, const char* op) {
 }
 
 template <class Look> Tensor look_otherwise(const Tensor& self, const char* op, Look&& look) {
-  check_in_place(self, op);
+  check_in_place_geometry(self, op);
   return become(self, look(), op);
 }
 

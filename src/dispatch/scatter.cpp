@@ -1,8 +1,19 @@
 // Reading and writing at flat places and along one dim.
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
-#include "kernels/copy.h"
-#include "kernels/index.h"
+#include "impl_create.h"
+#include "impl_indexing.h"
+#include "impl_scatter.h"
+#include "impl_shape.h"
+#include "launch_index.h"
+#include "ops_basic.h"
+#include "ops_create.h"
+#include "ops_indexing.h"
+#include "ops_masking.h"
+#include "ops_reduction.h"
+#include "ops_scatter.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
@@ -46,20 +57,12 @@ Tensor combined(const char* op, const Tensor& input, int64_t dim, const Tensor& 
   check(is_index(index), op, "(): Expected dtype int32/int64 for index, got ", index.dtype());
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
-  Tensor out = copy_unless(given, input);
+  Tensor out = contiguous_copy_unless(given, input);
   if (index.numel() == 0) return out;
   check_fits(index, input, d, op, "self");
   check_fits(index, src, -1, op, "src");
-  if (!out.is_meta())
-    kernels::scatter(out.view(), d, index.view(), src.view(), how, include_self, !given.defined());
+  launch::scatter(out, d, index, src, how, include_self, !given.defined());
   return out;
-}
-
-Tensor spread(const Tensor& like, const Scalar& value, IntSpan sizes) {
-  check_fits("scatter", value, like.dtype());
-  Tensor one = rl::empty(Dims(), options(like));
-  if (!one.is_meta()) kernels::fill(one.view(), value);
-  return expand(one, Dims(sizes), false);
 }
 
 kernels::Combine old_combine(const std::string& reduce) {
@@ -75,7 +78,7 @@ Tensor take(const Tensor& input, const Tensor& index) {
   check_index(input.numel() > 0 || index.numel() == 0,
               "take(): tried to take from an empty tensor");
   Tensor out = rl::empty(index.sizes(), options(input));
-  if (!out.is_meta()) kernels::take(input.view(), index.view(), out.view());
+  launch::take(input, index, out);
   return out;
 }
 
@@ -92,7 +95,7 @@ Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool 
   check_index(input.numel() > 0 || index.numel() == 0,
               "put(): Tried to put elements into an empty tensor");
   Tensor out = copy_unless(given, input), values = ops::reshape(source, index.sizes());
-  if (!out.is_meta()) kernels::put(out.view(), index.view(), values.view(), accumulate);
+  launch::put(out, index, values, accumulate);
   return out;
 }
 
@@ -117,13 +120,12 @@ Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const T
   check(source.dim() == 0 || input.dim() == 0 || source.sizes() == expected,
         "index_copy(): Source/destination tensor must have same slice shapes. Got ", source.sizes(),
         ", expected ", expected);
-  Tensor out = copy_unless(given, input);
+  Tensor out = contiguous_copy_unless(given, input);
   if (out.is_meta()) return out;
   Tensor from = source.sizes() == expected
                     ? source
                     : expand(ops::reshape(source, Dims(expected.size(), 1)), expected, false);
-  kernels::index_combine("index_copy", out.view(), d, index.view(), from.view(),
-                         kernels::Combine::Set);
+  launch::index_combine("index_copy", out, d, index, from, kernels::Combine::Set, true, false);
   return out;
 }
 
@@ -142,13 +144,12 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
   if (input.dim()) sizes[d] = index.numel();
   Tensor source =
       expand(value.dtype() == input.dtype() ? value : to_dtype(value, input.dtype()), sizes, false);
-  kernels::index_fill(out.view(), d, index.view(), source.view());
+  launch::index_combine("index_fill", out, d, index, source, kernels::Combine::Set, true, true);
   return out;
 }
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
                   const Tensor& out) {
-  check_fits("index_fill", value, input.dtype());
-  return index_fill(input, dim, index, spread(input, value, Dims()), out);
+  return index_fill(input, dim, index, element_like("index_fill", value, input), out);
 }
 
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -157,7 +158,8 @@ Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tens
 }
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
                const std::string& reduce, const Tensor& out) {
-  return combined("scatter", input, dim, index, spread(input, value, index.sizes()),
+  return combined("scatter", input, dim, index,
+                  expand(element_like("scatter", value, input), index.sizes(), false),
                   old_combine(reduce), true, out);
 }
 Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -216,6 +218,18 @@ Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const
 }
 
 namespace {
+// With gaps and offset as they are, as in torch: the whole storage is copied.
+Tensor copy_of_storage(const Tensor& input) {
+  int64_t elements = input.storage()->nbytes / itemsize(input.dtype());
+  Tensor whole = clone(as_strided(input, Dims{elements}, Dims{1}, 0));
+  return as_strided(whole, input.sizes(), input.strides(), input.offset());
+}
+Tensor clone_with_gaps(const Tensor& input) {
+  bool plain = is_dense(input.sizes(), input.strides()) ||
+               has_internal_overlap(input.sizes(), input.strides());
+  return plain ? clone(input) : copy_of_storage(input);
+}
+
 // `copy` with src written where `place`, a view of it, looks.
 Tensor written(const char* op, const Tensor& copy, const Tensor& place, const Tensor& src) {
   check(place.sizes() == src.sizes(), op,
@@ -227,22 +241,22 @@ Tensor written(const char* op, const Tensor& copy, const Tensor& place, const Te
 }  // namespace
 
 Tensor select_scatter(const Tensor& input, const Tensor& src, int64_t dim, int64_t index) {
-  Tensor copy = clone(input);
+  Tensor copy = clone_with_gaps(input);
   return written("select_scatter", copy, select(copy, dim, index), src);
 }
 Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim,
                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  Tensor copy = clone(input);
+  Tensor copy = clone_with_gaps(input);
   return written("slice_scatter", copy, slice(copy, dim, start, end, step), src);
 }
 Tensor diagonal_scatter(const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1,
                         int64_t dim2) {
-  Tensor copy = clone(input);
+  Tensor copy = clone_with_gaps(input);
   return written("diagonal_scatter", copy, diagonal(copy, offset, dim1, dim2), src);
 }
 Tensor as_strided_scatter(const Tensor& input, const Tensor& src, const Dims& size,
                           const Dims& stride, std::optional<int64_t> offset) {
-  Tensor copy = clone(input);
+  Tensor copy = input.offset() ? copy_of_storage(input) : clone_with_gaps(input);
   return written("as_strided_scatter", copy, as_strided(copy, size, stride, offset), src);
 }
 
@@ -260,7 +274,11 @@ Tensor expand_index(const Tensor& index, int64_t dim, const Tensor& like) {
 }
 
 Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index) {
-  return sum(index_select(grad, dim, unique(index)[0]));
+  Tensor all = ones(Dims{grad.dim() ? grad.size(dim) : 1}, DType::Bool, {}, grad.device());
+  Tensor kept = index_fill(all, 0, index, Scalar(false));
+  Dims sizes(grad.dim(), 1);
+  if (grad.dim()) sizes[wrap_dim(dim, grad.dim(), "index_fill")] = kept.numel();
+  return sum(masked_fill(grad, reshape(kept, sizes), Scalar(0)));
 }
 
 Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan sizes) {

@@ -2,11 +2,17 @@
 #include <algorithm>
 #include <limits>
 
+#include "autograd/geometry.h"
 #include "core/alignment.h"
 #include "dispatch/generated.h"
 #include "dispatch/pieces.h"
-#include "kernels/copy.h"
-#include "kernels/index.h"
+#include "impl_create.h"
+#include "impl_shape.h"
+#include "launch_copy.h"
+#include "launch_index.h"
+#include "ops_create.h"
+#include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
@@ -65,7 +71,7 @@ Tensor expand(const Tensor& input, const Dims& size, bool) {
   check(added >= 0, "expand: the number of sizes provided (", size.size(),
         ") must be greater or equal to the number of dimensions in the tensor (", input.dim(), ")");
   Dims sizes(size), strides(size.size());
-  for (int64_t d = 0; d < size.size(); ++d) {
+  for (int64_t d = size.size() - 1; d >= 0; --d) {
     int64_t have = d < added ? 1 : input.sizes()[d - added];
     if (sizes[d] == -1) {
       check(d >= added,
@@ -78,7 +84,9 @@ Tensor expand(const Tensor& input, const Dims& size, bool) {
     check(have == sizes[d] || have == 1, "expand: The expanded size of the tensor (", sizes[d],
           ") must match the existing size (", have, ") at non-singleton dimension ", d,
           ".  Target sizes: ", size, ".  Tensor sizes: ", input.sizes());
-    strides[d] = d < added || (have == 1 && sizes[d] != 1) ? 0 : input.strides()[d - added];
+    if (input.dim() == 0 || (have == 1 && sizes[d] != 1)) strides[d] = 0;
+    else if (d >= added) strides[d] = input.strides()[d - added];
+    else strides[d] = d + 1 < size.size() ? sizes[d + 1] * strides[d + 1] : 1;
   }
   return alias(input, sizes, strides, input.offset());
 }
@@ -309,6 +317,35 @@ Tensor view_as_complex(const Tensor& input) {
   return reinterpret(input, to_complex(input.dtype()), sizes, strides, input.offset() / 2);
 }
 
+namespace {
+// channels_last where all the parts suggest it; in physical layout if any part lies so.
+MemoryFormat common_format(const TensorList& parts) {
+  MemoryFormat format = suggested_format(parts[0]);
+  for (size_t i = 1; i < parts.size() && format != MemoryFormat::Contiguous; ++i)
+    if (suggested_format(parts[i]) != format) format = MemoryFormat::Contiguous;
+  return format;
+}
+Tensor empty_joined(const Dims& sizes, const TensorList& parts, TensorOptions wanted) {
+  MemoryFormat format = common_format(parts);
+  if (format != MemoryFormat::Contiguous)
+    return empty_strided(sizes, channels_last_strides(sizes), wanted);
+  bool channels_last = std::any_of(parts.begin(), parts.end(), has_physical_layout);
+  return channels_last ? empty_channels_last(sizes, wanted) : rl::empty(sizes, wanted);
+}
+
+// A stack is the parts joined along the new dim, which is then split off; a last dim that is new
+// has nothing to be split from.
+Dims stacked_strides(const Dims& sizes, int64_t dim, const TensorList& parts) {
+  if (dim + 1 == sizes.size() || common_format(parts) == MemoryFormat::Contiguous)
+    return contiguous_strides(sizes);
+  Dims joined = parts[0].sizes();
+  joined[dim] *= static_cast<int64_t>(parts.size());
+  Dims strides;
+  view_strides(alias(parts[0], joined, channels_last_strides(joined), 0), sizes, strides);
+  return strides;
+}
+}  // namespace
+
 Tensor cat(const TensorList& tensors, int64_t dim) {
   check_value(!tensors.empty(), "cat: expected a non-empty list of Tensors");
   auto skipped = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
@@ -335,31 +372,16 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
             " in the list.");
     sizes[d] += t.sizes()[d];
   }
-  bool hidden = std::any_of(tensors.begin(), tensors.end(), in_hidden_order);
   TensorOptions wanted{promotion.result(), first->device()};
-  Tensor out = hidden ? empty_channels_last(sizes, wanted) : rl::empty(sizes, wanted);
+  Tensor out = empty_joined(sizes, tensors, wanted);
   if (out.is_meta()) return out;
   int64_t at = 0;
-  AsItLies whole(out);
+  PhysicalView whole(out);
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
-    kernels::copy(AsItLies(t).view(), whole.view().slice(d, at, t.sizes()));
+    launch::copy(physical(t), whole.view().slice(d, at, t.sizes()));
     at += t.sizes()[d];
   }
-  return out;
-}
-
-Tensor flip(const Tensor& input, const Dims& dims) {
-  Dims wrapped;
-  bool seen[max_dims] = {};
-  for (int64_t d : dims) {
-    int64_t at = wrap_dim(d, input.dim(), "flip");
-    check(!seen[at], "flip: dim ", at, " appears multiple times in the list of dims");
-    seen[at] = true;
-    if (input.dim()) wrapped.push_back(at);
-  }
-  Tensor out = rl::empty_like(input);
-  if (!out.is_meta()) kernels::flip(input.view(), wrapped, out.view());
   return out;
 }
 
@@ -367,7 +389,7 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
   check(!shifts.empty(), "roll: `shifts` required");
   if (dims.empty() && shifts.size() == 1) {
     Tensor flat = ops::reshape(input, Dims{-1});
-    return ops::reshape(roll(flat, shifts, Dims{0}), input.sizes());
+    return without_base(ops::reshape(roll(flat, shifts, Dims{0}), input.sizes()));
   }
   check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts,
         ", dims: ", dims);
@@ -376,27 +398,10 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
               " but tensor has no dimensions");
   for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
   if (input.numel() == 0 || input.dim() == 0) return clone(input);
-  Tensor out = rl::empty(input.sizes(), options(input));
-  if (!out.is_meta()) kernels::roll(input.view(), shifts, wrapped, out.view());
+  Tensor out = empty_strided(
+      input.sizes(), strides_in_format(input.sizes(), suggested_format(input)), options(input));
+  launch::roll(input, shifts, wrapped, out);
   return out;
-}
-
-namespace {
-Tensor triangle(const char* op, const Tensor& input, int64_t diagonal, const Tensor& given,
-                void (*kernel)(const View&, int64_t, const View&)) {
-  check(input.dim() >= 2, op, ": input tensor must have at least 2 dimensions, got shape ",
-        input.sizes());
-  Tensor out = given.defined() ? given : rl::empty(input.sizes(), options(input));
-  if (!out.is_meta()) kernel(input.view(), diagonal, out.view());
-  return out;
-}
-}  // namespace
-
-Tensor tril(const Tensor& input, int64_t diagonal, const Tensor& out) {
-  return triangle("tril", input, diagonal, out, kernels::tril);
-}
-Tensor triu(const Tensor& input, int64_t diagonal, const Tensor& out) {
-  return triangle("triu", input, diagonal, out, kernels::triu);
 }
 
 Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value) {
@@ -423,16 +428,19 @@ Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value
     inner = slice(inner, d, std::max<int64_t>(0, -pad[2 * i]),
                   inner.sizes()[d] - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
-  Tensor out = rl::empty(sizes, options(input));
+  bool cuts_only = std::all_of(pad.begin(), pad.end(), [](int64_t n) { return n <= 0; });
+  if (cuts_only) return clone(inner);
+  MemoryFormat format = suggested_format(input);
+  Tensor out = empty_strided(sizes, strides_in_format(sizes, format), options(input));
   if (out.is_meta()) return out;
-  kernels::fill(out.view(), value);
+  launch::fill(out, value);
   Tensor outer = out;
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = input.dim() - 1 - i;
     outer = slice(outer, d, std::max<int64_t>(0, pad[2 * i]),
                   sizes[d] - std::max<int64_t>(0, pad[2 * i + 1]), 1);
   }
-  if (inner.numel()) kernels::copy(inner.view(), outer.view());
+  if (inner.numel()) launch::copy(inner, outer);
   return out;
 }
 
@@ -447,10 +455,11 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
   }
   Dims sizes = tensors[0].sizes();
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
-  Tensor out = rl::empty(sizes, {promotion.result(), tensors[0].device()});
+  Tensor out = empty_strided(sizes, stacked_strides(sizes, d, tensors),
+                             {promotion.result(), tensors[0].device()});
   if (out.is_meta()) return out;
   for (size_t i = 0; i < tensors.size(); ++i)
-    kernels::copy(tensors[i].view(), select(out, d, static_cast<int64_t>(i)).view());
+    launch::copy(tensors[i], select(out, d, static_cast<int64_t>(i)));
   return out;
 }
 
@@ -463,7 +472,7 @@ Tensor detach(const Tensor& input) { return alias(input); }
 Tensor reshape(const Tensor& input, const Dims& shape) {
   Dims sizes = infer_size(shape, input.numel(), "reshape"), strides;
   if (view_strides(input, sizes, strides)) return view(input, sizes);
-  return view(clone(input, MemoryFormat::Contiguous), sizes);
+  return without_base(view(clone(input, MemoryFormat::Contiguous), sizes));
 }
 
 Tensor contiguous(const Tensor& input, std::optional<MemoryFormat> format) {

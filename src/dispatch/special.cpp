@@ -2,6 +2,11 @@
 #include <cmath>
 
 #include "dispatch/generated.h"
+#include "ops_create.h"
+#include "ops_reduction.h"
+#include "ops_shape.h"
+#include "ops_special.h"
+#include "ops_unary.h"
 
 namespace rl::grad {
 

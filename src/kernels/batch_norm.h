@@ -37,7 +37,7 @@ ChannelAffine batch_norm_eval(const BatchNormArgs& args, const View& mean, const
 // and then has the strides of input, which are those of channels_last. grad_input may lie in the
 // memory of grad_out. `train`: mean and invstd were computed from input, so
 // gradients flow through them; otherwise they are constants (invstd = 1 / sqrt(running_var + eps)).
-void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, const View& input,
+void batch_norm_backward(const View& grad_out, const StripFormula* lazy_grad, const View& input,
                          const View* weight, const View& mean, const View& invstd, bool train,
                          const View* grad_input, const View* grad_weight, const View* grad_bias);
 

@@ -1,8 +1,8 @@
 // Convolutions and transposed convolutions over 1, 2 or 3 spatial dims.
 //
-// An input may be late: `late` then says what its elements, which lie channels_last, are to be, and
-// its view has no data. Where no kernel works them out as it reads them, nothing happens, and the
-// result is false: the caller writes the elements and asks again.
+// An input may come as a formula instead of elements: its view, channels_last, then has no data.
+// Where no kernel evaluates the formula as it reads, nothing happens and the result is false: the
+// caller computes the elements and calls again.
 //
 // Views are batched: input (N, C, *), output (N, O, *), weight (O, C / groups, *), or for a
 // transposed convolution weight (C, O / groups, *). Any strides; channels_last input and output are
@@ -30,12 +30,12 @@ Dims conv_output_sizes(IntSpan input, IntSpan weight, const IntSpan* bias,
                        const ConvGeometry& geometry);
 
 bool conv_forward(const View& input, const View& weight, const View* bias, const View& out,
-                  const ConvGeometry& geometry, const StripFormula* late = nullptr);
+                  const ConvGeometry& geometry, const StripFormula* formula = nullptr);
 void conv_backward_input(const View& grad_out, const View& weight, const View& grad_input,
                          const ConvGeometry& geometry);
 // grad_bias (O) may be nullptr.
 bool conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
                           const View* grad_bias, const ConvGeometry& geometry,
-                          const StripFormula* late = nullptr);
+                          const StripFormula* formula = nullptr);
 
 }  // namespace rl::kernels

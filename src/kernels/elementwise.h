@@ -6,18 +6,21 @@
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
-#include "kernels/isa.h"
 
 namespace rl::kernels {
 
 // operands[0] is the result, then the inputs; numbers are the op's non-tensor arguments.
 using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* numbers);
 
-// The compiled loops of one formula.
+struct HostStrips;  // what the host has compiled of it
+
+// The loops of one formula.
 struct Loop {
   const char* name;
-  int numbers;                     // how many the strips read
-  const StripFunction* strips[3];  // per instruction set, by DType; nullptr where it makes no sense
+  const char* operands;  // the names of the tensors that it reads: "input other"
+  int numbers;           // how many the strips read
+  uint32_t dtypes;       // that the formula is compiled for: a bit each, by DType
+  const HostStrips* strips;
 };
 
 // What dtype a loop's result has, from the one it computes in.
@@ -25,7 +28,9 @@ enum class LoopResult : uint8_t { Same, Bool, Real };
 
 inline constexpr int max_loop_inputs = 7;
 
-// NotImplementedError naming the op if it has no loop for this type.
+// NotImplementedError naming the op if the formula has no loop of this type.
+void check_dtype(const Loop& loop, DType compute);
+// The host's loop of that type; the same error.
 StripFunction find_strip(const Loop& loop, DType compute);
 inline DType loop_result_dtype(LoopResult result, DType compute) {
   return result == LoopResult::Same   ? compute
@@ -35,31 +40,7 @@ inline DType loop_result_dtype(LoopResult result, DType compute) {
 
 // out and inputs have equal sizes (inputs broadcast by stride 0). No input may overlap `out` unless
 // it is element for element the same memory.
-void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out,
-              const View* inputs, int count, const Scalar* numbers);
-
-// Declares the loop `id_loop` from its compiled parts.
-#ifdef RL_ISA_ONLY
-#define RL_LOOP(id, shown, numbers)                    \
-  namespace RL_ISA_ONLY {                              \
-  extern const StripFunction id##_strips[dtype_count]; \
-  }                                                    \
-  constexpr Loop id{                                   \
-      shown,                                           \
-      numbers,                                         \
-      {RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips}};
-#else
-#define RL_LOOP(id, shown, numbers)                    \
-  namespace sse42 {                                    \
-  extern const StripFunction id##_strips[dtype_count]; \
-  }                                                    \
-  namespace avx2 {                                     \
-  extern const StripFunction id##_strips[dtype_count]; \
-  }                                                    \
-  namespace avx512 {                                   \
-  extern const StripFunction id##_strips[dtype_count]; \
-  }                                                    \
-  constexpr Loop id{shown, numbers, {sse42::id##_strips, avx2::id##_strips, avx512::id##_strips}};
-#endif
+void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, Views inputs,
+              const Scalar* numbers);
 
 }  // namespace rl::kernels

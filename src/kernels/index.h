@@ -45,9 +45,8 @@ void put(const View& self, const View& index, const View& src, bool accumulate);
 // Advanced indexing. `indices` hold one view for each of input's first `count` dims, all of the
 // same sizes B (broadcast by strides 0); out and values have sizes B + input.sizes[count:].
 // Negative indices count from the end. The caller permutes the indexed dims to the front.
-void index(const View& input, const View* indices, int64_t count, const View& out);
-void index_put(const View& self, const View* indices, int64_t count, const View& values,
-               bool accumulate);
+void index(const View& input, Views indices, const View& out);
+void index_put(const View& self, Views indices, const View& values, bool accumulate);
 
 // Masks are bool and have self's sizes (broadcast by strides 0).
 int64_t count_true(const View& mask);
@@ -56,7 +55,7 @@ void masked_select(const View& input, const View& mask, const View& out);
 // The i-th true place gets src's i-th element in row-major order; RuntimeError if src is too short.
 void masked_scatter(const View& self, const View& mask, const View& src);
 
-// Places of elements that are not zero, in row-major order. out: (count_nonzero(input), ndim),
+// Offsets of elements that are not zero, in row-major order. out: (count_nonzero(input), ndim),
 // int64.
 void nonzero(const View& input, const View& out);
 

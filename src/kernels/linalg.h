@@ -52,6 +52,9 @@ void ormqr(const View& vectors, const View& tau, const View& c, const View& out,
            bool adjoint);
 
 // Hermitian eigenproblem from one triangle; values ascending (real dtype). vectors may be nullptr.
+// An info code: the matrix holds an infinity or NaN, and the work was not begun.
+inline constexpr int not_finite = -1000;
+
 void eigh(const View& a, const View& values, const View* vectors, bool upper, const View& info);
 // General eigenproblem; values and vectors complex. vectors may be nullptr.
 void eig(const View& a, const View& values, const View* vectors, const View& info);

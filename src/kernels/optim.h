@@ -6,7 +6,6 @@
 // update to make.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
 
 namespace rl::kernels {
 
@@ -20,6 +19,7 @@ struct OptimSlot {
 struct OptimSlots {
   const OptimSlot* slots;
   int64_t count;
+  Device device;
 };
 
 // state: the momentum buffer, if momentum != 0. On the first step it becomes the gradient.
@@ -95,27 +95,5 @@ struct AsgdArgs {
   const double* mus;
 };
 void fused_asgd(OptimSlots slots, const AsgdArgs& args);
-
-// The rules themselves, on n contiguous elements of float or double. arrays: param, grad, states in
-// the order above; numbers: see optim.cpp.
-enum class OptimRule {
-  Sgd,
-  SgdMomentum,
-  Adam,
-  Amsgrad,
-  Adagrad,
-  Adadelta,
-  Adamax,
-  NAdam,
-  RAdam,
-  Rmsprop,
-  RmspropCentered,
-  RmspropMomentum,
-  RmspropCenteredMomentum,
-  Rprop,
-  Asgd
-};
-RL_ISA_KERNEL(optim_strip,
-              (OptimRule rule, DType dtype, int64_t n, void* const* arrays, const double* numbers))
 
 }  // namespace rl::kernels

@@ -21,7 +21,7 @@ void normal(const View& out, double mean, double std, Generator& generator);
 
 // Any real dtype. `p` has out's shape; its probabilities are checked.
 void bernoulli(const View& out, double p, Generator& generator);
-void bernoulli(const View& out, const View& p, Generator& generator);
+void bernoulli_each(const View& out, const View& p, Generator& generator);
 void geometric(const View& out, double p, Generator& generator);
 
 // Floating.

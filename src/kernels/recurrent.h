@@ -39,6 +39,7 @@ class RecurrentSteps {
 
 struct RecurrentLayer {
   RecurrentCell cell;
+  Device device;
   DType dtype;
   int64_t batch, size;  // N, H
   const RecurrentSteps& steps;

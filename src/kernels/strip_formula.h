@@ -22,7 +22,7 @@ struct StripFormula {
   // near before it asks for the result.
   const float* stream() const;
   // Elements [begin, begin + n) of the result, which may lie in the memory of an operand.
-  void work_out(int64_t begin, int64_t n, float* to) const;
+  void evaluate(int64_t begin, int64_t n, float* to) const;
   // The first n elements, in parallel.
   void fill(int64_t n, float* to, bool in_place) const;
 };
@@ -34,8 +34,5 @@ std::vector<float> repeated(const std::vector<double>& values);
 
 // operands: the result, x, scale and shift; result = x * scale + shift.
 StripFunction affine_strip();
-RL_ISA_KERNEL(affine_floats, (int64_t n, void* const* operands, const Scalar* numbers))
-// Past the caches: `to` is aligned to 64 bytes.
-RL_ISA_KERNEL(stream_floats, (const float* from, float* to, int64_t n))
 
 }  // namespace rl::kernels

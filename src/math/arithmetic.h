@@ -1,19 +1,19 @@
 // Scalar arithmetic for kernels: signs, rounding, comparisons, selection, integer division, bits.
-//
 // The rule of src/math: these headers are included in files that are compiled once per instruction
-// set (kernels/isa.h), where the linker would merge an out-of-line copy of an inline function with
-// one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
+// set (kernels/cpu/isa.h), where the linker would merge an out-of-line copy of an inline function
+// with one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
 // compiler builtins and C library functions, never std:: function templates.
-// Bodies are branch-free where they are common, so that gcc vectorises the loops around them; none
-// relies on fused multiply-add being present or absent. What gcc 12 needs for that: selections on
-// one comparison each (it gives up on `a & b ? x : y` between floats), no arithmetic shift of and
-// no conversion from 64-bit integers (AVX2 has neither), and tables read through a local pointer.
-//
+// Bodies are branch-free where they are common, so that gcc vectorises the loops around them. What
+// is to be a fused multiply-add says mul_add: compilers must not choose (CMakeLists.txt), as a
+// loop's vectors, its last elements and other loops would round differently. No body relies on
+// mul_add rounding once, and SSE4.2 rounds twice. What gcc 12 needs for vectors: selections on one
+// comparison each (it gives up on `a & b ? x : y` between floats), no arithmetic shift of and no
+// conversion from 64-bit integers (AVX2 has neither), and tables read through a local pointer.
 // Overloads of elementary functions are non-templates for float, double, complex64 and complex128:
 // so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
 // an integer (which the caller promotes first) does not compile.
 //
-// Near and far: some functions are dearer for a few arguments than for the rest. near_f(x) is f(x),
+// Near and far: some functions are dearer for a few arguments than for the rest. fast_f(x) is f(x),
 // bit for bit, where f_is_far(x) is 0, and anything elsewhere: generated loops work strips with far
 // elements out again (gen/formula.py names these functions). The flags are as wide as their T.
 #pragma once
@@ -24,7 +24,15 @@
 
 #include "core/number.h"
 
+#ifndef RL_INLINE  // a device has its own
 #define RL_INLINE [[gnu::always_inline]] inline
+#endif
+// Before a loop whose iterations do not depend on each other.
+#ifdef __clang__
+#define RL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RL_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 
 namespace rl::math {
 
@@ -41,16 +49,26 @@ template <class T> inline constexpr bool is_float_v = std::is_floating_point_v<T
 template <class T>
 using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
 
+// x y + z, in one instruction that rounds once, if there is one: the C library's fma, where it has
+// to do without, takes 20 times as long as a product and a sum.
+template <class T> RL_INLINE T mul_add(T x, T y, T z) {
+#ifdef __FMA__
+  if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(x, y, z);
+  if constexpr (std::is_same_v<T, double>) return __builtin_fma(x, y, z);
+#endif
+  return x * y + z;
+}
+
 // c0 + c1 x + c2 x^2 + ..., by Horner's rule.
 template <class T> RL_INLINE T horner(T, T last) { return last; }
 template <class T, class... Rest> RL_INLINE T horner(T x, T c0, Rest... rest) {
-  return horner(x, static_cast<T>(rest)...) * x + c0;
+  return mul_add<T>(horner(x, static_cast<T>(rest)...), x, c0);
 }
 // c0 + c2 z + c4 z^2 + ...
 template <class T> RL_INLINE T every_second(T, T last) { return last; }
 template <class T> RL_INLINE T every_second(T, T last, T) { return last; }
 template <class T, class... Rest> RL_INLINE T every_second(T z, T c0, T, Rest... rest) {
-  return every_second(z, static_cast<T>(rest)...) * z + c0;
+  return mul_add<T>(every_second(z, static_cast<T>(rest)...), z, c0);
 }
 // The same as horner; a long one in two chains, as each waits for its own last step alone: erf of
 // doubles, 19 terms then, took 36 cycles a vector and not 42.
@@ -59,7 +77,7 @@ template <class T, class... Rest> RL_INLINE T polynomial(T x, T c0, Rest... rest
     return horner(x, c0, static_cast<T>(rest)...);
   } else {
     T z = x * x, odd = every_second(z, static_cast<T>(rest)...);
-    return odd * x + every_second(z, c0, static_cast<T>(rest)...);
+    return mul_add<T>(odd, x, every_second(z, c0, static_cast<T>(rest)...));
   }
 }
 
@@ -210,12 +228,12 @@ template <class T> RL_INLINE T from_quotient(quotient_t<T> x) {
   if constexpr (sizeof(T) < 4) return static_cast<T>(static_cast<int32_t>(x));
   else return static_cast<T>(bit_cast<uint64_t>(x + whole_shift) - bit_cast<uint64_t>(whole_shift));
 }
-template <class T> RL_INLINE T near_fmod(T a, T b) {
+template <class T> RL_INLINE T fast_fmod(T a, T b) {
   quotient_t<T> x = to_quotient(a), y = to_quotient(b);
-  return from_quotient<T>(x - trunc(x / y) * y);
+  return from_quotient<T>(mul_add(-trunc(x / y), y, x));
 }
 // Division by 0, and integers of 51 bits and more, are far.
-template <class T> RL_INLINE std::make_signed_t<T> fmod_is_far(T a, T b) {
+template <class T> RL_INLINE std::make_signed_t<T> fmod_needs_slow_path(T a, T b) {
   std::make_signed_t<T> far = b == T(0) ? 1 : 0;
   if constexpr (sizeof(T) == 8) {
     constexpr uint64_t half = uint64_t(1) << 50;
@@ -226,36 +244,38 @@ template <class T> RL_INLINE std::make_signed_t<T> fmod_is_far(T a, T b) {
 }
 // In double, exact: the quotient of these floats has 29 bits, and is never rounded up to a whole
 // one.
-RL_INLINE float near_fmod(float a, float b) {
+RL_INLINE float fast_fmod(float a, float b) {
   double x = a, y = b;
-  return copysign(static_cast<float>(x - trunc(x / y) * y), a);
+  return copysign(static_cast<float>(mul_add(-trunc(x / y), y, x)), a);
 }
-RL_INLINE int32_t fmod_is_far(float a, float b) {
+RL_INLINE int32_t fmod_needs_slow_path(float a, float b) {
   int32_t far = magnitude(a) < magnitude(b) * 0x1p28f ? 0 : 1;
   return far | (magnitude(b) < 0x1p99f ? 0 : 1);
 }
 // Exact: the quotient has 25 bits, so that its products with the halves of b, and their differences
 // from a, fit into 53. Where rounding brought a / b up to a whole number, b is added back.
-RL_INLINE double near_fmod(double a, double b) {
+RL_INLINE double fast_fmod(double a, double b) {
   double x = magnitude(a), y = magnitude(b), q = trunc(x / y);
   double high = bit_cast<double>(bit_cast<uint64_t>(y) & (~uint64_t(0) << 27));
-  double r = (x - q * high) - q * (y - high);
+  double r = mul_add(-q, y - high, mul_add(-q, high, x));
   r = r < 0.0 ? r + y : r;
   return copysign(r, a);
 }
-RL_INLINE int64_t fmod_is_far(double a, double b) {
+RL_INLINE int64_t fmod_needs_slow_path(double a, double b) {
   int64_t far = magnitude(a) < magnitude(b) * 0x1p25 ? 0 : 1;
   far |= magnitude(b) < 0x1p900 ? 0 : 1;
   return far | (magnitude(b) > 0x1p-900 ? 0 : 1);
 }
 
-template <class T> RL_INLINE T near_trunc_divide(T a, T b) {
+template <class T> RL_INLINE T fast_trunc_divide(T a, T b) {
   if constexpr (is_float_v<T>) return trunc(a / b);
   else return from_quotient<T>(trunc(to_quotient(a) / to_quotient(b)));
 }
-RL_INLINE int32_t trunc_divide_is_far(float, float) { return 0; }
-RL_INLINE int64_t trunc_divide_is_far(double, double) { return 0; }
-template <class T> RL_INLINE auto trunc_divide_is_far(T a, T b) { return fmod_is_far(a, b); }
+RL_INLINE int32_t trunc_divide_needs_slow_path(float, float) { return 0; }
+RL_INLINE int64_t trunc_divide_needs_slow_path(double, double) { return 0; }
+template <class T> RL_INLINE auto trunc_divide_needs_slow_path(T a, T b) {
+  return fmod_needs_slow_path(a, b);
+}
 
 template <class T> RL_INLINE bool opposite_signs(T a, T b) { return signbit(a) != signbit(b); }
 
@@ -269,10 +289,12 @@ template <class T> RL_INLINE T remainder(T a, T b) {
   if constexpr (std::is_unsigned_v<T>) return r;
   else return remainder_from(r, b);
 }
-template <class T> RL_INLINE T near_remainder(T a, T b) {
-  return remainder_from(near_fmod(a, b), b);
+template <class T> RL_INLINE T fast_remainder(T a, T b) {
+  return remainder_from(fast_fmod(a, b), b);
 }
-template <class T> RL_INLINE auto remainder_is_far(T a, T b) { return fmod_is_far(a, b); }
+template <class T> RL_INLINE auto remainder_needs_slow_path(T a, T b) {
+  return fmod_needs_slow_path(a, b);
+}
 
 // floor(a / b), consistent with remainder: a == b * floor_divide(a, b) + remainder(a, b).
 // From r = fmod(a, b), b not 0.
@@ -295,11 +317,13 @@ template <class T> RL_INLINE T floor_divide(T a, T b) {
     return b == T(0) ? a / b : floor_divide_from(c_fmod(a, b), a, b);
   }
 }
-template <class T> RL_INLINE T near_floor_divide(T a, T b) {
-  if constexpr (is_float_v<T>) return floor_divide_from(near_fmod(a, b), a, b);
+template <class T> RL_INLINE T fast_floor_divide(T a, T b) {
+  if constexpr (is_float_v<T>) return floor_divide_from(fast_fmod(a, b), a, b);
   else return from_quotient<T>(floor(to_quotient(a) / to_quotient(b)));
 }
-template <class T> RL_INLINE auto floor_divide_is_far(T a, T b) { return fmod_is_far(a, b); }
+template <class T> RL_INLINE auto floor_divide_needs_slow_path(T a, T b) {
+  return fmod_needs_slow_path(a, b);
+}
 
 // ---- integers ----
 template <class T> RL_INLINE T gcd(T a, T b) {

@@ -106,8 +106,8 @@ inline constexpr double ai_middle[] = {
 // By recursion, not in a loop: gcc then vectorises loops around it.
 template <int i, int n>
 RL_INLINE double clenshaw_step(double t, const double (&coefficients)[n], double b1, double b2) {
-  if constexpr (i == 0) return coefficients[0] + t * b1 - b2;
-  else return clenshaw_step<i - 1>(t, coefficients, coefficients[i] + 2 * t * b1 - b2, b1);
+  if constexpr (i == 0) return mul_add(t, b1, coefficients[0]) - b2;
+  else return clenshaw_step<i - 1>(t, coefficients, mul_add(2 * t, b1, coefficients[i]) - b2, b1);
 }
 template <int n> RL_INLINE double clenshaw(double t, const double (&coefficients)[n]) {
   return clenshaw_step<n - 1>(t, coefficients, 0.0, 0.0);
@@ -145,7 +145,7 @@ RL_INLINE double scaled_modified_bessel_k0(double x) {
   double large = bessel::clenshaw(bessel::held(4 / x - 1), bessel::k0_large) / sqrt(x);
   double b = x > 2 ? 2.0 : x, z = 0.5 * b * b - 1;
   double i = bessel::clenshaw(b / 4 - 1, bessel::i0_small) * exp_normal(b);
-  double small = exp_normal(b) * (bessel::clenshaw(z, bessel::k0_small) - log(0.5 * b) * i);
+  double small = exp_normal(b) * mul_add(-log(0.5 * b), i, bessel::clenshaw(z, bessel::k0_small));
   double y = x > 2 ? large : small;
   y = x == 0 ? infinity<double> : y;
   return x < 0 ? quiet_nan<double> : y;
@@ -155,7 +155,8 @@ RL_INLINE double scaled_modified_bessel_k1(double x) {
   double large = bessel::clenshaw(bessel::held(4 / x - 1), bessel::k1_large) / sqrt(x);
   double b = x > 2 ? 2.0 : x, z = 0.5 * b * b - 1;
   double i = b * bessel::clenshaw(b / 4 - 1, bessel::i1_small) * exp_normal(b);
-  double small = exp_normal(b) * (bessel::clenshaw(z, bessel::k1_small) / b + log(0.5 * b) * i);
+  double small =
+      exp_normal(b) * mul_add(log(0.5 * b), i, bessel::clenshaw(z, bessel::k1_small) / b);
   double y = x > 2 ? large : small;
   y = x == 0 ? infinity<double> : y;
   return x < 0 ? quiet_nan<double> : y;

@@ -36,7 +36,7 @@ RL_INLINE double scaled_erfc_polynomial(double u) {
 // exp(t^2) erfc(t) for 0 <= t <= 2^30
 template <class T> RL_INLINE T scaled_erfc(T t) {
   constexpr T c = scaled_erfc_centre<T>;
-  T slope = T(1) + T(2) * t, inverse = T(1) / (slope * (t + c));
+  T slope = mul_add(T(2), t, T(1)), inverse = T(1) / (slope * (t + c));
   T u = (t - c) * slope * inverse;
   return scaled_erfc_polynomial(u) * (t + c) * inverse;
 }
@@ -45,15 +45,17 @@ template <class T> RL_INLINE T scaled_erfc(T t) {
 
 // erf(x) for |x| <= 0.92 (float) or 1 (double)
 RL_INLINE float erf_of_small(float x) {
-  return x + x * polynomial(x * x, 1.283791661e-01f, -3.761263490e-01f, 1.128369421e-01f,
-                            -2.685927041e-02f, 5.200634245e-03f, -8.137439145e-04f,
-                            8.345230890e-05f);
+  float share =
+      polynomial(x * x, 1.283791661e-01f, -3.761263490e-01f, 1.128369421e-01f, -2.685927041e-02f,
+                 5.200634245e-03f, -8.137439145e-04f, 8.345230890e-05f);
+  return mul_add(x, share, x);
 }
 RL_INLINE double erf_of_small(double x) {
-  return x + x * polynomial(x * x, 0.12837916709551256, -0.3761263890318352, 0.11283791670944185,
+  double share = polynomial(x * x, 0.12837916709551256, -0.3761263890318352, 0.11283791670944185,
                             -0.02686617064311144, 0.005223977606118296, -0.0008548325929306829,
                             0.00012055293576686918, -1.4924712298094114e-05, 1.6447131524503547e-06,
                             -1.6206313408057644e-07, 1.37109789045861e-08, -7.779465729549996e-10);
+  return mul_add(x, share, x);
 }
 // log2(erfc(t)) from there to 4 (float) or 6 (double)
 RL_INLINE float log2_erfc(float t) {
@@ -71,7 +73,7 @@ RL_INLINE double log2_erfc(double t) {
 template <class T> RL_INLINE T erf_of(T x) {
   constexpr T end = sizeof(T) == 4 ? T(4) : T(6);
   T a = magnitude(x), b = a > end ? end : a;
-  T large = copysign(T(1) - exp2_normal(log2_erfc(b)), x);
+  T large = copysign(less_exp2_normal(T(1), log2_erfc(b)), x);
   return a < (sizeof(T) == 4 ? T(0.92) : T(1)) ? erf_of_small(x) : large;
 }
 RL_INLINE float erf(float x) { return erf_of(x); }
@@ -83,15 +85,15 @@ template <class T> RL_INLINE T erfc_from(T x, T tail) {  // given erfc(|x|)
 }
 // x times the share of the normal distribution below x.
 RL_INLINE double gelu(double x) { return 0.5 * x * (1.0 + erf(x * sqrt_half)); }
-// By log2 of the tail, to 2^-26 beside 1: the negative side keeps digits that 1 + erf has lost, and
-// is 0 but for 1e-22 from -10 on.
+// By log2 of the tail, to 2^-26 beside 1: the negative side keeps digits that 1 + erf has lost.
+// Below -10, where it is less than 1e-22, it is -0.
 RL_INLINE float gelu(float x) {
-  float a = magnitude(x), b = a > 10.0f ? 10.0f : a;
+  float a = magnitude(x), b = a > 10.0f ? 0.0f : a;
   float tail = exp2_normal(polynomial(b, -9.999999344e-01f, -1.151107841e+00f, -4.591903733e-01f,
                                       -5.253686385e-02f, 7.096251846e-03f, -1.315286579e-04f,
                                       -2.105643554e-04f, 5.451658928e-05f, -6.879340868e-06f,
                                       4.517369050e-07f, -1.222022127e-08f));
-  return (x > 0.0f ? x : 0.0f) - b * tail;
+  return mul_add(-b, tail, x > 0.0f ? x : copysign(0.0f, x));
 }
 
 // From 10.1 (float) or 27.3 (double) on it is 0.
@@ -102,11 +104,11 @@ template <class T> RL_INLINE T erfc_of(T x) {
 }
 RL_INLINE float erfc(float x) { return erfc_of(x); }
 RL_INLINE double erfc(double x) { return erfc_of(x); }
-template <class T> RL_INLINE T near_erfc(T x) {
+template <class T> RL_INLINE T fast_erfc(T x) {
   T a = magnitude(x);
   return erfc_from(x, exp_of_square_normal(a, T(1)) * scaled_erfc(a));
 }
-template <class T> RL_INLINE typename Format<T>::Int erfc_is_far(T x) {
+template <class T> RL_INLINE typename Format<T>::Int erfc_needs_slow_path(T x) {
   return magnitude(x) <= (sizeof(T) == 4 ? T(9) : T(26)) ? 0 : 1;
 }
 
@@ -116,7 +118,7 @@ RL_INLINE double erfcx(double x) {
   double a = magnitude(x), b = a > far ? far : a;
   double of_positive = scaled_erfc(b) * (b / a);
   of_positive = a > far ? of_positive : scaled_erfc(b);
-  double of_negative = 2 * exp(x * x) - of_positive;
+  double of_negative = mul_add(2.0, exp(x * x), -of_positive);
   return x < 0 ? of_negative : of_positive;
 }
 RL_THROUGH_DOUBLE(erfcx)
@@ -128,7 +130,7 @@ template <class T> RL_INLINE T normal_cdf(T x) {
   T a = magnitude(x), b = a > end ? end : a;
   T tail = T(0.5) * exp_of_square(b, T(0.5)) * scaled_erfc(b * T(sqrt_half));
   T large = x > T(0) ? T(1) - tail : tail;
-  return a < T(0.7) ? T(0.5) + T(0.5) * erf_of_small(x * T(sqrt_half)) : large;
+  return a < T(0.7) ? mul_add(T(0.5), erf_of_small(x * T(sqrt_half)), T(0.5)) : large;
 }
 RL_INLINE float ndtr(float x) { return normal_cdf(x); }
 RL_INLINE double ndtr(double x) { return normal_cdf(x); }
@@ -136,7 +138,7 @@ RL_INLINE double log_ndtr(double x) {
   double a = magnitude(x), b = a > 39 ? 39 : a;
   double half_scaled = 0.5 * erfcx(a * sqrt_half);
   double of_positive = log1p(-half_scaled * exp_of_square(b, 0.5));
-  double of_negative = log(half_scaled) - 0.5 * x * x;
+  double of_negative = mul_add(-0.5 * x, x, log(half_scaled));
   return x > 0 ? of_positive : of_negative;
 }
 RL_THROUGH_DOUBLE(log_ndtr)
@@ -144,7 +146,7 @@ RL_THROUGH_DOUBLE(log_ndtr)
 // The normal quantile of p = 1/2 + centre, given the smaller tail min(p, 1 - p): Wichura's
 // algorithm AS 241 (PPND16), relative error about 1e-16.
 RL_INLINE double normal_quantile(double centre, double tail) {
-  double q = magnitude(centre) <= 0.425 ? centre : 0.0, c = 0.180625 - q * q;
+  double q = magnitude(centre) <= 0.425 ? centre : 0.0, c = mul_add(-q, q, 0.180625);
   double middle =
       q *
       polynomial(c, 3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
@@ -221,10 +223,10 @@ RL_INLINE double far_erfinv_ratio(double w) {
                           4.284066711444427e-11, -1.44509159665152e-11);
   return root < 4.0 ? middle : far;
 }
-template <class T> RL_INLINE T near_erfinv(T x) {
-  return x * erfinv_ratio(-near_log((T(1) - x) * (T(1) + x)));
+template <class T> RL_INLINE T fast_erfinv(T x) {
+  return x * erfinv_ratio(-fast_log((T(1) - x) * (T(1) + x)));
 }
-template <class T> RL_INLINE typename Format<T>::Int erfinv_is_far(T x) {
+template <class T> RL_INLINE typename Format<T>::Int erfinv_needs_slow_path(T x) {
   return magnitude(x) <= (sizeof(T) == 4 ? T(0.9966) : T(0.999)) ? 0 : 1;
 }
 template <class T> RL_INLINE T erfinv_of(T x) {

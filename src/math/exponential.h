@@ -41,10 +41,15 @@ template <class T> struct Nearest {
   T value;
   typename Format<T>::Int integer;
 };
-template <class T> RL_INLINE Nearest<T> nearest(T x) {
-  T shifted = x + Format<T>::round_shift;
+template <class T> RL_INLINE Nearest<T> nearest_from(T shifted) {
   UInt<T> steps = bit_cast<UInt<T>>(shifted) - bit_cast<UInt<T>>(Format<T>::round_shift);
   return {shifted - Format<T>::round_shift, static_cast<typename Format<T>::Int>(steps)};
+}
+template <class T> RL_INLINE Nearest<T> nearest(T x) {
+  return nearest_from(x + Format<T>::round_shift);
+}
+template <class T> RL_INLINE Nearest<T> nearest_product(T x, T y) {
+  return nearest_from(mul_add(x, y, Format<T>::round_shift));
 }
 
 // x = n ln2 + r + lost, |r| <= ln2 / 2, `lost` what rounding took from r.
@@ -53,10 +58,10 @@ template <class T> struct ExpParts {
   typename Format<T>::Int n;
 };
 template <class T> RL_INLINE ExpParts<T> exp_parts(T x) {
-  Nearest<T> n = nearest(x * log2_e<T>);
-  T high = x - n.value * Format<T>::ln2_high, low = n.value * Format<T>::ln2_low;
-  T r = high - low;
-  return {r, (high - r) - low, n.integer};
+  Nearest<T> n = nearest_product(x, log2_e<T>);
+  T high = mul_add(-n.value, Format<T>::ln2_high, x);
+  T r = mul_add(-n.value, Format<T>::ln2_low, high);
+  return {r, mul_add(-n.value, Format<T>::ln2_low, high - r), n.integer};
 }
 // exp(r) = 1 + r + r^2 exp_tail(r)
 RL_INLINE float exp_tail(float r) {
@@ -69,7 +74,7 @@ RL_INLINE double exp_tail(double r) {
                     2.480149238841031e-05, 2.7557588439221337e-06, 2.7630523423391015e-07,
                     2.499985233855735e-08);
 }
-template <class T> RL_INLINE T exp_of_rest(T r) { return T(1) + (r + r * r * exp_tail(r)); }
+template <class T> RL_INLINE T exp_of_rest(T r) { return T(1) + mul_add(r * r, exp_tail(r), r); }
 
 // Between these bounds lies every x for which exp(x) is neither 0 nor infinite. A NaN stays one.
 template <class T> RL_INLINE T clamp_exponent(T x) {
@@ -87,6 +92,11 @@ template <class T> RL_INLINE T exp_normal(T x) {
   ExpParts<T> e = exp_parts(x);
   return exp_of_rest(e.r) * power_of_two<T>(e.n);
 }
+// exp(x) + y, with such an exp(x)
+template <class T> RL_INLINE T exp_normal_plus(T x, T y) {
+  ExpParts<T> e = exp_parts(x);
+  return mul_add(exp_of_rest(e.r), power_of_two<T>(e.n), y);
+}
 // exp(x) for x <= 0, and 0 where that is no normal number: a third faster, for softmax.
 template <class T> RL_INLINE T exp_below(T x) {
   return x < (sizeof(T) == 4 ? T(-87) : T(-708)) ? T(0) : exp_normal(x);
@@ -96,24 +106,21 @@ RL_INLINE double exp_short(double x) {
   ExpParts<double> e = exp_parts(x);
   double tail = polynomial(e.r, 4.999999404e-01, 1.666651964e-01, 4.166840017e-02, 8.368850686e-03,
                            1.381432055e-03);
-  return (1.0 + (e.r + e.r * e.r * tail)) * power_of_two<double>(e.n);
+  return (1.0 + mul_add(e.r * e.r, tail, e.r)) * power_of_two<double>(e.n);
 }
 RL_INLINE float exp(float x) { return exp_scaled(clamp_exponent(x), 0); }
 RL_INLINE double exp(double x) { return exp_scaled(clamp_exponent(x), 0); }
-template <class T> RL_INLINE T near_exp(T x) { return exp_normal(x); }
-template <class T> RL_INLINE typename Format<T>::Int exp_is_far(T x) {
+template <class T> RL_INLINE T fast_exp(T x) { return exp_normal(x); }
+template <class T> RL_INLINE typename Format<T>::Int exp_needs_slow_path(T x) {
   return magnitude(x) <= (sizeof(T) == 4 ? T(87) : T(708)) ? 0 : 1;
 }
 
 // 2^r for |r| <= 1/2
 RL_INLINE float exp2_of_half(float r) {
-  return 1.0f + r * polynomial(r, 6.931471825e-01f, 2.402264774e-01f, 5.550331995e-02f,
-                               9.618439712e-03f, 1.339913229e-03f, 1.535315532e-04f);
+  return polynomial(r, 1.0f, 6.931471825e-01f, 2.402264774e-01f, 5.550331995e-02f, 9.618439712e-03f,
+                    1.339913229e-03f, 1.535315532e-04f);
 }
-RL_INLINE double exp2_of_half(double r) {
-  r *= ln2<double>;
-  return 1.0 + (r + r * r * exp_tail(r));
-}
+RL_INLINE double exp2_of_half(double r) { return exp_of_rest(r * ln2<double>); }
 RL_INLINE float exp2(float x) {
   x = x < -151.0f ? -151.0f : x;
   x = x > 129.0f ? 129.0f : x;
@@ -132,6 +139,12 @@ template <class T> RL_INLINE T exp2_normal(T x) {
   return exp2_of_half(x - n.value) * power_of_two<T>(n.integer);
 }
 
+// y - 2^x, with such a 2^x
+template <class T> RL_INLINE T less_exp2_normal(T y, T x) {
+  Nearest<T> n = nearest(x);
+  return mul_add(-exp2_of_half(x - n.value), power_of_two<T>(n.integer), y);
+}
+
 // exp(r) = 1 + r + r^2 tail, the tail accurate relative to expm1(r).
 RL_INLINE float expm1_tail(float r) {
   return polynomial(r, 5.000000000e-01f, 1.666666567e-01f, 4.166635871e-02f, 8.333389647e-03f,
@@ -145,7 +158,7 @@ template <class T> RL_INLINE T expm1_of(T x) {
   constexpr int negligible = 64;
   T bounded = clamp_exponent(x < low ? low : x);
   ExpParts<T> e = exp_parts(bounded);
-  T q = e.r + (e.r * e.r * expm1_tail(e.r) + e.lost);
+  T q = e.r + mul_add(e.r * e.r, expm1_tail(e.r), e.lost);
   T one_less = T(1) - power_of_two<T>(-(e.n > negligible ? negligible : e.n));
   return magnitude(x) < tiny ? x : scale(q + one_less, e.n);
 }
@@ -186,17 +199,17 @@ RL_INLINE float log_of_parts(float k, float f, float correction) {
   float z = f * f;
   float y = polynomial(f, 3.333333135e-01f, -2.500081956e-01f, 2.000122815e-01f, -1.662335843e-01f,
                        1.420173794e-01f, -1.316015273e-01f, 1.276169568e-01f, -7.634708285e-02f);
-  y = y * f * z + (k * Format<float>::ln2_low + correction);
-  return f + (y - 0.5f * z) + k * Format<float>::ln2_high;
+  y = mul_add(y * f, z, mul_add(k, Format<float>::ln2_low, correction));
+  return mul_add(k, Format<float>::ln2_high, f + mul_add(-0.5f, z, y));
 }
-// With s = f / (2 + f): log(1 + f) = log((1 + s) / (1 - s)) = f - s (f - R(s^2)).
+// With s = f / (2 + f): log(1 + f) = log((1 + s) / (1 - s)) = f - s (f - s^2 R(s^2)).
 RL_INLINE double log_of_parts(double k, double f, double correction) {
   double s = f / (2.0 + f), z = s * s;
-  double r = z * polynomial(z, 0.6666666666666735, 0.3999999999940749, 0.28571428744141064,
-                            0.22222198378499675, 0.18183575164803387, 0.15313755767147041,
-                            0.14799066112663198);
-  double low = k * Format<double>::ln2_low + correction;
-  return k * Format<double>::ln2_high - ((s * (f - r) - low) - f);
+  double r = polynomial(z, 0.6666666666666735, 0.3999999999940749, 0.28571428744141064,
+                        0.22222198378499675, 0.18183575164803387, 0.15313755767147041,
+                        0.14799066112663198);
+  double low = mul_add(k, Format<double>::ln2_low, correction);
+  return mul_add(k, Format<double>::ln2_high, f - mul_add(s, mul_add(-z, r, f), -low));
 }
 // A logarithm where it is not the computed number: NaN below 0, -inf at 0, x for inf and NaN.
 template <class T> RL_INLINE T log_result(T x, T computed) {
@@ -207,15 +220,16 @@ template <class T> RL_INLINE T log_result(T x, T computed) {
 
 template <class T> RL_INLINE T log_of(LogParts<T> p) { return log_of_parts(p.k, p.f, T(0)); }
 template <class T> RL_INLINE T log2_of(LogParts<T> p) {
-  return p.k + log_of_parts(T(0), p.f, T(0)) * log2_e<T>;
+  return mul_add(log_of_parts(T(0), p.f, T(0)), log2_e<T>, p.k);
 }
 template <class T> RL_INLINE T log10_of(LogParts<T> p) {  // log10(2) in two parts: k high is exact
   constexpr T high = sizeof(T) == 4 ? T(0x1.344p-2) : T(0x1.34413509fp-2);
   constexpr T low = T(0.30102999566398119521L - static_cast<long double>(high));
-  return p.k * high + (log_of_parts(T(0), p.f, T(0)) * T(0.43429448190325182765) + p.k * low);
+  T rest = mul_add(log_of_parts(T(0), p.f, T(0)), T(0.43429448190325182765), p.k * low);
+  return mul_add(p.k, high, rest);
 }
 // The normal numbers above 0 are near.
-template <class T> RL_INLINE typename Format<T>::Int log_is_far(T x) {
+template <class T> RL_INLINE typename Format<T>::Int log_needs_slow_path(T x) {
   typename Format<T>::Int far = x >= std::numeric_limits<T>::min() ? 0 : 1;
   return far | (x < infinity<T> ? 0 : 1);
 }
@@ -226,9 +240,9 @@ RL_LOG(log)
 RL_LOG(log2)
 RL_LOG(log10)
 #undef RL_LOG
-template <class T> RL_INLINE T near_log(T x) { return log_of(log_parts(x, T(0))); }
-template <class T> RL_INLINE T near_log2(T x) { return log2_of(log_parts(x, T(0))); }
-template <class T> RL_INLINE auto log2_is_far(T x) { return log_is_far(x); }
+template <class T> RL_INLINE T fast_log(T x) { return log_of(log_parts(x, T(0))); }
+template <class T> RL_INLINE T fast_log2(T x) { return log2_of(log_parts(x, T(0))); }
+template <class T> RL_INLINE auto log2_needs_slow_path(T x) { return log_needs_slow_path(x); }
 
 // Takes log(1 + x) and adds what rounding lost of 1 + x.
 template <class T> RL_INLINE T log1p_of(T x) {
@@ -248,9 +262,9 @@ template <class T> RL_INLINE ExpParts<T> exp_parts_of_square(T x, T share) {
   constexpr UInt<T> upper = ~UInt<T>(0) << (Format<T>::mantissa / 2 + 1);
   T head = bit_cast<T>(bit_cast<UInt<T>>(x) & upper);
   T high = head * head * share, low = (x - head) * (x + head) * share;
-  Nearest<T> n = nearest((high + low) * -log2_e<T>);
-  return {(-high - n.value * Format<T>::ln2_high) - (n.value * Format<T>::ln2_low + low), T(0),
-          n.integer};
+  Nearest<T> n = nearest_product(high + low, -log2_e<T>);
+  T r = mul_add(-n.value, Format<T>::ln2_high, -high) - mul_add(n.value, Format<T>::ln2_low, low);
+  return {r, T(0), n.integer};
 }
 template <class T> RL_INLINE T exp_of_square(T x, T share) {
   ExpParts<T> e = exp_parts_of_square(x, share);
@@ -267,7 +281,7 @@ template <class T> RL_INLINE T exp_of_square_normal(T x, T share) {
 // IEEE's special cases, given |x|^y.
 template <class T> RL_INLINE T power_result(T x, T y, T result) {
   // A negative base: the sign of its odd powers, and no fractional powers.
-  T whole = round(y), parity = y - T(2) * round(T(0.5) * y);  // 0 or +-1
+  T whole = round(y), parity = mul_add(T(-2), round(T(0.5) * y), y);  // 0 or +-1
   T signed_power = copysign(result, x);
   T of_negative = magnitude(parity) == T(1) ? signed_power : result;
   T fractional = x < T(0) ? quiet_nan<T> : result;
@@ -297,19 +311,19 @@ RL_INLINE TwoParts log2_in_parts(double x) {
   LogParts<double> p = log_parts(x);
   double f = p.f, d = 2.0 + f, s = f / d;
   double d_high = upper_half(d), d_low = f - (d_high - 2.0), s_high = upper_half(s);
-  double s_low = ((f - s_high * d_high) - s_high * d_low) / d;
+  double s_low = mul_add(-s_high, d_low, mul_add(-s_high, d_high, f)) / d;
   double z = s * s, square = s_high * s_high;
   double r =
       z * z *
       polynomial(z, 0.6, 0.42857142857144054, 0.3333333333248233, 0.27272727503395156,
                  0.23076892414063613, 0.2000220852195873, 0.17559317900750102, 0.17585123366702926);
-  r += s_low * (s_high + s);
+  r = mul_add(s_low, s_high + s, r);
   double t_high = upper_half(3.0 + square + r), t_low = r - ((t_high - 3.0) - square);
-  double u = s_high * t_high, v = s_low * t_high + t_low * s;
+  double u = s_high * t_high, v = mul_add(s_low, t_high, t_low * s);
   double p_high = upper_half(u + v), p_low = v - (p_high - u);
   constexpr double c_high = 0x1.ec709dp-1;  // 2 / (3 ln 2)
   constexpr double c_low = static_cast<double>(0.96179669392597560491L - c_high);
-  double z_high = c_high * p_high, z_low = c_low * p_high + p_low * (c_high + c_low);
+  double z_high = c_high * p_high, z_low = mul_add(c_low, p_high, p_low * (c_high + c_low));
   double high = upper_half(z_high + z_low + p.k);
   return {high, z_low - ((high - p.k) - z_high)};
 }
@@ -320,13 +334,13 @@ RL_INLINE double pow(double x, double y) {
   double b = y > enough ? enough : y;
   b = b < -enough ? -enough : b;
   double b_high = upper_half(b);
-  double high = b_high * log.high, low = (b - b_high) * log.high + b * log.low, z = high + low;
+  double high = b_high * log.high, low = mul_add(b - b_high, log.high, b * log.low), z = high + low;
   bool far = magnitude(z) > 1100.0;
   low = far ? 0.0 : low;
   high = far ? copysign(1100.0, z) : high;
   Nearest<double> n = nearest(high + low);
   double r = ((high - n.value) + low) * ln2<double>;
-  double power = scale(1.0 + (r + r * r * exp_tail(r)), n.integer);
+  double power = scale(exp_of_rest(r), n.integer);
   double of_zero = y < 0.0 ? infinity<double> : 0.0;
   double of_infinity = y < 0.0 ? 0.0 : infinity<double>;
   power = a == 0.0 ? of_zero : power;
@@ -345,15 +359,15 @@ template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_INLINE T
 // took from 1 + e is small enough for a line to stand for the reciprocal.
 template <class T> RL_INLINE T sigmoid_from(T x, T e) {
   auto upper = bit_cast<typename Format<T>::Int>(x < T(0) ? e : T(1));
-  T d = T(1) + e, lost = e - (d - T(1)), share = lost * (T(1.457) - T(0.486) * d);
+  T d = T(1) + e, lost = e - (d - T(1)), share = lost * mul_add(T(-0.486), d, T(1.457));
   T s = bit_cast<T>(upper) / d;
-  return s - s * share;
+  return mul_add(-s, share, s);
 }
 template <class T> RL_INLINE T sigmoid(T x) { return sigmoid_from(x, exp(-magnitude(x))); }
-template <class T> RL_INLINE T near_sigmoid(T x) {
+template <class T> RL_INLINE T fast_sigmoid(T x) {
   return sigmoid_from(x, exp_normal(-magnitude(x)));
 }
-template <class T> RL_INLINE auto sigmoid_is_far(T x) { return exp_is_far(x); }
+template <class T> RL_INLINE auto sigmoid_needs_slow_path(T x) { return exp_needs_slow_path(x); }
 // log(1 + exp(x)), exact for large |x|.
 template <class T> RL_INLINE T log1pexp(T x) { return fmax(x, T(0)) + log1p(exp(-magnitude(x))); }
 template <class T> RL_INLINE T log_sigmoid(T x) {
@@ -368,7 +382,7 @@ template <class T> RL_INLINE T logaddexp(T a, T b) {
 }
 template <class T> RL_INLINE T logaddexp2(T a, T b) {
   T high = maximum(a, b);
-  T sum = high + log2_e<T> * log1p(exp2(-magnitude(a - b)));
+  T sum = mul_add(log2_e<T>, log1p(exp2(-magnitude(a - b))), high);
   return a == b ? a + T(1) : sum;  // also where both are the same infinity
 }
 // x * log(y), 0 where x is 0 (unless y is NaN).

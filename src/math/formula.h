@@ -4,18 +4,42 @@
 
 namespace rl::math {
 
+// Of formulas: their products, and those which they add to sums or take either from the other.
+// Integers and operands of several types are multiplied and added up as they are.
+template <class X, class Y> RL_INLINE auto product(X x, Y y) {
+  if constexpr (is_complex_v<X> && std::is_same_v<X, Y>) return times(x, y);
+  else return x * y;
+}
+template <class X, class Y, class Z> RL_INLINE auto plus_product(Z z, X x, Y y) {
+  if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
+    return mul_add(x, y, z);
+  else return z + product(x, y);
+}
+template <class X, class Y, class Z> RL_INLINE auto minus_product(Z z, X x, Y y) {
+  if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
+    return mul_add(-x, y, z);
+  else return z - product(x, y);
+}
+template <class X, class Y, class Z> RL_INLINE auto product_minus(X x, Y y, Z z) {
+  if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
+    return mul_add(x, y, -z);
+  else return product(x, y) - z;
+}
+
 template <class T> RL_INLINE T softplus(T x) { return log1pexp(x); }
 template <class T> RL_INLINE T floor_division(T a, T b) { return floor_divide(a, b); }
-template <class T> RL_INLINE T near_floor_division(T a, T b) { return near_floor_divide(a, b); }
-template <class T> RL_INLINE auto floor_division_is_far(T a, T b) { return fmod_is_far(a, b); }
+template <class T> RL_INLINE T fast_floor_division(T a, T b) { return fast_floor_divide(a, b); }
+template <class T> RL_INLINE auto floor_division_needs_slow_path(T a, T b) {
+  return fmod_needs_slow_path(a, b);
+}
 template <class T> RL_INLINE T clamp_min(T x, T low) { return maximum(x, low); }
 template <class T> RL_INLINE T clamp_max(T x, T high) { return minimum(x, high); }
 // Exact at both ends: from the nearer one.
 template <class T> RL_INLINE T lerp(T from, T to, T weight) {
-  if constexpr (is_complex_v<T>) return from + weight * (to - from);
+  if constexpr (is_complex_v<T>) return from + times(weight, to - from);
   else
-    return magnitude(weight) < T(0.5) ? from + weight * (to - from)
-                                      : to - (to - from) * (T(1) - weight);
+    return magnitude(weight) < T(0.5) ? mul_add(weight, to - from, from)
+                                      : mul_add(from - to, T(1) - weight, to);
 }
 // Without a loop, so that loops around it work it out once. Infinite from 512 on.
 template <class T> RL_INLINE T power_of_ten(int n) {

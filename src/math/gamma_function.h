@@ -40,27 +40,29 @@ RL_INLINE double lgamma_of_positive(double x) {
       inverse * polynomial(inverse * inverse, 0.08333333333333333, -0.002777777777774099,
                            0.0007936507898347617, -0.0005952366069330176, 0.0008414728477961988,
                            -0.0018905399047096563, 0.0050692485778123025);
-  double large = (x - 0.5) * (log_argument - 1.0) + (0.41893853320467274178 + tail);
+  double large = mul_add(x - 0.5, log_argument - 1.0, 0.41893853320467274178 + tail);
   return x > 8.5 ? large : small;
 }
 // From it come |sin(pi x)| and tan(pi x).
 RL_INLINE double distance_to_integer(double x) { return x - round(x); }
 
-RL_INLINE double near_lgamma(double x) { return lgamma_of_positive(x); }
-RL_INLINE int64_t lgamma_is_far(double x) { return x > 0.0 ? 0 : 1; }
+RL_INLINE double fast_lgamma(double x) { return lgamma_of_positive(x); }
+RL_INLINE int64_t lgamma_needs_slow_path(double x) { return x > 0.0 ? 0 : 1; }
 RL_INLINE double lgamma(double x) {
   double a = magnitude(x), of_positive = lgamma_of_positive(a);
-  double sine = magnitude(near_sin(pi * distance_to_integer(a)));
+  double sine = magnitude(fast_sin(pi * distance_to_integer(a)));
   double reflected = log(pi / (a * sine)) - of_positive;
   reflected = a < 1e-20 ? of_positive : reflected;
+  reflected = sine == 0.0 ? infinity<double> : reflected;  // and not inf - inf far out
   reflected = a == infinity<double> ? a : reflected;
   return x < 0.0 ? reflected : of_positive;
 }
-RL_INLINE float near_lgamma(float x) { return static_cast<float>(lgamma_of_positive(x)); }
-RL_INLINE int32_t lgamma_is_far(float x) { return x > 0.0f ? 0 : 1; }
+RL_INLINE float fast_lgamma(float x) { return static_cast<float>(lgamma_of_positive(x)); }
+RL_INLINE int32_t lgamma_needs_slow_path(float x) { return x > 0.0f ? 0 : 1; }
 RL_THROUGH_DOUBLE(lgamma)
 
-// By recurrence up to 10, whose terms are added up as one fraction, then the asymptotic series.
+// By recurrence up to 10, whose terms are added up as one fraction, then the asymptotic series. Not
+// by mul_add: gcc does not unroll loops with calls, and then makes no vectors.
 RL_INLINE double digamma_of_positive(double x) {
   double y = x, up = 0.0, down = 1.0;
   for (int k = 0; k < 10; ++k) {
@@ -72,20 +74,20 @@ RL_INLINE double digamma_of_positive(double x) {
   double inverse = 1.0 / y, z = inverse * inverse;
   double tail = z * polynomial(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
                                -691.0 / 32760, 1.0 / 12);
-  return (log(y) - 0.5 * inverse - tail) - up / down;
+  return (mul_add(-0.5, inverse, log(y)) - tail) - up / down;
 }
-RL_INLINE double near_digamma(double x) { return digamma_of_positive(x); }
-RL_INLINE int64_t digamma_is_far(double x) { return x > 0.0 ? 0 : 1; }
+RL_INLINE double fast_digamma(double x) { return digamma_of_positive(x); }
+RL_INLINE int64_t digamma_needs_slow_path(double x) { return x > 0.0 ? 0 : 1; }
 RL_INLINE double digamma(double x) {
   double of_positive = digamma_of_positive(x > 0.0 ? x : 1.0 - x);
   double r = distance_to_integer(x);
-  double reflected = of_positive - pi / near_tan(pi * r);
+  double reflected = of_positive - pi / fast_tan(pi * r);
   reflected = r == 0.0 ? quiet_nan<double> : reflected;
   reflected = x == 0.0 ? copysign(infinity<double>, -x) : reflected;
   return x > 0.0 ? of_positive : reflected;
 }
-RL_INLINE float near_digamma(float x) { return static_cast<float>(digamma_of_positive(x)); }
-RL_INLINE int32_t digamma_is_far(float x) { return x > 0.0f ? 0 : 1; }
+RL_INLINE float fast_digamma(float x) { return static_cast<float>(digamma_of_positive(x)); }
+RL_INLINE int32_t digamma_needs_slow_path(float x) { return x > 0.0f ? 0 : 1; }
 RL_THROUGH_DOUBLE(digamma)
 
 RL_INLINE double trigamma_of_positive(double x) {
@@ -100,11 +102,11 @@ RL_INLINE double trigamma_of_positive(double x) {
   double tail =
       z * inverse *
       polynomial(z, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6);
-  return up / down + (inverse + 0.5 * z + tail);
+  return up / down + (mul_add(0.5, z, inverse) + tail);
 }
 RL_INLINE double trigamma(double x) {
   double of_positive = trigamma_of_positive(x > 0.0 ? x : 1.0 - x);
-  double s = near_sin(pi * distance_to_integer(x));
+  double s = fast_sin(pi * distance_to_integer(x));
   double reflected = (pi * pi) / (s * s) - of_positive;
   return x > 0.0 ? of_positive : reflected;
 }
@@ -113,14 +115,8 @@ RL_THROUGH_DOUBLE(trigamma)
 // One by one the C library's pow is quicker than ours.
 RL_INLINE double c_pow(double x, double y) { return __builtin_pow(x, y); }
 
-// The Hurwitz zeta function: sum over k >= 0 of (q + k)^-s, by Euler-Maclaurin from q + 10 on.
-RL_INLINE double zeta(double s, double q) {
-  if (s == 1) return infinity<double>;
-  if (s < 1 || isnan(s) || isnan(q)) return quiet_nan<double>;
-  if (q <= 0) {
-    if (q == floor(q)) return infinity<double>;
-    if (s != floor(s)) return quiet_nan<double>;
-  }
+// The sum over k >= 0 of (q + k)^-s, s > 1, by Euler-Maclaurin from q + 10 on.
+RL_INLINE double zeta_by_steps(double s, double q) {
   double sum = 0;
   for (int k = 0; k < 10 || q < 10; ++k, q += 1) {
     double term = c_pow(q, -s);
@@ -147,6 +143,22 @@ RL_INLINE double zeta(double s, double q) {
     power /= q;
   }
   return sum;
+}
+// The Hurwitz zeta function.
+RL_INLINE double zeta(double s, double q) {
+  if (s == 1) return infinity<double>;
+  if (s < 1 || isnan(s) || isnan(q)) return quiet_nan<double>;
+  if (q == infinity<double>) return 0.0;
+  if (q <= 0) {
+    if (q == floor(q)) return infinity<double>;
+    if (s != floor(s)) return quiet_nan<double>;
+  }
+  if (q > -100) return zeta_by_steps(s, q);
+  // From q to below 0 the terms are those of two sums over positive numbers, but for their sign.
+  double part = q - floor(q), sign = s * 0.5 == floor(s * 0.5) ? 1.0 : -1.0;
+  double sums[3], from[] = {part, 1.0 - part, 1.0 - q};
+  for (int k = 0; k < 3; ++k) sums[k] = zeta_by_steps(s, from[k]);
+  return sums[0] + sign * (sums[1] - sums[2]);
 }
 RL_INLINE float zeta(float s, float q) {
   return static_cast<float>(zeta(static_cast<double>(s), static_cast<double>(q)));

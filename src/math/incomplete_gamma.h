@@ -14,7 +14,7 @@ RL_INLINE double minus_log1p(double u) {
   if (magnitude(u) > 0.4) return u - log1p(u);
   // With v = u / (2 + u): log(1 + u) = 2 (v + v^3 / 3 + v^5 / 5 + ...) and u - 2 v = u v.
   double v = u / (2 + u), z = v * v, sum = 0;
-  for (int k = 31; k >= 3; k -= 2) sum = sum * z + 1.0 / k;
+  for (int k = 31; k >= 3; k -= 2) sum = mul_add(sum, z, 1.0 / k);
   return u * v - 2 * v * z * sum;
 }
 
@@ -47,8 +47,8 @@ RL_INLINE double upper_fraction(double a, double x, double enough) {
     for (int last = k + 4; k < last; ++k) {
       double numerator = k * (a - k);
       b += 2;
-      double next_above = b * above + numerator * above_before,
-             next_below = b * below + numerator * below_before;
+      double next_above = mul_add(b, above, numerator * above_before),
+             next_below = mul_add(b, below, numerator * below_before);
       above_before = above, above = next_above;
       below_before = below, below = next_below;
     }

@@ -5,6 +5,8 @@
 // sqrt(2 / (pi x)) (p + i q) exp(i (x - pi/4 - order pi/2)) with p and x q polynomials in (5 /
 // x)^2. Arguments beyond 2^20 go to the C library.
 #pragma once
+#include <cmath>
+
 #include "math/exponential.h"
 #include "math/trigonometric.h"
 
@@ -127,12 +129,12 @@ template <class T, int order> RL_INLINE Wave wave(double x) {
   double inverse = 1.0 / x, t = 50.0 * inverse * inverse - 1.0;
   double p = order == 0 ? in_phase_0<T>(t) : in_phase_1<T>(t);
   double q = (order == 0 ? shifted_0<T>(t) : shifted_1<T>(t)) * inverse;
-  Angle<double> angle = near_angle(x);
+  Angle<double> angle = fast_angle(x);
   double s = sine_of(angle), c = cosine(angle);
   double size = sqrt(inverse * (1.0 / pi)), sum = (s + c) * size, difference = (s - c) * size;
   // Cosine and sine of x - pi/4, or of a quarter turn less.
   double cosine = order == 0 ? sum : difference, sine = order == 0 ? difference : -sum;
-  return {p * cosine - q * sine, p * sine + q * cosine};
+  return {mul_add(p, cosine, -(q * sine)), mul_add(p, sine, q * cosine)};
 }
 
 // J of |x| <= 5: with its first zero in two parts, exact there.
@@ -163,32 +165,38 @@ RL_INLINE double second_kind(double x, double y) {
 }
 template <class T> RL_INLINE double y0(double x) {
   double b = x > last_small ? last_small : x, t = 0.08 * b * b - 1.0;
-  double small = 2 / pi * log(b) * small_j0_of<T>(b, t) + small_y0<T>(t);
+  double small = mul_add(2 / pi * log(b), small_j0_of<T>(b, t), small_y0<T>(t));
   return second_kind(x, x > last_small ? wave<T, 0>(x).y : small);
 }
 template <class T> RL_INLINE double y1(double x) {
   double b = x > last_small ? last_small : x, t = 0.08 * b * b - 1.0;
-  double singular = 2 / pi * (log(b) * small_j1_of<T>(b, t) - 1.0 / b);
-  double small = b * small_y1<T>(t) + singular;
+  double singular = 2 / pi * mul_add(log(b), small_j1_of<T>(b, t), -1.0 / b);
+  double small = mul_add(b, small_y1<T>(t), singular);
   return second_kind(x, x > last_small ? wave<T, 1>(x).y : small);
 }
 }  // namespace bessel
 
-template <class T> RL_INLINE typename Format<T>::Int bessel_j0_is_far(T x) {
+template <class T> RL_INLINE typename Format<T>::Int bessel_j0_needs_slow_path(T x) {
   return magnitude(x) <= T(0x1p20) ? 0 : 1;
 }
-template <class T> RL_INLINE auto bessel_j1_is_far(T x) { return bessel_j0_is_far(x); }
-template <class T> RL_INLINE auto bessel_y0_is_far(T x) { return bessel_j0_is_far(x); }
-template <class T> RL_INLINE auto bessel_y1_is_far(T x) { return bessel_j0_is_far(x); }
-#define RL_BESSEL(name)                                                                \
-  template <class T> RL_INLINE T near_bessel_##name(T x) {                             \
-    return static_cast<T>(bessel::name<T>(x));                                         \
-  }                                                                                    \
-  RL_INLINE float bessel_##name(float x) {                                             \
-    return bessel_##name##_is_far(x) ? __builtin_##name##f(x) : near_bessel_##name(x); \
-  }                                                                                    \
-  RL_INLINE double bessel_##name(double x) {                                           \
-    return bessel_##name##_is_far(x) ? __builtin_##name(x) : near_bessel_##name(x);    \
+template <class T> RL_INLINE auto bessel_j1_needs_slow_path(T x) {
+  return bessel_j0_needs_slow_path(x);
+}
+template <class T> RL_INLINE auto bessel_y0_needs_slow_path(T x) {
+  return bessel_j0_needs_slow_path(x);
+}
+template <class T> RL_INLINE auto bessel_y1_needs_slow_path(T x) {
+  return bessel_j0_needs_slow_path(x);
+}
+#define RL_BESSEL(name)                                                               \
+  template <class T> RL_INLINE T fast_bessel_##name(T x) {                            \
+    return static_cast<T>(bessel::name<T>(x));                                        \
+  }                                                                                   \
+  RL_INLINE float bessel_##name(float x) {                                            \
+    return bessel_##name##_needs_slow_path(x) ? ::name##f(x) : fast_bessel_##name(x); \
+  }                                                                                   \
+  RL_INLINE double bessel_##name(double x) {                                          \
+    return bessel_##name##_needs_slow_path(x) ? ::name(x) : fast_bessel_##name(x);    \
   }
 RL_BESSEL(j0)
 RL_BESSEL(j1)

@@ -28,28 +28,32 @@ template <class Next> RL_INLINE double recur(double n, double first, Next next) 
 // No lambdas: those of equal name would be merged among instruction sets.
 struct Chebyshev {
   double x;
-  RL_INLINE double operator()(int, double p, double before) const { return 2 * x * p - before; }
+  RL_INLINE double operator()(int, double p, double before) const {
+    return mul_add(2 * x, p, -before);
+  }
 };
 struct HermiteH {
   double x;
   RL_INLINE double operator()(int k, double p, double before) const {
-    return 2 * (x * p - k * before);
+    return 2 * mul_add(x, p, -(k * before));
   }
 };
 struct HermiteHe {
   double x;
-  RL_INLINE double operator()(int k, double p, double before) const { return x * p - k * before; }
+  RL_INLINE double operator()(int k, double p, double before) const {
+    return mul_add(x, p, -(k * before));
+  }
 };
 struct Laguerre {
   double x;
   RL_INLINE double operator()(int k, double p, double before) const {
-    return ((2 * k + 1 - x) * p - k * before) / (k + 1);
+    return mul_add(2 * k + 1 - x, p, -(k * before)) / (k + 1);
   }
 };
 struct Legendre {
   double x;
   RL_INLINE double operator()(int k, double p, double before) const {
-    return ((2 * k + 1) * x * p - k * before) / (k + 1);
+    return mul_add((2 * k + 1) * x, p, -(k * before)) / (k + 1);
   }
 };
 // The four kinds of Chebyshev polynomials share their recurrence, p_1 tells them apart; beyond this

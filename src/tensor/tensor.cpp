@@ -1,13 +1,20 @@
 #include "tensor/tensor.h"
 
-#include <algorithm>
 #include <new>
 
-#include "tensor/hidden_order.h"
+#include "core/device_memory.h"
+#include "core/device_placement.h"
+#include "tensor/output_layout.h"
+#include "tensor/physical_layout.h"
+#include "tensor/sparse.h"
 
 namespace rl {
 
 void (*release_python)(TensorImpl* impl) = nullptr;
+
+// Here alone are tensors made and destroyed, and what SparseData is known.
+inline TensorImpl::TensorImpl() = default;
+inline TensorImpl::~TensorImpl() = default;
 
 namespace {
 
@@ -55,24 +62,17 @@ int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
   return bytes;
 }
 
-// Dims from the fastest to the slowest.
-Dims stride_order(IntSpan sizes, IntSpan strides) {
-  Dims order(sizes.size());
-  for (int64_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    if (sizes[a] == 1 || sizes[b] == 1) return false;
-    return strides[a] < strides[b];
-  });
-  return order;
-}
-
 }  // namespace
 
 int64_t live_tensors() { return count_alive(CountedTensors); }
 
 void Tensor::find_data() const {
+  if (is_sparse())
+    fail(ErrorKind::NotImplemented, "this operation has no rule for tensors in layout ",
+         name(layout()), ": it reads elements where a sparse tensor of shape ", sizes(),
+         " has none; to_dense() gives an ordinary tensor");
   if (impl_->storage && !is_meta()) {
-    settle(*impl_->storage);
+    impl_->storage->materialize();
     char* bytes = static_cast<char*>(impl_->storage->data);
     // Threads that read one tensor may all be here, with the same address.
     if (bytes)
@@ -85,9 +85,11 @@ void Tensor::find_data() const {
 
 void TensorImpl::refresh() {
   numel = product(sizes);
-  contiguous = rl::is_contiguous(sizes, strides);
+  standard_strides = has_standard_strides(sizes, strides);
+  contiguous = standard_strides || rl::is_contiguous(sizes, strides);
   data = nullptr;
-  if (storage && storage->data)
+  if (sparse) contiguous = false;  // nobody walks over its elements
+  else if (storage && storage->data)
     data = static_cast<char*>(storage->data) + (numel ? offset * itemsize(dtype) : 0);
 }
 
@@ -108,7 +110,7 @@ void TensorImpl::destroy() {
 }
 
 Tensor empty(IntSpan sizes, TensorOptions options) {
-  check_available(options.device);
+  options.device = placed(options.device);
   int64_t bytes = contiguous_bytes(sizes, options.dtype);
   Ref<Storage> storage = Storage::create(bytes, options.device);
   TensorImpl* impl = fresh();
@@ -134,27 +136,19 @@ Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
   bool matters =
       sizes.size() >= 3 && sizes[1] > 1 && sizes[0] * sizes[1] * itemsize(options.dtype) < bytes;
   if (!matters || options.device.type != DeviceType::CPU) return empty(sizes, options);
-  TensorImpl* impl = fresh();
-  impl->dtype = options.dtype;
-  impl->sizes = Dims(sizes);
-  impl->strides = contiguous_strides(sizes);
-  impl->numel = bytes / itemsize(options.dtype);
-  impl->inference = mode() & Inference;
-  Tensor t(Ref<TensorImpl>::adopt(impl));
-  auto* order = new HiddenOrder(sizes, bytes, allocate(static_cast<size_t>(bytes)));
-  impl->storage = Storage::create_hidden(Ref<HiddenOrder>::adopt(order));
-  return t;
+  return with_contents(options.dtype,
+                       make_ref<ChannelsLastContents>(sizes, bytes, BufferOwner::allocate(bytes)));
 }
 
-Tensor hidden_like(const Tensor& like, Ref<HiddenOrder> order) {
+Tensor with_contents(DType dtype, Ref<ChannelsLastContents> contents) {
   TensorImpl* impl = fresh();
-  impl->dtype = like.dtype();
-  impl->sizes = like.sizes();
-  impl->strides = like.strides();
-  impl->numel = like.numel();
+  impl->dtype = dtype;
+  impl->sizes = contents->sizes;
+  impl->strides = contiguous_strides(contents->sizes);
+  impl->numel = contents->nbytes / itemsize(dtype);
   impl->inference = mode() & Inference;
   Tensor t(Ref<TensorImpl>::adopt(impl));
-  impl->storage = Storage::create_hidden(std::move(order));
+  impl->storage = Storage::create_with_contents(std::move(contents));
   return t;
 }
 
@@ -173,7 +167,7 @@ Tensor empty_beside(const TensorImpl& like, DType dtype) {
 }
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
-  check_available(options.device);
+  options.device = placed(options.device);
   check(sizes.size() == strides.size(), "empty_strided: sizes ", sizes, " and strides ", strides,
         " differ in length");
   for (int64_t s : strides)
@@ -193,7 +187,7 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
 }
 
 Tensor empty_like(const Tensor& t, DType dtype) {
-  if (t.is_contiguous()) return empty(t.sizes(), options(t, dtype));
+  if (t.impl()->standard_strides) return empty(t.sizes(), options(t, dtype));
   return empty_strided(t.sizes(), dense_strides_like(t.sizes(), t.strides()), options(t, dtype));
 }
 Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }
@@ -201,13 +195,16 @@ Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }
 Scalar item(const Tensor& t) {
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
-  return load_scalar(t.data<void>(), t.dtype());
+  alignas(16) char element[16];
+  copy_bytes(element, Device(), t.data<void>(), t.device(),
+             static_cast<size_t>(itemsize(t.dtype())));
+  return load_scalar(element, t.dtype());
 }
 
 Tensor wrap_number(const Scalar& value) {
   Tensor t = empty({nullptr, 0}, {value.kind(), {}});
   switch (value.kind()) {
-    case DType::Bool: *t.data<bool>() = value.to<bool>(); break;
+    case DType::Bool: *t.data<Bool>() = value.to<bool>(); break;
     case DType::Int64: *t.data<int64_t>() = value.to<int64_t>(); break;
     case DType::Float64: *t.data<double>() = value.to<double>(); break;
     default: *t.data<complex128>() = value.to<complex128>();
@@ -219,7 +216,14 @@ Tensor wrap_number(const Scalar& value) {
 Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   check_dims(sizes);
   TensorImpl* impl = fresh();
+  Tensor view(Ref<TensorImpl>::adopt(impl));
   const TensorImpl* from = t.impl();
+  if (__builtin_expect(from->sparse != nullptr, 0)) {
+    bool whole = from->sizes == Dims(sizes) && from->strides == Dims(strides) && offset == 0;
+    check_implemented(whole, "views of a tensor in layout ", name(t.layout()),
+                      " cannot be taken; to_dense() gives an ordinary tensor");
+    impl->sparse = std::make_unique<SparseData>(*from->sparse);
+  }
   impl->dtype = from->dtype;
   impl->device = from->device;
   impl->storage = from->storage;
@@ -227,48 +231,21 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   impl->inference = from->inference;
   impl->sizes = Dims(sizes);
   impl->strides = Dims(strides);
-  Tensor view(Ref<TensorImpl>::adopt(impl));
   impl->refresh();  // may throw
   return view;
 }
 Tensor alias(const Tensor& t) { return alias(t, t.sizes(), t.strides(), t.offset()); }
 
 Tensor data_alias(const Tensor& t) {
-  settle(*t.storage());
+  t.storage()->materialize();
   Tensor out = alias(t);
   out.impl()->storage = Storage::alias(t.storage());
   return out;
 }
 
-bool is_dense(IntSpan sizes, IntSpan strides) {
-  int64_t step = 1;
-  for (int64_t d : stride_order(sizes, strides)) {
-    if (sizes[d] == 0) return true;
-    if (sizes[d] == 1) continue;
-    if (strides[d] != step) return false;
-    step *= sizes[d];
-  }
-  return true;
-}
-
-Dims dense_strides_like(IntSpan sizes, IntSpan strides) {
-  if (is_dense(sizes, strides)) {
-    for (int64_t s : sizes)
-      if (s == 0) return contiguous_strides(sizes);
-    return Dims(strides);
-  }
-  Dims out(sizes.size());
-  int64_t step = 1;
-  for (int64_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > 1 && strides[i] == 0) return contiguous_strides(sizes);
-  for (int64_t d : stride_order(sizes, strides)) {
-    out[d] = step;
-    step *= sizes[d] > 1 ? sizes[d] : 1;
-  }
-  return out;
-}
-
 bool has_internal_overlap(IntSpan sizes, IntSpan strides) {
+  for (int64_t size : sizes)
+    if (size == 0) return false;
   for (int64_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] > 1 && strides[i] == 0) return true;
   return false;
@@ -277,7 +254,7 @@ bool has_internal_overlap(IntSpan sizes, IntSpan strides) {
 Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   const TensorImpl *x = a.impl(), *y = b.impl();
   if (x->storage == y->storage && !(x->data && y->data) && x->numel && y->numel && !a.is_meta()) {
-    if (in_hidden_order(a) && in_hidden_order(b)) return Overlap::Same;
+    if (has_physical_layout(a) && has_physical_layout(b)) return Overlap::Same;
     a.view();  // plain order, and both addresses, so that they can be compared
     b.view();
   }

@@ -24,6 +24,11 @@ struct MetaBase {
   virtual ~MetaBase() = default;
 };
 
+// How a tensor's elements are kept. All but Strided keep those alone that are not zero, with their
+// indices: see sparse.h.
+enum class Layout : uint8_t { Strided, SparseCoo, SparseCsr, SparseCsc, SparseBsr, SparseBsc };
+struct SparseData;
+
 // How a view was made from its base, where sizes, strides and offset alone do not tell (another
 // dtype).
 struct ViewRule {
@@ -52,8 +57,12 @@ struct TensorImpl {
   bool inference = false;
   ViewOrigin view_origin = ViewOrigin::Recorded;
   bool retains_grad = false;
-  bool contiguous = true;     // follows from sizes and strides: refresh() keeps it right
+  // Both follow from sizes and strides: refresh() keeps them right. Standard strides are those that
+  // empty() gives; a contiguous tensor may have others in dims of size 1, or beside a size of 0.
+  bool contiguous = true;
+  bool standard_strides = true;
   bool repeats = false;       // a gradient that may be shown as one number seen many times
+  bool is_volatile = false;   // 2017's flag: what is computed from it is volatile and not recorded
   uint32_t output_nr = 0;     // which output of grad_fn this is
   uint32_t view_version = 0;  // storage version at which grad_fn of a view was last right
   void* data = nullptr;
@@ -64,10 +73,13 @@ struct TensorImpl {
   Ref<TensorImpl> base;  // of a differentiable view
   Ref<ViewRule> view_rule;
   std::unique_ptr<MetaBase> meta;
+  std::unique_ptr<SparseData> sparse;  // the elements of a sparse tensor, which has no data
   std::atomic<void*> python{nullptr};  // the Python object, belongs to bind/
   Dims sizes;
   Dims strides;
 
+  TensorImpl();
+  ~TensorImpl();
   void destroy();
   void refresh();  // recomputes data, numel and contiguous after a change of storage or shape
 };
@@ -109,12 +121,15 @@ class Tensor {
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
   // Elements, and what kernels see: an error where a tensor has none (meta). impl()->data itself
-  // may be null before: see hidden_order.h.
+  // may be null before: see physical_layout.h.
   template <class T> T* data() const {
+    static_assert(!std::is_same_v<std::remove_cv_t<T>, bool>, "elements of dtype bool are Bool");
     check_data();
     return static_cast<T*>(impl_->data);
   }
   bool is_contiguous() const { return impl_->contiguous; }
+  bool is_sparse() const { return static_cast<bool>(impl_->sparse); }  // in any sparse layout
+  Layout layout() const;
   bool is_complex() const { return rl::is_complex(dtype()); }
   bool is_floating() const { return rl::is_floating(dtype()); }
 
@@ -125,20 +140,24 @@ class Tensor {
            (base && (base->requires_grad || base->grad_fn) && is_differentiable(dtype()));
   }
   bool is_leaf() const { return !impl_->grad_fn; }
+  // True too of a view whose base has become so.
+  bool is_volatile() const {
+    return impl_->is_volatile || (impl_->base && impl_->base->is_volatile);
+  }
   bool is_view() const { return static_cast<bool>(impl_->base); }
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
 
   View view() const {
     check_data();
-    return {impl_->data, impl_->sizes.data(), impl_->strides.data(),
-            dim(),       impl_->numel,        impl_->dtype};
+    return {impl_->data,  impl_->sizes.data(), impl_->strides.data(), dim(),
+            impl_->numel, impl_->dtype,        impl_->device};
   }
 
  private:
   void check_data() const {
-    if (__builtin_expect(!impl_->data && impl_->numel, 0)) find_data();
+    if (__builtin_expect(!impl_->data && (impl_->numel || impl_->sparse), 0)) find_data();
   }
-  void find_data() const;  // brings elements of a hidden order into that of the strides
+  void find_data() const;  // has the storage materialize its bytes; an error where there are none
   Ref<TensorImpl> impl_;
 };
 
@@ -155,24 +174,23 @@ inline TensorOptions options(const Tensor& t, DType dtype) { return {dtype, t.de
 // Uninitialised, contiguous (or with the given strides).
 Tensor empty(IntSpan sizes, TensorOptions options);
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options);
-// Contiguous, in the shape of a contiguous tensor: the quick way to a result.
-Tensor empty_beside(const TensorImpl& contiguous, DType dtype);
-// The same sizes, and strides in the same order if dense (torch.preserve_format).
+// In the shape of a tensor with standard strides: the quick way to a result.
+Tensor empty_beside(const TensorImpl& standard, DType dtype);
+// The same sizes, and dense strides in the same order (torch.preserve_format): output_layout.h.
 Tensor empty_like(const Tensor& t);
 Tensor empty_like(const Tensor& t, DType dtype);
 // A 0-d tensor of a Python number that yields in type promotion.
 Tensor wrap_number(const Scalar& value);
-Scalar item(const Tensor& t);  // the only element
+// The only element: how the host reads one, wherever the tensor lives.
+Scalar item(const Tensor& t);
+template <class T> T item(const Tensor& t) { return item(t).to<T>(); }
 
-// Another window on the same storage: no autograd history, no base.
+// Another window on the same storage: no autograd history, no base. A sparse tensor has no other
+// window than the one that shows all of it.
 Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor alias(const Tensor& t);
 // The same bytes with a version counter of its own (`.data`).
 Tensor data_alias(const Tensor& t);
-
-// Dense and free of overlap in some order of the dims, so that strides can be kept for a result.
-bool is_dense(IntSpan sizes, IntSpan strides);
-Dims dense_strides_like(IntSpan sizes, IntSpan strides);
 bool has_internal_overlap(IntSpan sizes, IntSpan strides);  // a size > 1 with stride 0
 enum class Overlap { None, Same, Partial };
 Overlap memory_overlap(const Tensor& a, const Tensor& b);  // Same: element for element

@@ -3,11 +3,26 @@
 Data Parallel Algorithms (Hillis and Steele, 1986): log n rounds, each of one call.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
+    from rushlight import Tensor
+
+
+def associative_scan(
+    combine_fn: Callable[[Any, Any], Any],
+    xs: Sequence[Tensor] | Tensor,
+    dim: int,
+    reverse: bool = False,
+    combine_mode: str = "pointwise",
+) -> Tensor:
     """For each place along `dim`, what `combine_fn` makes of all elements up to there.
 
     Args:

@@ -1,9 +1,12 @@
 """Autocast: a region in which matrix products and convolutions run in 16 bits.
 
-Operations of one list cast their floating-point arguments to the region's dtype, those of another
-to float32, and a few to the widest dtype that came; all others run in the dtype of their arguments.
-float64 is left alone. The lists are those of torch on the CPU, and so is what recurrent layers do.
+Some operations cast their floating-point arguments to the region's dtype, others to float32, and a
+few to the widest dtype that came; all others run in the dtype of their arguments. float64 is left
+alone. Which do what, the op table says (the column `autocast`), or `autocasts` of a function
+written in Python; it is as on torch's CPU, and so is what recurrent layers do.
 """
+
+from __future__ import annotations
 
 import functools
 import threading
@@ -12,44 +15,18 @@ from collections.abc import Iterable, Mapping
 
 import rushlight
 from rushlight import Tensor
+from rushlight._set_module import set_module
 from rushlight.overrides import TorchFunctionMode, _get_current_function_mode_stack, _remove_mode
 
-_LOWER = (
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "bmm", "mm", "baddbmm",
-    "addmm", "addbmm", "linear", "matmul", "__matmul__", "__rmatmul__", "chain_matmul",
-    "matrix_power", "prelu", "tensordot",
-    "scaled_dot_product_attention", "linalg.vecdot", "linalg.multi_dot", "linalg.matmul",
-    "linalg.matrix_power",
-)  # fmt: skip
-_FLOAT32 = (
-    "adaptive_avg_pool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool3d",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "cdist", "cholesky", "cholesky_inverse", "cholesky_solve",
-    "cosine_embedding_loss",
-    "cross_entropy", "ctc_loss", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "geqrf", "grid_sample", "hinge_embedding_loss",
-    "huber_loss", "inverse", "istft",
-    "kl_div", "l1_loss", "lu_solve", "margin_ranking_loss", "max_pool3d",
-    "max_pool3d_with_indices", "max_unpool2d",
-    "max_unpool3d", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "nanquantile",
-    "nll_loss", "orgqr", "ormqr",
-    "pinverse", "poisson_nll_loss", "polar", "prod", "qr", "quantile", "smooth_l1_loss",
-    "soft_margin_loss", "stft", "svd",
-    "trace", "triangular_solve", "triplet_margin_loss", "view_as_complex",
-    *(f"fft.{name}" for name in (
-        "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft",
-        "ihfft2", "ihfftn", "irfft",
-        "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
-    )),
-    *(f"linalg.{name}" for name in (
-        "cholesky", "cholesky_ex", "cond", "eig", "eigh", "eigvals", "eigvalsh",
-        "householder_product", "inv", "inv_ex", "lstsq",
-        "matrix_rank", "qr", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
-    )),
-)  # fmt: skip
-_WIDEST = ("cat", "concat", "concatenate", "index_copy", "index_copy_", "stack")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.types import _dtype
+
 _DTYPES = (rushlight.bfloat16, rushlight.float16)
 
 
@@ -57,7 +34,7 @@ class _State(threading.local):
     """The settings of a thread."""
 
     def __init__(self):
-        self.enabled = {"cpu": False}
+        self.enabled = {"cpu": False, "cuda": False}
         self.dtype = {"cpu": rushlight.bfloat16, "cuda": rushlight.float16}
         self.cache_enabled = True
         self.nesting = 0
@@ -75,9 +52,13 @@ def _is_castable(value):
     return (
         isinstance(value, Tensor)
         and value.is_floating_point()
-        and value.device.type == "cpu"
+        and value.device.type in _state.enabled
         and value.dtype is not rushlight.float64
     )
+
+
+def _is_in_region(value):
+    return _is_castable(value) and _state.enabled[value.device.type]
 
 
 def _map(function, value):
@@ -93,8 +74,10 @@ def _to_lower(value):
     """The tensor in the region's dtype. A weight is cast once, and its gradients meet in that
     cast.
     """
-    dtype = _state.dtype["cpu"]
-    if not _is_castable(value) or value.dtype is dtype:
+    if not _is_in_region(value):
+        return value
+    dtype = _state.dtype[value.device.type]
+    if value.dtype is dtype:
         return value
     is_weight = (
         value.dtype is rushlight.float32
@@ -111,7 +94,7 @@ def _to_lower(value):
 
 
 def _to_float32(value):
-    return value.to(rushlight.float32) if _is_castable(value) else value
+    return value.to(rushlight.float32) if _is_in_region(value) else value
 
 
 def _lower(func, args, kwargs):
@@ -134,13 +117,13 @@ def _pad(func, args, kwargs):
 
 def _widest(func, args, kwargs):
     dtypes = []
-    _map(lambda t: dtypes.append(t.dtype) if _is_castable(t) else None, (*args, *kwargs.values()))
+    _map(lambda t: dtypes.append(t.dtype) if _is_in_region(t) else None, (*args, *kwargs.values()))
     if len(set(dtypes)) < 2 or "out" in kwargs:
         return func(*args, **kwargs)
     widest = functools.reduce(rushlight.promote_types, dtypes)
 
     def cast(value):
-        return value.to(widest) if _is_castable(value) else value
+        return value.to(widest) if _is_in_region(value) else value
 
     return func(*_map(cast, args), **{k: _map(cast, v) for k, v in kwargs.items()})
 
@@ -149,36 +132,46 @@ def _plain(func, args, kwargs):
     return func(*args, **kwargs)
 
 
+_POLICIES = {
+    "lower_precision": _lower,
+    "float32": _float32,
+    "promote": _widest,
+    "float32_unless_constant": _pad,
+}
+
+
+def _op(name):
+    """The function that modes are given for the op of this name in the table."""
+    home, *path = name.split(".")
+    module = rushlight if home == "torch" else getattr(rushlight, home)
+    return functools.reduce(getattr, path, module)
+
+
 @functools.cache
 def _rules():
-    """Function -> how to call it."""
-    rules = {}
-    homes = (rushlight, Tensor, rushlight.nn.functional)
-    for names, rule in (
-        (_LOWER, _lower),
-        (_FLOAT32, _float32),
-        (_WIDEST, _widest),
-        (("pad",), _pad),
-    ):
-        for name in names:
-            namespace, _, last = name.rpartition(".")
-            for home in (getattr(rushlight, namespace),) if namespace else homes:
-                if hasattr(home, last):
-                    rules[getattr(home, last)] = rule
-    return rules
+    """Op of the table -> how to call it, as its row says."""
+    from rushlight._op_rules import AUTOCAST
+
+    return {_op(name): _POLICIES[policy] for policy, names in AUTOCAST.items() for name in names}
 
 
 class _Autocast(TorchFunctionMode):
     """Sees every call while a region may be active, and casts where the lists say so."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rules = _rules()
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         kwargs = kwargs or {}
-        if not _state.enabled["cpu"]:
+        if not (_state.enabled["cpu"] or _state.enabled["cuda"]):
             return func(*args, **kwargs)
-        rule = self.rules.get(func)
+        rule = self.rules.get(func) or _POLICIES.get(getattr(func, "_autocast", None))
         if rule is not None:
             return rule(func, args, kwargs)
         inside = getattr(func, "__wrapped__", None)
@@ -191,17 +184,17 @@ class _Autocast(TorchFunctionMode):
 # ---- the switches
 
 
-def is_autocast_available(device_type):
+def is_autocast_available(device_type: str) -> bool:
     """Can autocast be asked for on this kind of device?"""
-    return device_type == "cpu"
+    return device_type == "cpu" or (device_type == "cuda" and rushlight.cuda.is_available())
 
 
-def is_autocast_enabled(device_type="cuda"):
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Is an enabled region active for this kind of device?"""
     return _state.enabled.get(device_type, False)
 
 
-def set_autocast_enabled(device_type, enabled):
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     """Switch autocast on or off in this thread, as entering and leaving a region does."""
     if not is_autocast_available(device_type):
         if enabled:
@@ -225,72 +218,72 @@ def _leave_mode():
     _remove_mode(mode)
 
 
-def get_autocast_dtype(device_type):
+def get_autocast_dtype(device_type: str) -> _dtype:
     """The dtype of regions for which none is given."""
     if device_type not in _state.dtype:
         raise RuntimeError(f"get_autocast_dtype: unknown device type {device_type!r}")
     return _state.dtype[device_type]
 
 
-def set_autocast_dtype(device_type, dtype):
+def set_autocast_dtype(device_type: Any, dtype: _dtype | None) -> None:
     """Set the dtype of regions for which none is given."""
     get_autocast_dtype(device_type)
     _state.dtype[device_type] = dtype
 
 
-def is_autocast_cache_enabled():
+def is_autocast_cache_enabled() -> bool:
     """Are the casts of weights kept within a region?"""
     return _state.cache_enabled
 
 
-def set_autocast_cache_enabled(enabled):
+def set_autocast_cache_enabled(enabled: bool) -> None:
     """Say whether the casts of weights are kept within a region."""
     _state.cache_enabled = bool(enabled)
 
 
-def clear_autocast_cache():
+def clear_autocast_cache() -> None:
     """Drop the casts of weights."""
     _state.cache.clear()
 
 
-def autocast_increment_nesting():
+def autocast_increment_nesting() -> int:
     """Begin a region, which keeps casts of weights until it ends. Returns the depth."""
     _state.nesting += 1
     return _state.nesting
 
 
-def autocast_decrement_nesting():
+def autocast_decrement_nesting() -> int:
     """End a region. Returns the depth."""
     _state.nesting -= 1
     return _state.nesting
 
 
-def is_autocast_cpu_enabled():
+def is_autocast_cpu_enabled() -> bool:
     """The older name of is_autocast_enabled("cpu")."""
     return is_autocast_enabled("cpu")
 
 
-def set_autocast_cpu_enabled(enabled):
+def set_autocast_cpu_enabled(enabled: bool) -> None:
     """The older name of set_autocast_enabled("cpu", enabled)."""
     set_autocast_enabled("cpu", enabled)
 
 
-def get_autocast_cpu_dtype():
+def get_autocast_cpu_dtype() -> Any:
     """The older name of get_autocast_dtype("cpu")."""
     return get_autocast_dtype("cpu")
 
 
-def set_autocast_cpu_dtype(dtype):
+def set_autocast_cpu_dtype(dtype: _dtype | None) -> None:
     """The older name of set_autocast_dtype("cpu", dtype)."""
     set_autocast_dtype("cpu", dtype)
 
 
-def get_autocast_gpu_dtype():
+def get_autocast_gpu_dtype() -> Any:
     """The older name of get_autocast_dtype("cuda")."""
     return get_autocast_dtype("cuda")
 
 
-def set_autocast_gpu_dtype(dtype):
+def set_autocast_gpu_dtype(dtype: _dtype | None) -> None:
     """The older name of set_autocast_dtype("cuda", dtype)."""
     set_autocast_dtype("cuda", dtype)
 
@@ -317,11 +310,17 @@ class autocast:
         (torch.bfloat16, torch.float32)
     """
 
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(
+        self,
+        device_type: str,
+        dtype: _dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type
-        self.fast_dtype = _state.dtype.get(device_type) if dtype is None else dtype
+        self.fast_dtype: _dtype | None = _state.dtype.get(device_type) if dtype is None else dtype
         if enabled and not is_autocast_available(device_type):
             warnings.warn(
                 f"User provided device_type of {device_type!r}, but it is not available. Disabling",
@@ -339,34 +338,28 @@ class autocast:
         self._cache_enabled = _state.cache_enabled if cache_enabled is None else bool(cache_enabled)
         self._before = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         state = _state
-        self._before.append(
-            (is_autocast_enabled("cpu"), state.dtype["cpu"], state.cache_enabled, state.mode)
-        )
+        before = dict(state.enabled), dict(state.dtype), state.cache_enabled, state.mode
+        self._before.append(before)
         autocast_increment_nesting()
-        if self.device == "cpu":
+        if self.device in state.enabled:
             if self._enabled:
-                set_autocast_enabled("cpu", True)
-                state.dtype["cpu"] = self.fast_dtype
+                set_autocast_enabled(self.device, True)
+                state.dtype[self.device] = self.fast_dtype
             else:
-                state.enabled["cpu"] = False
+                state.enabled[self.device] = False
         state.cache_enabled = self._cache_enabled
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        enabled, dtype, cache_enabled, mode = self._before.pop()
-        _state.enabled["cpu"], _state.dtype["cpu"], _state.cache_enabled = (
-            enabled,
-            dtype,
-            cache_enabled,
-        )
+        _state.enabled, _state.dtype, _state.cache_enabled, mode = self._before.pop()
         if mode is None and _state.mode is not None:
             _leave_mode()
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def decorated(*args, **kwargs):
             with self:
@@ -378,7 +371,12 @@ class autocast:
 # ---- for autograd.Function
 
 
-def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None,
+    *,
+    device_type: str = "cpu",
+    cast_inputs: _dtype | None = None,
+) -> Callable[..., Any]:
     """Decorates the forward of an autograd.Function; see custom_bwd.
 
     Args:
@@ -402,7 +400,9 @@ def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
     return decorated
 
 
-def custom_bwd(bwd=None, *, device_type="cpu"):
+def custom_bwd(
+    bwd: Callable[..., Any] | None = None, *, device_type: str = "cpu"
+) -> Callable[..., Any]:
     """Decorates the backward of an autograd.Function, which then runs with autocast as its forward
     did.
     """
@@ -433,3 +433,13 @@ def _cast(value, dtype):
             else items
         )
     return value
+
+
+# Torch's own functions for these are of its core.
+set_module(
+    "rushlight", autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache,
+    get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype, is_autocast_cache_enabled,
+    is_autocast_cpu_enabled, is_autocast_enabled, set_autocast_cache_enabled,
+    set_autocast_cpu_dtype, set_autocast_cpu_enabled, set_autocast_dtype, set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)  # fmt: skip

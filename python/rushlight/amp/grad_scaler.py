@@ -1,13 +1,33 @@
 """Scaling of losses, so that small gradients survive 16-bit floats."""
 
+from __future__ import annotations
+
+import enum
 import warnings
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.optim.optimizer import Optimizer
+    from rushlight.types import Device
 
 
 def _is_finite(t):
     """Are all elements finite? They are if their sum is, which is a third of the time."""
     return bool(t.sum().isfinite()) or bool(t.isfinite().all())
+
+
+class OptState(enum.Enum):
+    """How far an optimizer's gradients are: scaled, unscaled, or used."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:
@@ -25,13 +45,13 @@ class GradScaler:
 
     def __init__(
         self,
-        device="cuda",
-        init_scale=2.0**16,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        device: Device = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         if enabled and growth_factor <= 1.0:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:
@@ -51,7 +71,7 @@ class GradScaler:
         self._growth_interval, self._good_steps = growth_interval, 0
         self._overflowed = {}  # optimizer id -> did its gradients overflow, once unscaled
 
-    def scale(self, outputs):
+    def scale(self, outputs: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
         """The tensor, or all in a list or tuple, times the scale."""
         if not self._enabled:
             return outputs
@@ -59,7 +79,7 @@ class GradScaler:
             return outputs * self._scale
         return type(outputs)(self.scale(o) for o in outputs)
 
-    def unscale_(self, optimizer):
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the optimizer's gradients by the scale; once between steps."""
         if not self._enabled:
             return
@@ -76,7 +96,7 @@ class GradScaler:
                         overflowed = overflowed or not _is_finite(p.grad)
         self._overflowed[id(optimizer)] = overflowed
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> float | None:
         """optimizer.step(), unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -84,7 +104,7 @@ class GradScaler:
             self.unscale_(optimizer)
         return None if self._overflowed[id(optimizer)] else optimizer.step(*args, **kwargs)
 
-    def update(self, new_scale=None):
+    def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adjust the scale after the steps of an iteration, or set it."""
         if not self._enabled:
             return
@@ -100,27 +120,27 @@ class GradScaler:
                 self._good_steps = 0
         self._overflowed.clear()
 
-    def is_enabled(self):
+    def is_enabled(self) -> bool:
         """Does the scaler scale?"""
         return self._enabled
 
-    def get_scale(self):
+    def get_scale(self) -> float:
         """The scale; 1 if the scaler is disabled."""
         return self._scale if self._enabled else 1.0
 
-    def get_growth_factor(self):
+    def get_growth_factor(self) -> float:
         """What the scale grows by."""
         return self._growth_factor
 
-    def get_backoff_factor(self):
+    def get_backoff_factor(self) -> float:
         """What the scale shrinks by."""
         return self._backoff_factor
 
-    def get_growth_interval(self):
+    def get_growth_interval(self) -> int:
         """After how many good steps the scale grows."""
         return self._growth_interval
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state, to be saved; empty if the scaler is disabled."""
         if not self._enabled:
             return {}
@@ -130,7 +150,7 @@ class GradScaler:
             "_growth_tracker": self._good_steps,
         }  # fmt: skip
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state that state_dict returned."""
         if not self._enabled:
             return

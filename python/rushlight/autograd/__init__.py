@@ -1,16 +1,32 @@
 """Automatic differentiation: gradients of any program made of tensor ops."""
 
+from __future__ import annotations
+
 import importlib
+import sys
 import warnings
 
 import rushlight
 from rushlight import _C
-from rushlight.autograd import graph
+from rushlight.autograd import function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.autograd.variable import Variable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, overload
+
+    from rushlight import Tensor
+    from rushlight.autograd import (
+        forward_ad as forward_ad,
+        function as function,
+        functional as functional,
+        profiler as profiler,
+    )
 
 __all__ = [
     "Function",
@@ -32,19 +48,52 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("functional", "profiler"):
+    if name in ("InplaceFunction", "NestedIOFunction"):
+        return getattr(function, name)
+    if name in ("forward_ad", "functional", "profiler", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+class set_multithreading_enabled:
+    """A context, or call: backward runs on the thread that calls it, whatever is said here.
+
+    Args:
+        mode: True, with a warning, asks for a thread for each device.
+    """
+
+    def __init__(self, mode):
+        from rushlight._ignored import warn_of
+
+        warn_of("set_multithreading_enabled", "backward runs on the thread that calls it",
+                mode=bool(mode))  # fmt: skip
+        self.mode = mode
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+    def clone(self):
+        """Another one."""
+        return type(self)(self.mode)
+
+
+def _profiler_enabled():
+    """Is a profiler recording this thread?"""
+    profiler = sys.modules.get("rushlight.profiler")
+    return getattr(getattr(profiler, "_active", None), "recorder", None) is not None
+
+
 def backward(
-    tensors,
-    grad_tensors=None,
-    retain_graph=None,
-    create_graph=False,
-    grad_variables=None,
-    inputs=None,
-):
+    tensors: Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: Any = None,
+) -> None:
     """Accumulate gradients of `tensors` into the `.grad` of the leaves that they depend on.
 
     Args:
@@ -79,17 +128,27 @@ def backward(
     _C.run_backward(roots, weights, keep_graph, create_graph, targets, True, True)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def grad(
+        outputs: Any, inputs: dict[str, Tensor], *args: Any, **options: Any
+    ) -> dict[str, Tensor]: ...
+    @overload
+    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> tuple[Tensor, ...]: ...
+
+
 def grad(
-    outputs,
-    inputs,
-    grad_outputs=None,
-    retain_graph=None,
-    create_graph=False,
-    only_inputs=True,
-    allow_unused=None,
-    is_grads_batched=False,
-    materialize_grads=False,
-):
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
     """Return the gradients of `outputs` with respect to `inputs`, leaving `.grad` as it is.
 
     Args:

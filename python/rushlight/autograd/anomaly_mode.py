@@ -1,5 +1,7 @@
 """Anomaly detection: backward names the forward line of an op that fails or produces NaN."""
 
+from __future__ import annotations
+
 import warnings
 
 from rushlight import _C
@@ -13,14 +15,14 @@ class set_detect_anomaly:
         check_nan: also raise an error if backward produces NaN.
     """
 
-    def __init__(self, mode, check_nan=True):
-        self.prev = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev: tuple[bool, bool] = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
         _C.set_anomaly_enabled(mode, check_nan)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C.set_anomaly_enabled(*self.prev)
 
 
@@ -34,16 +36,16 @@ class detect_anomaly:
         check_nan: also raise an error if backward produces NaN.
     """
 
-    def __init__(self, check_nan=True):
+    def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. It slows the program down: use it for debugging.",
             stacklevel=2,
         )
 
-    def __enter__(self):
-        self.prev = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
+    def __enter__(self) -> None:
+        self.prev: tuple[bool, bool] = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
         _C.set_anomaly_enabled(True, self.check_nan)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C.set_anomaly_enabled(*self.prev)

@@ -6,19 +6,28 @@
         derivative = unpack_dual(y).tangent
 
 Within a level every operation on a dual gives duals. Views and operations that are linear in one
-argument are applied to the tangent as they are; for the others, the tangent is the derivative of
-u -> backward(u) in the direction of the tangents: the transpose of a transpose, which follows from
-the gradient that each operation has. See `Function.jvp` for functions with derivatives of their
-own.
+argument are applied to the tangent as they are. Of an operation that works element by element, on
+real numbers, the gradient's formula gives the tangent too. For the others, the tangent is the
+derivative of u -> backward(u) in the direction of the tangents: the transpose of a transpose, which
+follows from the gradient that each operation has. See `Function.jvp` for functions with derivatives
+of their own.
 """
 
+from __future__ import annotations
+
+import functools
 import threading
 import weakref
 from typing import NamedTuple
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _op_rules
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 _active = threading.local()  # .level: that of this thread
 
@@ -33,26 +42,26 @@ class UnpackedDualTensor(NamedTuple):
 class _Level:
     """The duals made since a level was entered; after it they are plain tensors again."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._members = []
 
-    def tangent_of(self, tensor):
+    def tangent_of(self, tensor: Tensor) -> Tensor:
         found = tensor.__dict__.get("_dual")
         return found[1] if found is not None and found[0] is self else None
 
-    def set_tangent(self, tensor, tangent):
+    def set_tangent(self, tensor: Tensor, tangent: Tensor) -> None:
         if "_dual" not in tensor.__dict__:
             self._members.append(weakref.ref(tensor))
         tensor.__dict__["_dual"] = (self, tangent)
 
-    def close(self):
+    def close(self) -> None:
         for reference in self._members:
             tensor = reference()
             if tensor is not None:
                 tensor.__dict__.pop("_dual", None)
 
 
-def enter_dual_level():
+def enter_dual_level() -> int:
     """Begin a level; see `dual_level`."""
     if getattr(_active, "level", None) is not None:
         raise RuntimeError(
@@ -64,8 +73,14 @@ def enter_dual_level():
     return 0
 
 
-def exit_dual_level(*, level=None):
+def _check_level(level):
+    if level not in (None, 0):
+        raise RuntimeError(f"forward AD has one level, 0, but got level {level}")
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
     """End the level of this thread: its duals lose their tangents."""
+    _check_level(level)
     current = getattr(_active, "level", None)
     if current is None:
         raise RuntimeError("Trying to exit a forward AD level but no level exists")
@@ -85,16 +100,16 @@ class dual_level:
         tensor(6.)
     """
 
-    def __enter__(self):
+    def __enter__(self) -> int:
         return enter_dual_level()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         exit_dual_level()
 
 
-def make_dual(tensor, tangent, *, level=None):
-    """Return a view of `tensor` that moves in the direction `tangent`, which has its shape and
-    dtype."""
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """Return a view of `tensor` that moves in the direction `tangent`, which has its shape."""
+    _check_level(level)
     current = getattr(_active, "level", None)
     if current is None:
         raise RuntimeError(
@@ -104,11 +119,10 @@ def make_dual(tensor, tangent, *, level=None):
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
-    if tangent.shape != tensor.shape or tangent.dtype != tensor.dtype:
+    if tangent.shape != tensor.shape:
         raise RuntimeError(
-            f"make_dual: the tangent has shape {tuple(tangent.shape)} and dtype {tangent.dtype}, "
-            "the tensor has "
-            f"{tuple(tensor.shape)} and {tensor.dtype}"
+            f"make_dual: the tangent has shape {tuple(tangent.shape)}, the tensor has "
+            f"{tuple(tensor.shape)}"
         )
     with _C.DisableTorchFunction():
         dual = tensor.view_as(tensor)
@@ -116,8 +130,9 @@ def make_dual(tensor, tangent, *, level=None):
     return dual
 
 
-def unpack_dual(tensor, *, level=None):
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return (primal, tangent) of a tensor; the tangent is None where it has none."""
+    _check_level(level)
     current = getattr(_active, "level", None)
     tangent = None if current is None else current.tangent_of(tensor)
     if tangent is None:
@@ -128,30 +143,12 @@ def unpack_dual(tensor, *, level=None):
 
 # ---- what every operation does within a level
 
-# Of one tensor, and linear in it.
-_LINEAR = frozenset(
-    "clone contiguous neg negative positive sum mean cumsum flip fliplr flipud roll rot90 tril "
-    "triu trace diff diag_embed diagflat sum_to_size double float half bfloat16".split()
-)
 _LINEAR_ATTRIBUTES = frozenset(("T", "H", "mT", "mH", "real", "imag"))
 # They change what a tensor is, not its elements; or they belong to backward.
 _AS_THEY_ARE = frozenset(
     "requires_grad_ detach_ retain_grad register_hook register_post_accumulate_grad_hook backward "
     "set_ resize_ resize_as_ share_memory_ __repr__ __len__ size dim stride numel is_contiguous "
     "data_ptr storage_offset untyped_storage".split()
-)
-# They change how a tensor looks at its elements, and its tangent must follow.
-_SHAPE_IN_PLACE = frozenset(
-    ("squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "t_", "as_strided_")
-)
-# Functions with an `inplace` argument, and its place.
-_INPLACE_AT = {
-    "relu": 1, "relu6": 1, "selu": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1,
-    "leaky_relu": 2, "elu": 2, "celu": 2, "threshold": 3, "hardtanh": 3, "dropout": 3,
-}  # fmt: skip
-_OPERATORS = "add sub mul div truediv floordiv mod pow and or xor lshift rshift matmul"
-_MAGIC_IN_PLACE = frozenset(
-    ("__setitem__", *(f"__i{name}__" for name in _OPERATORS.split()))
 )
 
 
@@ -160,20 +157,22 @@ def _laid_out_as(tangent, tensor):
     if tangent.stride() == tensor.stride():
         return tangent
     held = rushlight.empty_strided(
-        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+        tensor.shape, tensor.stride(), dtype=tangent.dtype, device=tensor.device
     )
     return held.copy_(tangent)
 
 
-def _is_in_place(name, args, kwargs):
+def _is_in_place(func, args, kwargs):
+    name = func.__name__
     if (
         name.endswith("_")
         and not name.startswith("__")
-        or name in _MAGIC_IN_PLACE
+        or name == "__setitem__"
+        or name in _op_rules.IN_PLACE_OPERATORS
         or kwargs.get("inplace")
     ):
         return True
-    at = _INPLACE_AT.get(name)
+    at = _op_rules.INPLACE_AT.get(name)
     return at is not None and len(args) > at and args[at] is True
 
 
@@ -192,10 +191,16 @@ def _tensors_of(result):
     return found
 
 
+def _total(parts):
+    """The sum of those that are not None."""
+    parts = [part for part in parts if part is not None]
+    return functools.reduce(rushlight.add, parts) if parts else None
+
+
 class _Call:
     """A call with duals among its arguments."""
 
-    def __init__(self, level, func, args, kwargs):
+    def __init__(self, level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.level, self.func = level, func
         self._leaves, self._structure = tree_flatten((args, kwargs))
         self.tangents = {}  # place among the leaves -> tangent
@@ -204,7 +209,7 @@ class _Call:
             if tangent is not None:
                 self.tangents[place] = tangent
 
-    def run(self, changed=None):
+    def run(self, changed: dict[int, Tensor] | None = None) -> Tensor | bool:
         """The function on the arguments, of which `changed` ({place: value}) replaces some."""
         leaves = (
             [changed.get(place, leaf) for place, leaf in enumerate(self._leaves)]
@@ -214,7 +219,7 @@ class _Call:
         args, kwargs = tree_unflatten(leaves, self._structure)
         return self.func(*args, **kwargs)
 
-    def linear(self):
+    def linear(self) -> Tensor:
         """The function's result, with the function of the tangent as its tangent."""
         result = self.run()
         tangents = _tensors_of(self.run(self.tangents))
@@ -262,7 +267,34 @@ class _Call:
             gradients, weights, tangents, create_graph=keep, allow_unused=True
         )
 
-    def general(self):
+    def elementwise(self) -> Tensor:
+        """Each element of the result depends on one of each argument: the matrix of derivatives
+        is diagonal, and backward, which multiplies by its transpose, multiplies by it.
+        """
+        tensors = [leaf for leaf in self._leaves if isinstance(leaf, Tensor)]
+        dtype = tensors[0].dtype
+        if not dtype.is_floating_point or any(t.dtype is not dtype for t in tensors):
+            return self.general()
+        keep = self._records()
+        with rushlight.enable_grad():
+            inputs = self._inputs()
+            shape = rushlight.broadcast_shapes(*(t.shape for t in tensors))
+            wide = {place: source.expand(shape) for place, source in inputs.items()}
+            out = self.run(wide)
+            if not isinstance(out, Tensor) or out.dtype is not dtype or out.shape != shape:
+                return self.general()
+            if not out.requires_grad:
+                return out
+            parts = [
+                rushlight.autograd.grad(
+                    out, wide[place], self.tangents[place].expand(shape),
+                    retain_graph=True, create_graph=keep, allow_unused=True,
+                )[0]
+                for place in wide
+            ]  # fmt: skip
+        return self._finished(out, keep, {id(out): _total(parts)})
+
+    def general(self) -> Tensor | bool:
         keep = self._records()
         with rushlight.enable_grad():
             inputs = self._inputs()
@@ -272,6 +304,10 @@ class _Call:
                 return self._views(outputs, inputs)
             pushed = self._transposed_twice(outputs, inputs, keep) if outputs else []
         found = {id(out): tangent for out, tangent in zip(outputs, pushed)}
+        return self._finished(result, keep, found)
+
+    def _finished(self, result, keep, found):
+        """The result with the tangents found, by the id of each output."""
         wanted = keep and any(
             leaf.requires_grad for leaf in self._leaves if isinstance(leaf, Tensor)
         )
@@ -309,13 +345,13 @@ class _Call:
                 return result
         raise AssertionError("a view of none of its arguments")
 
-    def shape_in_place(self):
+    def shape_in_place(self) -> Tensor:
         result = self.run()
         tangent = self.tangents[0].detach() if not self._records() else self.tangents[0] * 1
         self.level.set_tangent(result, self.run({0: tangent}))
         return result
 
-    def in_place(self):
+    def in_place(self) -> Tensor:
         target = self._leaves[0]
         keep = self._records()
         held = dict(self.tangents)
@@ -375,10 +411,16 @@ class _Call:
 class _ForwardMode:
     """Sees every operation of its thread while a level is open."""
 
-    def __init__(self, level):
+    def __init__(self, level: int) -> None:
         self._level = level
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         kwargs = kwargs or {}
         call = _Call(self._level, func, args, kwargs)
         name = func.__name__
@@ -396,15 +438,17 @@ class _ForwardMode:
                 "differentiation, "
                 "but one of the arguments has a tangent."
             )
-        if name in _SHAPE_IN_PLACE and 0 in call.tangents:
+        if name in _op_rules.SHAPE_IN_PLACE and 0 in call.tangents:
             return call.shape_in_place()
-        if _is_in_place(name, args, kwargs):
+        if _is_in_place(func, args, kwargs):
             return call.in_place()
-        if name in _LINEAR and len(call.tangents) == 1 and 0 in call.tangents:
+        if name in _op_rules.LINEAR and len(call.tangents) == 1 and 0 in call.tangents:
             return call.linear()
+        if name in _op_rules.ELEMENTWISE:
+            return call.elementwise()
         return call.general()
 
-    def apply_function(self, cls, args):
+    def apply_function(self, cls: Any, args: Any) -> Tensor:
         """Of a custom Function: its own jvp."""
         level = self._level
         tangents = [level.tangent_of(a) if isinstance(a, Tensor) else None for a in args]

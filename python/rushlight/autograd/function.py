@@ -5,16 +5,25 @@
 records a node that runs `backward`.
 """
 
+from __future__ import annotations
+
 import functools
 
 import rushlight
 from rushlight import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+
 
 class FunctionCtx:
     """What `forward` tells `backward` and the engine."""
 
-    def save_for_backward(self, *tensors):
+    def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep tensors (or None) for `backward`, which finds them in `ctx.saved_tensors`.
 
         Only inputs and outputs saved in this way are checked for later changes in place. Call it
@@ -22,19 +31,19 @@ class FunctionCtx:
         """
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors):
+    def save_for_forward(self, *tensors: Tensor) -> None:
         """Keep tensors (or None) for `jvp`."""
         self.saved_for_forward = tensors
 
-    def mark_dirty(self, *args):
+    def mark_dirty(self, *args: Tensor) -> None:
         """Name the inputs that `forward` has changed in place; it must also return them."""
         self.dirty_tensors = args
 
-    def mark_non_differentiable(self, *args):
+    def mark_non_differentiable(self, *args: Tensor) -> None:
         """Name the outputs without gradient; `backward` still gets a zero gradient for each."""
         self.non_differentiable = args
 
-    def set_materialize_grads(self, value):
+    def set_materialize_grads(self, value: bool) -> None:
         """Choose what `backward` gets for an unused output: zeros (True, the default) or None."""
         self.materialize_grads = value
 
@@ -64,24 +73,24 @@ class Function(_C._FunctionBase, FunctionCtx):
 
     generate_vmap_rule = False
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{type(self).__name__}: functions are not instantiated; call"
             f" {type(self).__name__}.apply(...), with forward and backward as static methods"
         )
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Tensor:
         """Compute the result; gradients are not recorded inside."""
         raise NotImplementedError("You must implement the forward function for custom Function.")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Leave in `ctx` what `backward` needs, where `forward` does not take `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradient for each input of `forward`."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom Function to use"
@@ -91,7 +100,7 @@ class Function(_C._FunctionBase, FunctionCtx):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx, *grad_inputs):
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangent of each output."""
         raise NotImplementedError(
             "You must implement the jvp function for custom Function to use it with forward mode"
@@ -99,7 +108,7 @@ class Function(_C._FunctionBase, FunctionCtx):
         )
 
     @staticmethod
-    def vmap(info, in_dims, *args):
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Return the batched output and its batch dimensions."""
         raise NotImplementedError(
             "To use vmap with this Function, either override its vmap method or set"
@@ -118,7 +127,7 @@ def _context_class(cls):
     return cls._backward_cls
 
 
-def once_differentiable(backward):
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Make a `backward` that need not be differentiable.
 
     It runs without recording, and differentiating through its result is an error rather than a
@@ -150,11 +159,32 @@ class _NotTwice(Function):
     """The identity, with a backward that explains why there is none."""
 
     @staticmethod
-    def forward(ctx, result, *sources):
+    def forward(ctx: Any, result: Any, *sources: Any) -> Tensor:
         return result.view_as(result)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Any:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+
+class InplaceFunction(Function):
+    """A `Function` that can be told to change its input in place.
+
+    Args:
+        inplace: what `self.inplace` says to `forward`.
+    """
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """Refused, as it belongs to functions with state, which are gone: a `Function` whose arguments
+    and results are nested.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("NestedIOFunction: take nested arguments apart, and use Function")

@@ -6,11 +6,26 @@ respect to the point; `strict=True` makes it an error if a result does not depen
 where otherwise it is zero.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import autograd
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    from rushlight import Tensor
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Sequence[Tensor] | Tensor | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
     """Return `func(*inputs)` and the product of the vector `v` with the Jacobian there.
 
     Args:
@@ -31,7 +46,13 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return call.finish_outputs(), call.like_inputs(product)
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Sequence[Tensor] | Tensor | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
     """Return `func(*inputs)` and the product of the Jacobian there with the vector `v`.
 
     It is the gradient of the vector-Jacobian product with respect to the vector, so it needs no
@@ -57,7 +78,13 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     return call.finish_outputs(), call.like_outputs(product)
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Tensor | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
     """Return `func(*inputs)` and the product of the vector `v` with the Hessian there.
 
     Args:
@@ -79,7 +106,13 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return call.finish_outputs(), call.like_inputs(product)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Tensor | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
     """Return `func(*inputs)` and the product of the Hessian there with the vector `v`.
 
     The Hessian is symmetric wherever the second derivatives are continuous; there `vhp` gives the
@@ -107,8 +140,13 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(
-    func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
-):
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """Return the Jacobian of `func` at `inputs`.
 
     Args:
@@ -157,13 +195,13 @@ def _jacobian_by_columns(func, inputs, create_graph):
 
 
 def hessian(
-    func,
-    inputs,
-    create_graph=False,
-    strict=False,
-    vectorize=False,
-    outer_jacobian_strategy="reverse-mode",
-):
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """Return the Hessian of `func` at `inputs`.
 
     Args:
@@ -223,7 +261,9 @@ def _tensors(name, what, value):
 class _Call:
     """One evaluation of a function, at a point of which gradients can be taken."""
 
-    def __init__(self, name, func, inputs, create_graph, strict):
+    def __init__(
+        self, name: str, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool
+    ) -> None:
         self._name = name
         self._create_graph = create_graph
         self._strict = strict
@@ -248,10 +288,10 @@ class _Call:
                     " differentiable manner, as strict mode demands."
                 )
 
-    def output_vector(self, v):
+    def output_vector(self, v: Sequence[Tensor] | Tensor | None) -> Any:
         return self._vector(v, self.outputs, "user-provided function returns")
 
-    def input_vector(self, v):
+    def input_vector(self, v: Sequence[Tensor] | Tensor) -> Any:
         return self._vector(v, self.inputs, "input to the user-provided function is")
 
     def _vector(self, v, like, subject):
@@ -277,7 +317,9 @@ class _Call:
             return tuple(part.view_as(part) if part.requires_grad else part for part in parts)
         return tuple(part.detach() for part in parts)
 
-    def gradients(self, outputs, inputs, weights, create_graph, matrix):
+    def gradients(
+        self, outputs: Any, inputs: Any, weights: Sequence[Any], create_graph: bool, matrix: str
+    ) -> Any:
         """Return gradients; zeros, or in strict mode an error, where there is no dependence."""
         pairs = [
             (out, weight)
@@ -313,10 +355,12 @@ class _Call:
             )
         return rushlight.zeros_like(point) if gradient is None else gradient
 
-    def input_gradients(self, outputs, weights, create_graph, matrix="Jacobian"):
+    def input_gradients(
+        self, outputs: Any, weights: Sequence[Tensor], create_graph: bool, matrix: str = "Jacobian"
+    ) -> Any:
         return self.gradients(outputs, self.inputs, weights, create_graph, matrix)
 
-    def gradient_of_scalar(self):
+    def gradient_of_scalar(self) -> Any:
         if self.many_outputs:
             raise RuntimeError(f"The function given to {self._name} should return a single Tensor")
         if self.outputs[0].numel() != 1:
@@ -330,7 +374,7 @@ class _Call:
             self._require(gradient, "The gradient with respect to input {}")
         return gradient
 
-    def rows(self, position):
+    def rows(self, position: int) -> Any:
         """Return the Jacobian of one output: for each input, the output's shape then its own."""
         output = self.outputs[position]
         if output.is_complex():
@@ -347,7 +391,9 @@ class _Call:
             for blocks, point in zip(zip(*rows, strict=True), self.inputs, strict=True)
         )
 
-    def columns(self, pulled_back, probes, position):
+    def columns(
+        self, pulled_back: Sequence[Tensor], probes: Sequence[Tensor], position: int
+    ) -> Any:
         """Return the derivatives of all outputs by each element of one input, last dimension."""
         point = self.inputs[position]
         columns = []
@@ -365,13 +411,13 @@ class _Call:
             tensors = tuple(tensor.detach() for tensor in tensors)
         return tensors if as_tuple else tensors[0]
 
-    def finish_outputs(self):
+    def finish_outputs(self) -> Any:
         return self._finish(self.outputs, self.many_outputs)
 
-    def like_outputs(self, tensors):
+    def like_outputs(self, tensors: Sequence[Tensor]) -> Any:
         return self._finish(tensors, self.many_outputs)
 
-    def like_inputs(self, tensors):
+    def like_inputs(self, tensors: Sequence[Tensor]) -> Any:
         return self._finish(tensors, self.many_inputs)
 
 

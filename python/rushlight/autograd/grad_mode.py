@@ -1,8 +1,19 @@
 """Switches for the recording of gradients, as context managers and decorators."""
 
+from __future__ import annotations
+
 import functools
 
 from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Self
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _GENERATOR_FLAG = 0x20  # of code objects; `inspect` is slow to import
 
@@ -14,11 +25,11 @@ class _Mode:
     mode whenever it is resumed, and its consumer never does.
     """
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a new, unused context manager for the same mode."""
         return type(self)()
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR_FLAG:
             return self._wrap_generator(function)
@@ -56,14 +67,21 @@ class _Mode:
 class _FixedMode(_Mode):
     """A mode without arguments, which may be used as a decorator without being called."""
 
-    def __new__(cls, function=None):
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        @overload
+        def __new__(cls, function: F) -> F: ...
+
+    def __new__(cls, function: Any = None) -> Any:
         mode = super().__new__(cls)
         return mode if function is None else mode(function)
 
-    def __init__(self, function=None):
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
         self.prev = False
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C.set_grad_enabled(self.prev)
 
 
@@ -78,16 +96,16 @@ class no_grad(_FixedMode):
         False
     """
 
-    def __enter__(self):
-        self.prev = _C.is_grad_enabled()
+    def __enter__(self) -> None:
+        self.prev: bool = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
 
 
 class enable_grad(_FixedMode):
     """Gradients are recorded, also inside `no_grad`."""
 
-    def __enter__(self):
-        self.prev = _C.is_grad_enabled()
+    def __enter__(self) -> None:
+        self.prev: bool = _C.is_grad_enabled()
         _C.set_grad_enabled(True)
 
 
@@ -98,25 +116,25 @@ class set_grad_enabled(_Mode):
         mode: True records gradients.
     """
 
-    def __init__(self, mode):
-        self.prev = _C.is_grad_enabled()
+    def __init__(self, mode: bool) -> None:
+        self.prev: bool = _C.is_grad_enabled()
         self.mode = mode
         _C.set_grad_enabled(mode)
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         _C.set_grad_enabled(self.prev)  # as a decorator it concerns the function alone
         return super().__call__(function)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _C.set_grad_enabled(self.mode)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C.set_grad_enabled(self.prev)
 
-    def clone(self):
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
 
 
@@ -127,23 +145,30 @@ class inference_mode(_Mode):
         mode: False leaves an enclosing inference mode.
     """
 
-    def __new__(cls, mode=True):
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+        @overload
+        def __new__(cls, mode: F) -> F: ...
+
+    def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
             return super().__new__(cls)
         return cls()(mode)  # used as a decorator without being called
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._before = (_C.is_inference_mode_enabled(), _C.is_grad_enabled())
         _C.set_inference_mode(self.mode)
         _C.set_grad_enabled(not self.mode)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         inference, grad = self._before
         _C.set_inference_mode(inference)
         _C.set_grad_enabled(grad)
 
-    def clone(self):
+    def clone(self) -> Self:
         return type(self)(self.mode)

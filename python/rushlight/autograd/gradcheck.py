@@ -5,6 +5,8 @@ output element, backward gives dL/dRe(x) + i dL/dIm(x) for a complex input x, so
 serves all combinations of real and complex inputs and outputs.
 """
 
+from __future__ import annotations
+
 import itertools
 import warnings
 
@@ -12,29 +14,36 @@ import rushlight
 from rushlight import autograd
 from rushlight.autograd.function import Function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+
 
 class GradcheckError(RuntimeError):
     """Raised by `gradcheck` and `gradgradcheck` when a check fails."""
 
 
 def gradcheck(
-    func,
-    inputs,
+    func: Callable[..., Tensor | Sequence[Tensor]],
+    inputs: Tensor | Sequence[Tensor],
     *,
-    eps=1e-6,
-    atol=1e-5,
-    rtol=1e-3,
-    raise_exception=True,
-    nondet_tol=0.0,
-    check_undefined_grad=True,
-    check_grad_dtypes=False,
-    check_batched_grad=False,
-    check_batched_forward_grad=False,
-    check_forward_ad=False,
-    check_backward_ad=True,
-    fast_mode=False,
-    masked=None,
-):
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Check gradients of `func` against central differences.
 
     Args:
@@ -53,7 +62,7 @@ def gradcheck(
         check_forward_ad: check forward mode.
         check_backward_ad: check backward.
         fast_mode: check one random combination of each Jacobian's elements, not each element.
-        masked: for sparse inputs; without meaning for dense ones.
+        masked: for sparse inputs, and not supported there; without meaning for dense ones.
 
     Returns:
         True if all checks pass.
@@ -63,6 +72,8 @@ def gradcheck(
         ValueError: there is nothing to check.
     """
     point = _as_tuple(inputs)
+    if masked is not None and any(getattr(value, "is_sparse", False) for value in point):
+        raise NotImplementedError("gradcheck: masked for sparse inputs")
     try:
         check = _Check(func, point, eps, atol, rtol, nondet_tol)
         check.differences(fast_mode)
@@ -84,24 +95,24 @@ def gradcheck(
 
 
 def gradgradcheck(
-    func,
-    inputs,
-    grad_outputs=None,
+    func: Callable[..., Tensor | Sequence[Tensor]],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     *,
-    eps=1e-6,
-    atol=1e-5,
-    rtol=1e-3,
-    gen_non_contig_grad_outputs=False,
-    raise_exception=True,
-    nondet_tol=0.0,
-    check_undefined_grad=True,
-    check_grad_dtypes=False,
-    check_batched_grad=False,
-    check_fwd_over_rev=False,
-    check_rev_over_rev=True,
-    fast_mode=False,
-    masked=False,
-):
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """Check gradients of gradients of `func`, by `inputs` and by `grad_outputs`.
 
     Args:
@@ -188,7 +199,15 @@ def _unit(tensor, index, step):
 class _Check:
     """The function, the point, and what is measured there."""
 
-    def __init__(self, func, point, eps, atol, rtol, nondet_tol):
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        point: Sequence[Any],
+        eps: float,
+        atol: float,
+        rtol: float,
+        nondet_tol: float,
+    ) -> None:
         self._func = func
         self._point = point
         self._eps = eps
@@ -240,7 +259,7 @@ class _Check:
             tensor.data.copy_(original)
         return [(a - b) / (2 * self._eps) for a, b in zip(*values, strict=True)]
 
-    def differences(self, fast):
+    def differences(self, fast: bool) -> None:
         """Measure the Jacobian: for each source, for each output, the derivatives along a row."""
         self._fast = fast
         if fast:
@@ -270,7 +289,7 @@ class _Check:
 
     # --- analytical
 
-    def backward(self, check_dtypes):
+    def backward(self, check_dtypes: bool) -> None:
         outputs = self._outputs()
         for number, output in enumerate(outputs):
             numerical = [row[number] for row in self._numerical]
@@ -353,7 +372,7 @@ class _Check:
 
     # --- further checks
 
-    def forward_mode(self):
+    def forward_mode(self) -> None:
         from rushlight.autograd import forward_ad
 
         for position, (source, moves) in enumerate(zip(self._sources, self._moves, strict=True)):
@@ -370,7 +389,7 @@ class _Check:
             point = [forward_ad.make_dual(t, tangent) if t is source else t for t in self._point]
             return [forward_ad.unpack_dual(out).tangent for out in self._outputs(point)]
 
-    def batched_forward_mode(self):
+    def batched_forward_mode(self) -> None:
         from rushlight.func import jvp, vmap
 
         for position, (source, moves) in enumerate(zip(self._sources, self._moves, strict=True)):
@@ -390,7 +409,7 @@ class _Check:
                 single = rushlight.stack(singles)
                 self._compare(single, batch, number, position, "Forward mode under vmap: ")
 
-    def batched_backward(self):
+    def batched_backward(self) -> None:
         for number, output in enumerate(self._outputs()):
             if not output.requires_grad:
                 continue
@@ -405,7 +424,7 @@ class _Check:
                     single = rushlight.stack([found[position] for found in singles])
                     self._compare(single, batch, number, position, "Batched backward: ")
 
-    def undefined_gradients(self):
+    def undefined_gradients(self) -> None:
         """Check that backward takes undefined gradients: of all outputs, and of each one."""
         outputs = [out for out in self._outputs() if out.requires_grad]
         choices = [set(range(len(outputs)))]
@@ -439,9 +458,9 @@ class _Undefined(Function):
     """The identity, with an undefined gradient."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> None:
         return None

@@ -1,5 +1,7 @@
 """Looking into the graph and at the tensors it has saved."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import threading
@@ -7,9 +9,19 @@ import threading
 import rushlight
 from rushlight import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.utils.hooks import RemovableHandle
+
 Node = _C.Node
 
-GradientEdge = collections.namedtuple(
+GradientEdge: type[Any] = collections.namedtuple(
     "GradientEdge", ["node", "output_nr", "ownership_token"], defaults=[None]
 )
 GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a tensor in `grad`.
@@ -18,7 +30,7 @@ GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a ten
 """
 
 
-def get_gradient_edge(tensor):
+def get_gradient_edge(tensor: Tensor) -> Any:
     """Return the `GradientEdge` at which the gradient of `tensor` arrives."""
     if not tensor.requires_grad:
         raise RuntimeError(
@@ -44,14 +56,16 @@ class saved_tensors_hooks:
         ...     y = model(x)
     """
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _C.push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C.pop_saved_tensors_hooks()
 
 
@@ -63,7 +77,7 @@ class save_on_cpu(saved_tensors_hooks):
         device_type: kind of accelerator that the tensors come from.
     """
 
-    def __init__(self, pin_memory=False, device_type="cuda"):
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
@@ -81,7 +95,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 @contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message):
+def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, None]:
     """Make the use of `saved_tensors_hooks` an error with the given text."""
     before = _C.saved_tensors_hooks_disabled()
     _C.disable_saved_tensors_hooks(error_message)
@@ -98,7 +112,7 @@ _mutation_allowed = threading.local()
 
 
 @contextlib.contextmanager
-def allow_mutation_on_saved_tensors():
+def allow_mutation_on_saved_tensors() -> Generator[Any, None, None]:
     """Let tensors that ops have saved be changed in place, with the gradients of their old values.
 
     Each op then saves copies, so expect it to need the memory that sharing would have spared.
@@ -122,21 +136,26 @@ def allow_mutation_on_saved_tensors():
 class _MultiHandle:
     """Removes a group of hooks."""
 
-    def __init__(self, handles):
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
         self.handles = tuple(handles)
 
-    def remove(self):
+    def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.remove()
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all"):
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
+    *,
+    mode: str = "all",
+) -> RemovableHandle:
     """Register a hook on the gradients of several tensors.
 
     Args:
@@ -176,7 +195,7 @@ def _first_only(fn, lock):
     return hook
 
 
-def increment_version(tensor):
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Note that the elements of a tensor, or of several, were changed in place from outside: what
     has saved them for backward then refuses to use them.
     """
@@ -187,13 +206,13 @@ def increment_version(tensor):
 class _Collector:
     """Gathers the gradients of one backward pass until all that will come have come."""
 
-    def __init__(self, fn, nodes, lock):
+    def __init__(self, fn: Callable[..., Any], nodes: Sequence[Any], lock: Any) -> None:
         self._fn = fn
         self._nodes = nodes
         self._lock = lock
         self._passes = {}  # graph task -> (gradients so far, how many are still to come)
 
-    def hook(self, position):
+    def hook(self, position: int) -> Callable[..., Any]:
         def collect(gradient):
             task = _C.current_graph_task_id()
             with self._lock:

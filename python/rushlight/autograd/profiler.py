@@ -1,47 +1,121 @@
 """The older place of the profiler: see rushlight.profiler."""
 
-from rushlight import profiler as _profiler
-from rushlight._absent import refusals
-from rushlight.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
+from __future__ import annotations
+
+from rushlight import _C, profiler as _profiler
+from rushlight.profiler import (
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    kineto_available,
+    record_function,
+)
+from rushlight.profiler.ranges import emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.profiler import ProfilerActivity
 
 
 class profile(_profiler.profile):
-    """rushlight.profiler.profile with the older arguments; the profile itself is a list of sums.
+    """rushlight.profiler.profile with the older arguments; the profile itself is a table.
 
     Args:
         enabled: False watches nothing.
-        record_shapes: keep the shapes of the arguments.
-        others: accepted; see rushlight.profiler.
+        use_cpu: False watches nothing either: there is no other device.
+        record_shapes, with_flops, profile_memory, with_stack, with_modules: what events show.
+        use_kineto: choose how the CPU is watched: there is one way.
+        others: have no effect, with a warning; see rushlight.profiler.
+
+    Example:
+        >>> with profile() as prof:
+        ...     y = rushlight.ones(3).exp()
+        >>> [e.name for e in prof.function_events]
+        ['aten::ones', 'aten::exp']
     """
 
     def __init__(
-        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, **options
-    ):
-        super().__init__(record_shapes=record_shapes)
-        self.enabled = enabled
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: Any = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Any = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: dict[ProfilerActivity, set[str]] | None = None,
+    ) -> None:  # fmt: skip
+        _profiler.warn_of_unrecorded(
+            "autograd.profiler.profile", use_cuda=use_cuda, use_device=use_device,
+            experimental_config=experimental_config,
+            acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s, activity_filters=activity_filters,
+        )  # fmt: skip
+        super().__init__(
+            record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
+            with_stack=with_stack, with_modules=with_modules,
+        )  # fmt: skip
+        self.enabled = enabled and use_cpu
+        self.entered = False
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return repr(self.events())
 
     def __enter__(self):
-        return super().__enter__() if self.enabled else self
+        if not self.enabled:
+            return self
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        return super().__enter__()
 
     @property
-    def function_events(self):
+    def function_events(self) -> EventList:
         """All events."""
         return self.events()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """The time of all, in microseconds."""
         return self.events().self_cpu_time_total
 
-    def table(self, sort_by=None, **options):
-        """The events as a table."""
-        return self.events().table(sort_by, **options)
+    def table(
+        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+        max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None,
+    ):  # fmt: skip
+        """The events as a table: see EventList.table."""
+        return self.events().table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width,
+            max_shapes_column_width, header, top_level_events_only, time_unit,
+        )  # fmt: skip
 
-    def total_average(self):
+    def total_average(self) -> FunctionEventAvg:
         """The sum of all."""
         return self.events().total_average()
 
 
-globals().update(refusals("CUDA", ("emit_itt", "emit_nvtx")))
+def _profiler_enabled():
+    """Is a profile under way?"""
+    return _C._profiler_active()
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+
+_is_profiler_enabled = _profiler_enabled
+
+
+__all__ = [
+    "EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available",
+    "load_nvprof", "parse_nvprof_trace", "profile", "record_function",
+]  # fmt: skip

@@ -1,7 +1,9 @@
 """What the processor can do."""
 
+from __future__ import annotations
 
-def get_cpu_capability():
+
+def get_cpu_capability() -> str:
     """The instruction set that the kernels run on: "AVX512", "AVX2" or "DEFAULT"."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         flags = next((line.split() for line in file if line.startswith("flags")), [])

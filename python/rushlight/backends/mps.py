@@ -1,14 +1,24 @@
 """Apple's GPUs, which are not supported."""
 
+from __future__ import annotations
 
-def is_built():
+
+def is_built() -> bool:
     """Was the library built for them?"""
     return False
 
 
-def is_available():
+def is_available() -> bool:
     """Can tensors live there?"""
     return False
+
+
+def is_macos_or_newer(major, minor):
+    """Is this macOS of that version or newer?"""
+    import platform
+
+    found = platform.mac_ver()[0]
+    return bool(found) and tuple(map(int, found.split(".")[:2])) >= (major, minor)
 
 
 def is_macos13_or_newer(minor=0):

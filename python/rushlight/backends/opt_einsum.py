@@ -1,19 +1,25 @@
 """The order of einsum's products, which rushlight finds without the package opt_einsum."""
 
+from __future__ import annotations
+
 import sys
 
 from rushlight.backends._flags import assigned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 enabled = True
 strategy = "auto"  # or "greedy" or "optimal"
 
 
-def is_available():
+def is_available() -> bool:
     """Can an order be found?"""
     return True
 
 
-def set_flags(_enabled=None, _strategy=None):
+def set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> tuple[bool, str]:
     """Sets what is given; returns what was before."""
     global enabled, strategy
     before = enabled, strategy
@@ -22,6 +28,6 @@ def set_flags(_enabled=None, _strategy=None):
     return before
 
 
-def flags(enabled=None, strategy=None):
+def flags(enabled: bool | None = None, strategy: str | None = None) -> Any:
     """Context in which the switches have the given values."""
     return assigned(sys.modules[__name__], {"enabled": enabled, "strategy": strategy})

@@ -2,61 +2,77 @@
 as they are called.
 """
 
+from __future__ import annotations
+
 import contextlib
 
-from rushlight._checks import compile
+import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
-def disable(fn=None, recursive=True, *, reason=None):
+def compile(*args: Any, **kwargs: Any) -> Any:
+    """See `rushlight.compile`."""
+    return rushlight.compile(*args, **kwargs)
+
+
+def disable(
+    fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: Any = None
+) -> Callable[..., Any]:
     """Mark a function that must not be compiled: none is."""
     return fn if fn is not None else lambda function: function
 
 
-def allow_in_graph(fn):
+def allow_in_graph(fn: Callable[..., Any]) -> Any:
     """Return the function, or functions, as they are."""
     return fn
 
 
-def assume_constant_result(fn):
+def assume_constant_result(fn: Callable[..., Any]) -> Any:
     """Return the function as it is."""
     return fn
 
 
-def substitute_in_graph(original_fn, **options):
+def substitute_in_graph(
+    original_fn: Callable[..., Any], **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Mark a function that stands for another in compiled code: there is none."""
     return lambda function: function
 
 
-def is_compiling():
+def is_compiling() -> bool:
     """Is this being compiled? Never."""
     return False
 
 
-def is_dynamo_compiling():
+def is_dynamo_compiling() -> bool:
     """Is this being compiled? Never."""
     return False
 
 
-def is_exporting():
+def is_exporting() -> bool:
     """Is this being exported? Never."""
     return False
 
 
-def cudagraph_mark_step_begin():
+def cudagraph_mark_step_begin() -> None:
     """Mark the begin of an iteration."""
 
 
-def reset():
+def reset() -> None:
     """Drop what was compiled: nothing."""
 
 
-def list_backends(exclude_tags=("debug", "experimental")):
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names of the compilers that there are: none."""
     return []
 
 
 @contextlib.contextmanager
-def set_stance(stance="default", **options):
+def set_stance(stance: str = "default", **options: Any) -> Iterator[Any]:
     """A context, or a call, that changes nothing."""
     yield
 

@@ -1,34 +1,43 @@
 """The CPU as a device, with the interface that devices share."""
 
+from __future__ import annotations
+
 import contextlib
 
 from rushlight.cpu import amp
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
-def is_available():
+    from rushlight.types import Device
+
+
+def is_available() -> bool:
     """Can tensors live here? Always."""
     return True
 
 
-def device_count():
+def device_count() -> int:
     """How many such devices there are: one."""
     return 1
 
 
-def current_device():
+def current_device() -> str:
     """The name of the device."""
     return "cpu"
 
 
-def set_device(device):
+def set_device(device: Device) -> None:
     """Does nothing: there is one."""
 
 
-def synchronize(device=None):
+def synchronize(device: Device = None) -> None:
     """Does nothing: an operation has run when its call returns."""
 
 
-def current_stream(device=None):
+def current_stream(device: Device = None) -> Stream:
     """The stream of the device: operations run in the order of their calls."""
     return Stream()
 
@@ -36,15 +45,15 @@ def current_stream(device=None):
 class Stream:
     """Stands where code written for several kinds of devices wants a stream."""
 
-    def __init__(self, priority=-1):
+    def __init__(self, priority: int = -1) -> None:
         self.priority = priority
 
-    def wait_stream(self, stream):
+    def wait_stream(self, stream: Any) -> None:
         """Does nothing: operations run in order."""
 
 
 @contextlib.contextmanager
-def stream(stream):
+def stream(stream: Stream) -> Iterator[Any]:
     """A context that changes nothing."""
     yield
 

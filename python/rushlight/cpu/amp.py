@@ -1,13 +1,20 @@
 """Mixed precision on the CPU, by its older names."""
 
-from rushlight.amp import GradScaler as _GradScaler
-from rushlight.amp import autocast as _autocast
+from __future__ import annotations
+
+from rushlight.amp import GradScaler as _GradScaler, autocast as _autocast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.types import _dtype
 
 
 class autocast(_autocast):
     """amp.autocast for the CPU."""
 
-    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+    def __init__(
+        self, enabled: bool = True, dtype: _dtype | None = None, cache_enabled: bool = True
+    ) -> None:
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
@@ -16,10 +23,10 @@ class GradScaler(_GradScaler):
 
     def __init__(
         self,
-        init_scale=2.0**16,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

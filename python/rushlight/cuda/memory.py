@@ -1,14 +1,162 @@
-"""The memory of GPUs: the names of rushlight.cuda that are about it."""
+"""The memory of GPUs: what the caching allocator holds and hands out."""
 
-from rushlight import cuda as _cuda
+from collections import OrderedDict
 
-_NAMES = (
-    "empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
-    "mem_get_info", "memory_allocated",
-    "memory_cached", "memory_reserved", "memory_stats", "memory_summary",
-    "reset_accumulated_memory_stats",
+from rushlight import _C
+from rushlight.cuda._device import device_count, index_of, is_available, is_initialized
+
+_cuda = _C._cuda
+
+__all__ = [
+    "empty_cache", "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
+    "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats",
-    "set_per_process_memory_fraction",
-)  # fmt: skip
-globals().update({name: getattr(_cuda, name) for name in _NAMES})
-__all__ = list(_NAMES)
+    "set_per_process_memory_fraction", "memory_stats_as_nested_dict",
+]  # fmt: skip
+
+
+def empty_cache():
+    """Give memory that no tensor holds back to the driver, for other programs to use."""
+    if is_initialized():
+        for index in range(device_count()):
+            _cuda.empty_cache(index)
+        _cuda.empty_pinned_cache()
+
+
+def memory_stats(device=None):
+    """Return counts and bytes by name, such as "allocated_bytes.all.current"; empty before CUDA
+    was used.
+    """
+    if not is_initialized():
+        return OrderedDict()
+    found = _cuda.memory_stats(index_of(device, "memory_stats"))
+    return OrderedDict(sorted(found.items()))
+
+
+def memory_stats_as_nested_dict(device=None):
+    """Return memory_stats() as dicts in dicts, one for each part of a name."""
+    nested = {}
+    for name, value in memory_stats(device).items():
+        *parts, last = name.split(".")
+        at = nested
+        for part in parts:
+            at = at.setdefault(part, {})
+        at[last] = value
+    return nested
+
+
+def memory_allocated(device=None):
+    """Return the bytes that tensors hold."""
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
+
+
+def max_memory_allocated(device=None):
+    """Return the most bytes that tensors held since the last reset_peak_memory_stats()."""
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def memory_reserved(device=None):
+    """Return the bytes that the allocator has from the driver."""
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
+
+
+def max_memory_reserved(device=None):
+    """Return the most bytes that the allocator had since the last reset_peak_memory_stats()."""
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def memory_cached(device=None):
+    """The older name of memory_reserved()."""
+    return memory_reserved(device)
+
+
+def max_memory_cached(device=None):
+    """The older name of max_memory_reserved()."""
+    return max_memory_reserved(device)
+
+
+def reset_peak_memory_stats(device=None):
+    """Let the peaks of memory_stats() begin at what there is now."""
+    if is_available():
+        _cuda.reset_peak(index_of(device, "reset_peak_memory_stats"))
+
+
+def reset_max_memory_allocated(device=None):
+    """The older name of reset_peak_memory_stats()."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device=None):
+    """The older name of reset_peak_memory_stats()."""
+    reset_peak_memory_stats(device)
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Let the totals of memory_stats() begin at 0."""
+    if is_available():
+        _cuda.reset_accumulated(index_of(device, "reset_accumulated_memory_stats"))
+
+
+def mem_get_info(device=None):
+    """Return the bytes of a GPU that are free, and all it has."""
+    return _cuda.mem_get_info(index_of(device, "mem_get_info"))
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Let the allocator have at most this share of a GPU's memory."""
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _cuda.set_fraction(index_of(device, "set_per_process_memory_fraction"), fraction)
+
+
+def get_per_process_memory_fraction(device=None):
+    """Return the share that set_per_process_memory_fraction() allows."""
+    return _cuda.get_fraction(index_of(device, "get_per_process_memory_fraction"))
+
+
+def memory_snapshot(device=None):
+    """Return the allocator's segments and their blocks, as a list of dicts."""
+    indices = range(device_count()) if device is None else [index_of(device, "memory_snapshot")]
+    return [segment for index in indices for segment in _cuda.snapshot(index)]
+
+
+def _snapshot(device=None):
+    """What torch's viewer of memory opens: the segments; no history is kept."""
+    return {"segments": memory_snapshot(device), "device_traces": []}
+
+
+def memory_summary(device=None, abbreviated=False):
+    """Return a table of memory_stats() to read."""
+    stats = memory_stats(device)
+    if not stats:
+        return "no CUDA memory was used"
+    rows = [("allocated_bytes", "Allocated memory"), ("active_bytes", "Active memory"),
+            ("requested_bytes", "Requested memory"), ("reserved_bytes", "GPU reserved memory"),
+            ("allocation", "Allocations"), ("segment", "GPU reserved segments")]  # fmt: skip
+    pools = [("all", "")]
+    if not abbreviated:
+        pools += [("large_pool", "from large pool"), ("small_pool", "from small pool")]
+    title = f"rushlight CUDA memory summary, device {index_of(device, 'memory_summary')}"
+    line = "|" + "=" * 75 + "|"
+    title = f"rushlight CUDA memory summary, device {index_of(device, 'memory_summary')}"
+    text = [
+        line,
+        f"|{title:^75}|",
+        f"|  CUDA OOMs: {stats['num_ooms']:<12} | retries: {stats['num_alloc_retries']:<38}|",
+        line,
+        "|        Metric         |  Cur Usage |  Peak Usage|  Tot Alloc |  Tot Freed |",
+    ]
+    for name, named in rows:
+        for pool, shown in pools:
+            values = [
+                stats[f"{name}.{pool}.{what}"] for what in ("current", "peak", "allocated", "freed")
+            ]
+            cells = [
+                f"{value:>12}" if "bytes" not in name else f"{value / 1024:>8.0f} KiB"
+                for value in values
+            ]
+            text.append(f"| {shown or named:<21} |{'|'.join(cells)}|")
+    return "\n".join([*text, line])

@@ -1,11 +1,231 @@
-"""Processes in rows and columns, which do not exist here."""
+"""Processes as a mesh: rows and columns, each of which is a group."""
 
-from rushlight.distributed.tensor import DeviceMesh
+from __future__ import annotations
+
+import math
+
+import rushlight
+from rushlight.distributed import _group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+class DeviceMesh:
+    """Processes in an array of any number of dims. Along each dim those that differ in that
+    coordinate alone form a group.
+
+    Args:
+        device_type: "cpu".
+        mesh: the ranks, as a tensor or as nested lists.
+        mesh_dim_names: a name for each dim.
+
+    Example:
+        >>> rushlight.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> names = ("data", "model")
+        >>> mesh = rushlight.distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=names)
+        >>> mesh["model"].size()
+        1
+        >>> rushlight.distributed.destroy_process_group()
+    """
+
+    def __init__(self, device_type, mesh, *, mesh_dim_names=None, _groups=None, _root=None):
+        if device_type != "cpu":
+            raise RuntimeError(f"DeviceMesh: no devices of type {device_type!r}, there is cpu")
+        self.device_type = device_type
+        self.mesh = rushlight.as_tensor(mesh, dtype=rushlight.int64).detach().contiguous()
+        self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        if self.mesh_dim_names is not None:
+            if len(self.mesh_dim_names) != self.mesh.dim():
+                raise RuntimeError(
+                    f"mesh_dim_names must have {self.mesh.dim()} names, one for each dim, got "
+                    f"{self.mesh_dim_names}"
+                )
+            if len(set(self.mesh_dim_names)) != len(self.mesh_dim_names):
+                raise RuntimeError(f"Each mesh_dim_name must be unique, got {self.mesh_dim_names}")
+        self._root = _root
+        self._flattened = {}
+        if not _group.is_initialized():
+            _group.init_process_group("gloo")
+        rank, size = _group.get_rank(), _group.get_world_size()
+        if _root is None and self.mesh.numel() > size:
+            raise RuntimeError(
+                f"Mesh should not be bigger than default world size {size}, but found "
+                f"{self.mesh.numel()} ranks!"
+            )
+        where = (self.mesh == rank).nonzero().tolist()
+        self._coordinate = where[0] if where else None
+        self._groups = self._make_groups(rank) if _groups is None else _groups
+
+    def _make_groups(self, rank):
+        if self.mesh.dim() == 1 and self.mesh.tolist() == list(range(_group.get_world_size())):
+            return [_group.default_group()]
+        groups = []
+        for dim in range(self.mesh.dim()):
+            lines, mine = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.size(dim)), None
+            name = self.mesh_dim_names[dim] if self.mesh_dim_names else str(dim)
+            for line in lines.tolist():
+                made = _group.new_group(line, group_desc=f"mesh_{name}")
+                mine = made if rank in line else mine
+            groups.append(mine)
+        return groups
+
+    @property
+    def ndim(self):
+        """How many dims the mesh has."""
+        return self.mesh.dim()
+
+    @property
+    def shape(self):
+        """How many processes there are along each dim."""
+        return tuple(self.mesh.shape)
+
+    def size(self, mesh_dim=None):
+        """How many processes there are, in all or along a dim."""
+        return self.mesh.numel() if mesh_dim is None else self.mesh.size(mesh_dim)
+
+    def _dim(self, mesh_dim):
+        if isinstance(mesh_dim, str):
+            if self.mesh_dim_names is None or mesh_dim not in self.mesh_dim_names:
+                raise KeyError(f"Mesh dimension {mesh_dim!r} does not exist: {self.mesh_dim_names}")
+            return self.mesh_dim_names.index(mesh_dim)
+        return mesh_dim
+
+    def get_group(self, mesh_dim=None):
+        """The group of this process along a dim, given by its number or name."""
+        if mesh_dim is None:
+            if self.ndim != 1:
+                raise RuntimeError(
+                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` "
+                    "needs to be specified when device_mesh.ndim > 1."
+                )
+            mesh_dim = 0
+        if mesh_dim in self._flattened:
+            return self._flattened[mesh_dim].get_group()
+        return self._groups[self._dim(mesh_dim)]
+
+    def get_all_groups(self):
+        """The groups of this process, one for each dim."""
+        return list(self._groups)
+
+    def get_rank(self):
+        """The rank of this process in the world."""
+        return _group.get_rank()
+
+    def get_local_rank(self, mesh_dim=None):
+        """The number of this process along a dim."""
+        return _group.get_rank(self.get_group(mesh_dim))
+
+    def get_coordinate(self):
+        """Where this process is; None if it is not in the mesh."""
+        return None if self._coordinate is None else list(self._coordinate)
+
+    def __getitem__(self, names):
+        """The part of the mesh along named dims in which this process is."""
+        names = (names,) if isinstance(names, str) else tuple(names)
+        if self.mesh_dim_names is None:
+            raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        if len(names) == 1 and names[0] in self._flattened:
+            return self._flattened[names[0]]
+        dims = [self._dim(name) for name in names]
+        if dims != sorted(set(dims)):
+            raise KeyError(f"Invalid mesh_dim_names {names} specified: keep the order of the mesh")
+        if names == self.mesh_dim_names:
+            return self
+        if self._coordinate is None:
+            raise RuntimeError("DeviceMesh: this process is not in the mesh")
+        place = tuple(
+            slice(None) if dim in dims else self._coordinate[dim] for dim in range(self.ndim)
+        )
+        return DeviceMesh(
+            self.device_type,
+            self.mesh[place],
+            mesh_dim_names=names,
+            _groups=[self._groups[dim] for dim in dims],
+            _root=self._root or self,
+        )
+
+    def _flatten(self, mesh_dim_name=None):
+        """A mesh of one dim of all processes in this one."""
+        name = mesh_dim_name or "_".join(self.mesh_dim_names or ("flat",))
+        root = self._root or self
+        if name in root._flattened:
+            return root._flattened[name]
+        # Every process of the world makes the groups of all parts like this one.
+        dims = [root.mesh_dim_names.index(n) for n in self.mesh_dim_names] if (
+            self.mesh_dim_names is not None
+        ) else list(range(self.ndim))  # fmt: skip
+        others = [dim for dim in range(root.ndim) if dim not in dims]
+        lines = root.mesh.permute(*others, *dims).reshape(-1, self.mesh.numel()).tolist()
+        mine = None
+        for line in lines:
+            made = _group.new_group(line, group_desc=f"mesh_{name}")
+            mine = made if _group.get_rank() in line else mine
+        flat = DeviceMesh(
+            self.device_type, self.mesh.reshape(-1), mesh_dim_names=(name,), _groups=[mine],
+            _root=root,
+        )  # fmt: skip
+        root._flattened[name] = flat
+        return flat
+
+    @staticmethod
+    def from_group(group, device_type, mesh=None, *, mesh_dim_names=None):
+        """A mesh of one dim for a group, or of several for a list of groups with their mesh."""
+        if isinstance(group, (list, tuple)):
+            if mesh is None or len(group) != rushlight.as_tensor(mesh).dim():
+                raise ValueError("from_group: several groups need a mesh with a dim for each")
+            groups = list(group)
+        else:
+            groups = [group]
+            mesh = _group.get_process_group_ranks(group) if mesh is None else mesh
+        return DeviceMesh(
+            device_type, mesh, mesh_dim_names=mesh_dim_names, _groups=groups, _root=None
+        )
+
+    def __enter__(self):
+        _stack.append(self)
+        return self
+
+    def __exit__(self, *error):
+        _stack.pop()
+
+    def __eq__(self, other):
+        return self is other or (
+            isinstance(other, DeviceMesh)
+            and self.mesh.tolist() == other.mesh.tolist()
+            and self.mesh_dim_names == other.mesh_dim_names
+        )
+
+    def __hash__(self):
+        return hash((str(self.mesh.tolist()), self.mesh_dim_names))
+
+    def __repr__(self):
+        names = f", mesh_dim_names={self.mesh_dim_names}" if self.mesh_dim_names else ""
+        return f"DeviceMesh('{self.device_type}', {self.mesh.tolist()}{names})"
 
 
-def init_device_mesh(device_type, mesh_shape, **options):
-    """Raises NotImplementedError: one process has no rows and columns."""
-    return DeviceMesh(device_type, mesh_shape)
+_stack = []
+
+
+def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
+    """All processes as a mesh of this shape, in the order of their ranks.
+
+    Args:
+        device_type: "cpu".
+        mesh_shape: how many processes there are along each dim.
+        mesh_dim_names: a name for each dim.
+        backend_override: None.
+    """
+    if backend_override is not None:
+        raise NotImplementedError("init_device_mesh: backend_override is not supported")
+    if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
+        raise RuntimeError(
+            "mesh_shape and mesh_dim_names should have same length, got "
+            f"{tuple(mesh_shape)} and {tuple(mesh_dim_names)}"
+        )
+    count = math.prod(mesh_shape)
+    mesh = rushlight.arange(count).view(*mesh_shape)
+    return DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names)
 
 
 __all__ = ["DeviceMesh", "init_device_mesh"]

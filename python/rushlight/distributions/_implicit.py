@@ -6,10 +6,13 @@ dF/da is integrated from x away from the mode, where the density only falls, so 
 cancels. In log t (gamma) and log t / (1 - t) (beta) the densities are log-concave.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import rushlight
-from rushlight import nan, where
+from rushlight import Tensor, nan, where
 from rushlight.autograd import Function
 from rushlight.autograd.function import once_differentiable
 from rushlight.nn.functional import logsigmoid
@@ -116,21 +119,21 @@ def _dirichlet_shift(x, a, total):
 
 class _StandardGamma(Function):
     @staticmethod
-    def forward(ctx, concentration):
+    def forward(ctx: Any, concentration: Tensor) -> Tensor:
         x = rushlight._standard_gamma(concentration)
         ctx.save_for_backward(concentration, x)
         return x
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         concentration, x = ctx.saved_tensors
         return grad * _gamma_cdf_and_shift(concentration, x)[1].to(grad.dtype)
 
 
 class _Dirichlet(Function):
     @staticmethod
-    def forward(ctx, concentration):
+    def forward(ctx: Any, concentration: Tensor) -> Tensor:
         gamma = rushlight._standard_gamma(concentration)
         finfo = rushlight.finfo(gamma.dtype)
         x = (gamma / gamma.sum(-1, True)).clamp(min=finfo.tiny, max=1 - finfo.eps / 2)
@@ -139,7 +142,7 @@ class _Dirichlet(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Any:
         concentration, x = ctx.saved_tensors
         shift = _dirichlet_shift(x, concentration, concentration.sum(-1, True).expand_as(x))
         return shift.to(grad.dtype) * (grad - (x * grad).sum(-1, True))
@@ -150,29 +153,29 @@ _sample_dirichlet = _Dirichlet.apply
 
 class _GammaCdf(Function):
     @staticmethod
-    def forward(ctx, concentration, value):
+    def forward(ctx: Any, concentration: Tensor, value: Any) -> Tensor:
         cdf, shift = _gamma_cdf_and_shift(concentration, value)
         ctx.save_for_backward(concentration, value, shift)
         return cdf.to(rushlight.promote_types(concentration.dtype, value.dtype))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         a, x, shift = ctx.saved_tensors
         slope = grad * ((a - 1).xlogy(x) - x - a.lgamma()).exp()
         return (-slope * shift).to(grad.dtype).sum_to_size(a.shape), slope.sum_to_size(x.shape)
 
 
-def standard_gamma(concentration):
+def standard_gamma(concentration: Tensor) -> Tensor:
     """Gamma numbers of rate 1."""
     return _StandardGamma.apply(concentration)
 
 
-def dirichlet(concentration):
+def dirichlet(concentration: Tensor) -> Tensor:
     """Points of the simplex, Dirichlet distributed."""
     return _Dirichlet.apply(concentration)
 
 
-def gamma_cdf(concentration, value):
+def gamma_cdf(concentration: Tensor, value: Any) -> Tensor:
     """The regularised lower incomplete gamma function, differentiable in both arguments."""
     return _GammaCdf.apply(concentration, value)

@@ -1,5 +1,8 @@
 """Distributions that take either probabilities or their logits."""
 
+from __future__ import annotations
+
+from rushlight import Size, Tensor
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import (
     broadcast_all,
@@ -19,11 +22,11 @@ class HasProbabilities(Distribution):
     _is_binary = True
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits, self._is_binary)
 
     def _set_probabilities(self, probs, logits, **others):
@@ -42,7 +45,7 @@ class HasProbabilities(Distribution):
         return self.probs if "probs" in self.__dict__ else self.logits
 
     @property
-    def param_shape(self):
+    def param_shape(self) -> Size:
         """Shape of the probabilities."""
         return self._param.size()
 

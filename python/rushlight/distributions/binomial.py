@@ -1,9 +1,16 @@
 """The binomial distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.bernoulli import _range_of_values
+from rushlight.distributions.constraints import Constraint, _IntegerInterval
 from rushlight.distributions.distribution import Distribution
 from rushlight.nn.functional import logsigmoid
 
@@ -23,47 +30,52 @@ class Binomial(HasProbabilities):
         tensor([0., 5.])
     """
 
-    arg_constraints = {
+    arg_constraints: dict[str, Constraint] = {
         "total_count": constraints.nonnegative_integer,
         "probs": constraints.unit_interval,
         "logits": constraints.real,
     }
     has_enumerate_support = True
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         param = self._set_probabilities(probs, logits, total_count=total_count)
-        self.total_count = self.total_count.type_as(param)
+        self.total_count: Any = self.total_count.type_as(param)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self):
+    def support(self) -> _IntegerInterval:
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.total_count * self.probs
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with rushlight.no_grad():
             return rushlight.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         n, logits = self.total_count, self.logits
         log_orders = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return value * logits + log_orders + n * logsigmoid(-logits)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         count = int(self.total_count.max())
         if not self.total_count.min() == count:
             raise NotImplementedError(
@@ -73,7 +85,7 @@ class Binomial(HasProbabilities):
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         count = int(self.total_count.max())
         if not self.total_count.min() == count:
             raise NotImplementedError(

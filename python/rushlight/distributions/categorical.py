@@ -1,10 +1,16 @@
 """The categorical distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
-from rushlight import Size, nan
+from rushlight import Size, Tensor, nan
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.bernoulli import _range_of_values
+from rushlight.distributions.constraints import Constraint, _IntegerInterval
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as
 
@@ -36,11 +42,19 @@ class Categorical(HasProbabilities):
         tensor([0.2500, 0.2500, 0.5000])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
     has_enumerate_support = True
     _is_binary = False
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         param = self._set_probabilities(**_normalized(self, probs, logits))
         Distribution.__init__(self, param.shape[:-1], validate_args=validate_args)
 
@@ -49,38 +63,37 @@ class Categorical(HasProbabilities):
         return self._param.shape[-1]
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self):
+    def support(self) -> _IntegerInterval:
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return rushlight.full(
             self.batch_shape, nan, dtype=self.probs.dtype, device=self.probs.device
         )
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return self.probs.argmax(-1)
 
-    variance = _same_as("mean")
+    variance: property = _same_as("mean")
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         count = Size(sample_shape).numel()
         probs = self.probs.detach().reshape(-1, self._num_events).contiguous()
         drawn = probs.multinomial(count, True).T
         return drawn.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         value = value.long().unsqueeze(-1)
         shape = rushlight.broadcast_shapes(value.shape[:-1], self.batch_shape)
         value, log_p = value.expand(shape + (1,)), self.logits.expand(shape + (self._num_events,))
         return log_p.gather(-1, value).squeeze(-1)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         smallest = rushlight.finfo(self.logits.dtype).min
         return -(self.logits.clamp(min=smallest) * self.probs).sum(-1)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         return _range_of_values(self._num_events, self, expand).long()

@@ -1,10 +1,15 @@
 """The Cauchy distribution."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight import inf, nan
+from rushlight import Tensor, inf, nan
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as
 
@@ -23,40 +28,43 @@ class Cauchy(Distribution):
         tensor(0.7500)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
+    arg_constraints: dict[str, Constraint] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support: Constraint = constraints.real
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self._start(validate_args, loc=loc, scale=scale)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return rushlight.full_like(self.loc, nan)
 
-    mode = _same_as("loc")
+    mode: property = _same_as("loc")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return rushlight.full_like(self.loc, inf)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         noise = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
         return self.loc + noise * self.scale
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
 
-    def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def cdf(self, value: Any) -> Tensor:
+        self._check_sample(value)
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
-    def icdf(self, value):
+    def icdf(self, value: Any) -> Tensor:
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()

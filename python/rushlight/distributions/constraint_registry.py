@@ -4,7 +4,13 @@
 be, and is cheaper or better conditioned: for optimisation of constrained parameters.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from rushlight.distributions import constraints, transforms
+from rushlight.distributions.constraints import Constraint
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -12,10 +18,13 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A map from types of constraints to functions that make a transform to such a constraint."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry = {}
+        super().__init__()
 
-    def register(self, constraint, factory=None):
+    def register(
+        self, constraint: Constraint | type[Any], factory: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]:
         """Register `factory` for the type of a constraint; without it, return a decorator.
 
         Args:
@@ -30,7 +39,7 @@ class ConstraintRegistry:
         self._registry[kind] = factory
         return factory
 
-    def __call__(self, constraint):
+    def __call__(self, constraint: Constraint) -> Any:
         """Return a transform from unconstrained numbers to the constraint.
 
         Raises:
@@ -44,8 +53,8 @@ class ConstraintRegistry:
         return factory(constraint)
 
 
-biject_to = ConstraintRegistry()
-transform_to = ConstraintRegistry()
+biject_to: ConstraintRegistry = ConstraintRegistry()
+transform_to: ConstraintRegistry = ConstraintRegistry()
 
 
 def _register_both(*kinds):

@@ -1,14 +1,23 @@
 """The continuous Bernoulli distribution."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight import where
+from rushlight import Tensor, where
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import _bernoulli_log_likelihood, clamp_probs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.distributions.utils import lazy_property
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -28,17 +37,26 @@ class ContinuousBernoulli(HasProbabilities, ExponentialFamily):
         tensor(0.5000)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support: Constraint = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
         param = self._set_probabilities(probs, logits)
         self._lims = lims
         Distribution.__init__(self, param.shape, validate_args=validate_args)
         if probs is not None:
-            self.probs = clamp_probs(self.probs)
+            self.probs: lazy_property = clamp_probs(self.probs)
 
     def _by_region(self, closed_form, series):
         """closed_form(p) away from 1/2, and series(p - 1/2) near it."""
@@ -61,47 +79,45 @@ class ContinuousBernoulli(HasProbabilities, ExponentialFamily):
         )
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self._by_region(
             lambda p: p / (2.0 * p - 1.0) + 1.0 / ((-p).log1p() - p.log()),
             lambda x: 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x**2) * x,
         )
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self._by_region(
             lambda p: p * (p - 1.0) / (1.0 - 2.0 * p) ** 2 + 1.0 / ((-p).log1p() - p.log()) ** 2,
             lambda x: 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x**2) * x**2,
         )
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with rushlight.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(rushlight.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         logits, value = rushlight.broadcast_tensors(self.logits, value)
         return _bernoulli_log_likelihood(logits, value) + self._cont_bern_log_norm()
 
-    def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def cdf(self, value: Any) -> Tensor:
+        self._check_sample(value)
         cdf = self._by_region(
             lambda p: (p**value * (1.0 - p) ** (1.0 - value) + p - 1.0) / (2.0 * p - 1.0),
             lambda x: value,
         )
         return where(value <= 0.0, 0.0, where(value >= 1.0, 1.0, cdf))
 
-    def icdf(self, value):
+    def icdf(self, value: Any) -> Tensor:
         return self._by_region(
             lambda p: (
                 ((-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
@@ -109,7 +125,7 @@ class ContinuousBernoulli(HasProbabilities, ExponentialFamily):
             lambda x: value,
         )
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         log_q, log_p = (-self.probs).log1p(), self.probs.log()
         return self.mean * (log_q - log_p) - self._cont_bern_log_norm() - log_q
 

@@ -1,7 +1,14 @@
 """The Dirichlet distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._implicit import dirichlet
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.exp_family import ExponentialFamily
 
 __all__ = ["Dirichlet"]
@@ -18,11 +25,13 @@ class Dirichlet(ExponentialFamily):
         tensor([0.2500, 0.7500])
     """
 
-    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
-    support = constraints.simplex
+    arg_constraints: dict[str, Constraint] = {
+        "concentration": constraints.independent(constraints.positive, 1)
+    }
+    support: Constraint = constraints.simplex
     has_rsample = True
 
-    def __init__(self, concentration, validate_args=None):
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
             raise ValueError("Dirichlet: concentration must have at least one dim, got shape ()")
         self.concentration = concentration
@@ -34,11 +43,11 @@ class Dirichlet(ExponentialFamily):
         return self.concentration.sum(-1, True)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.concentration / self._total
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         # Where all concentrations are below 1, the density is highest in the corner of the largest.
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, True)
@@ -48,20 +57,19 @@ class Dirichlet(ExponentialFamily):
         return corners.where(corner, mode)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         a, total = self.concentration, self._total
         return a * (total - a) / (total**2 * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         a = self.concentration
         return (a - 1.0).xlogy(value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         a, total = self.concentration, self.concentration.sum(-1)
         k = a.shape[-1]
         log_beta = a.lgamma().sum(-1) - total.lgamma()

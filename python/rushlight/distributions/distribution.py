@@ -1,10 +1,15 @@
 """The base class of distributions."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import broadcast_all, lazy_property
 
 
@@ -27,19 +32,25 @@ class Distribution:
     _validate_args = __debug__
 
     @staticmethod
-    def set_default_validate_args(value):
+    def set_default_validate_args(value: bool) -> None:
         """Switch the checks of parameters and values on or off where none were asked for."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: expected True or False, got {value!r}")
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+    def __init__(
+        self,
+        batch_shape: Sequence[int] = (),
+        event_shape: Sequence[int] = (),
+        validate_args: bool | None = None,
+    ) -> None:
         self._batch_shape = Size(batch_shape)
         self._event_shape = Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()
 
     def _start(self, validate_args, **parameters):
         """Begin a distribution of single numbers whose parameters broadcast together."""
@@ -68,7 +79,7 @@ class Distribution:
                     f"not satisfy the constraint {constraint!r}:\n{value}"
                 )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """Return this distribution for a larger batch, without copying its parameters.
 
         Args:
@@ -94,87 +105,92 @@ class Distribution:
         return object.__new__(type(self)) if _instance is None else _instance
 
     @property
-    def batch_shape(self):
+    def batch_shape(self) -> Size:
         """Shape of the batch of distributions."""
         return self._batch_shape
 
     @property
-    def event_shape(self):
+    def event_shape(self) -> Size:
         """Shape of one draw."""
         return self._event_shape
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> dict[str, Constraint]:
         """Constraint of each parameter, by name."""
         raise NotImplementedError
 
     @property
-    def support(self):
+    def support(self) -> Constraint | None:
         """Constraint that the values of the distribution satisfy."""
         raise NotImplementedError
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """Mean, of shape batch_shape + event_shape."""
         raise NotImplementedError
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """Place of the highest density."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """Variance of each element."""
         raise NotImplementedError
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         """Standard deviation of each element."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw `sample_shape` samples from each distribution, without gradients."""
         with rushlight.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples through which gradients reach the parameters."""
         raise NotImplementedError(
             f"{type(self).__name__} has no differentiable samples; use sample()"
         )
 
-    def sample_n(self, n):
+    def sample_n(self, n: int) -> Tensor:
         """Draw n samples: the older form of sample((n,))."""
         warnings.warn("sample_n(n) will be removed. Use .sample((n,)) instead", UserWarning, 2)
         return self.sample(Size((n,)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density or probability at `value`."""
         raise NotImplementedError
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of at most `value`."""
         raise NotImplementedError
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile: the place where `cdf` is `value`."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all values of a discrete distribution along a new first dim."""
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy in nats, of shape batch_shape."""
         raise NotImplementedError
 
-    def perplexity(self):
+    def perplexity(self) -> Tensor:
         """Return exp(entropy)."""
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape=()):
         return Size(sample_shape) + self._batch_shape + self._event_shape
+
+    def _check_sample(self, value):
+        """`_validate_sample`, if this distribution checks its arguments."""
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value):
         """Raise ValueError unless `value` can be a sample of this distribution."""
@@ -207,7 +223,7 @@ class Distribution:
                 f"({support!r}):\n{value}"
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = []
         for name in self.arg_constraints:
             value = self.__dict__.get(name)

@@ -1,6 +1,9 @@
 """Distributions of density p(x) = exp(<t(x), theta> - F(theta) + k(x))."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions.distribution import Distribution
 
 
@@ -22,7 +25,7 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self):
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """F(theta) - <theta, grad F(theta)> - E[k]: after Nielsen and Nock (2010)."""
         params = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*params)

@@ -1,8 +1,15 @@
 """The geometric distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _bernoulli_log_likelihood
 
@@ -21,10 +28,18 @@ class Geometric(HasProbabilities):
         tensor(3.)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.nonnegative_integer
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support: Constraint = constraints.nonnegative_integer
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         param = self._set_probabilities(probs, logits)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
@@ -34,30 +49,29 @@ class Geometric(HasProbabilities):
             )
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return rushlight.zeros_like(self.probs)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with rushlight.no_grad():
             tiny = rushlight.finfo(self.probs.dtype).tiny
             u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         value, probs = rushlight.broadcast_tensors(value, self.probs)
         certain = (probs == 1) & (value == 0)
         probs = probs.masked_fill(certain, 0)  # 0 * log1p(-0) instead of 0 * log1p(-1)
         return value * (-probs).log1p() + self.probs.log()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return -_bernoulli_log_likelihood(self.logits, self.probs) / self.probs

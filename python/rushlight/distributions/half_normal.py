@@ -1,7 +1,10 @@
 """The absolute value of a normal number."""
 
+from __future__ import annotations
+
 import math
 
+from rushlight import Tensor
 from rushlight.distributions._half import Half
 from rushlight.distributions.normal import Normal
 
@@ -19,13 +22,13 @@ class HalfNormal(Half):
         tensor(0.7979)
     """
 
-    def __init__(self, scale, validate_args=None):
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.scale.pow(2) * (1 - 2 / math.pi)

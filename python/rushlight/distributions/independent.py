@@ -1,6 +1,13 @@
 """Batch dims that count as part of the event."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint, _IndependentConstraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as, _sum_rightmost
 
@@ -21,9 +28,14 @@ class Independent(Distribution):
         (torch.Size([2]), torch.Size([3]))
     """
 
-    arg_constraints = {}
+    arg_constraints: dict[str, Constraint] = {}
 
-    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        reinterpreted_batch_ndims: int,
+        validate_args: bool | None = None,
+    ) -> None:
         batch = base_distribution.batch_shape
         if reinterpreted_batch_ndims > len(batch):
             raise ValueError(
@@ -36,35 +48,35 @@ class Independent(Distribution):
         event_shape = batch[cut:] + base_distribution.event_shape
         super().__init__(batch[:cut], event_shape, validate_args=validate_args)
 
-    has_rsample = _same_as("base_dist.has_rsample")
+    has_rsample: property = _same_as("base_dist.has_rsample")
 
     @property
-    def has_enumerate_support(self):
+    def has_enumerate_support(self) -> bool:
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> _IndependentConstraint:
         support = self.base_dist.support
         more = self.reinterpreted_batch_ndims
         return constraints.independent(support, more) if more else support
 
-    mean = _same_as("base_dist.mean")
-    mode = _same_as("base_dist.mode")
-    variance = _same_as("base_dist.variance")
+    mean: property = _same_as("base_dist.mean")
+    mode: property = _same_as("base_dist.mode")
+    variance: property = _same_as("base_dist.variance")
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Any) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError(
                 "Independent: the support is a product of "
@@ -72,5 +84,5 @@ class Independent(Distribution):
             )
         return self.base_dist.enumerate_support(expand=expand)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist!r}, {self.reinterpreted_batch_ndims})"

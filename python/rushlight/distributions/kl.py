@@ -3,11 +3,15 @@
 Most pairs are one line: KL(p | q) = -H(p) - E_p[log q(x)], and E_p[log q] takes few moments of p.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import rushlight
-from rushlight import inf, where
+from rushlight import Tensor, inf, where
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -34,12 +38,16 @@ from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import _sum_rightmost, euler_constant
 from rushlight.nn.functional import softplus
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.distributions.distribution import Distribution
+
 __all__ = ["register_kl", "kl_divergence"]
 
 _KL_REGISTRY = {}  # (type of p, type of q) -> function of p and q
 
 
-def register_kl(type_p, type_q):
+def register_kl(type_p: type[Any], type_q: type[Any]) -> Callable[..., Any]:
     """Register the decorated function of p and q as the divergence of two types of distributions.
 
     Example:
@@ -83,7 +91,7 @@ def _closest(type_p, type_q):
     return _KL_REGISTRY[best]
 
 
-def kl_divergence(p, q):
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return KL(p | q), the integral of p(x) log(p(x) / q(x)), for each place of the batch.
 
     Raises:

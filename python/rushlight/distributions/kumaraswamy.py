@@ -1,8 +1,11 @@
 """The Kumaraswamy distribution."""
 
+from __future__ import annotations
+
 import rushlight
-from rushlight import nan
+from rushlight import Tensor, nan
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.uniform import Uniform
@@ -23,14 +26,22 @@ class Kumaraswamy(TransformedDistribution):
         tensor(0.5000)
     """
 
-    arg_constraints = {
+    concentration1: Tensor
+    concentration0: Tensor
+
+    arg_constraints: dict[str, Constraint] = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
-    support = constraints.unit_interval
+    support: Constraint = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(
+        self,
+        concentration1: Tensor | float,
+        concentration0: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         zeros = rushlight.zeros_like(self.concentration0)
         base = Uniform(zeros, rushlight.ones_like(zeros), validate_args=validate_args)
@@ -48,20 +59,20 @@ class Kumaraswamy(TransformedDistribution):
         return (b.log() + place.lgamma() + b.lgamma() - (place + b).lgamma()).exp()
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self._moment(1)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         mode = ((a - 1) / (a * b - 1)).pow(a.reciprocal())
         return mode.masked_fill((a < 1) | (b < 1), nan)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self._moment(2) - self.mean.pow(2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         harmonic = (b + 1).digamma() + euler_constant
         return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - a.log() - b.log()

@@ -1,11 +1,16 @@
 """The LKJ distribution of correlation matrices."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight import Size
+from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.beta import Beta
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
 
@@ -26,10 +31,14 @@ class LKJCholesky(Distribution):
         torch.Size([3, 3])
     """
 
-    arg_constraints = {"concentration": constraints.positive}
-    support = constraints.corr_cholesky
+    concentration: Tensor
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    arg_constraints: dict[str, Constraint] = {"concentration": constraints.positive}
+    support: Constraint = constraints.corr_cholesky
+
+    def __init__(
+        self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None
+    ) -> None:
         if dim < 2:
             raise ValueError(f"LKJCholesky: dim must be at least 2, got {dim}")
         self.dim = dim
@@ -42,7 +51,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(row + 0.5, marginal - 0.5 * row)
         super().__init__(self.concentration.shape, Size((dim, dim)), validate_args=validate_args)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         length = self._beta.sample(sample_shape).unsqueeze(-1)
         shape = self._extended_shape(sample_shape)
         normal = rushlight.randn(shape, dtype=length.dtype, device=length.device).tril(-1)
@@ -53,9 +62,8 @@ class LKJCholesky(Distribution):
         diagonal = (1 - (w**2).sum(-1)).clamp(min=tiny).sqrt()
         return w + diagonal.diag_embed()
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         # The Jacobian of L L^T raises each diagonal element to a power of its own.
         n, concentration = self.dim, self.concentration
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]

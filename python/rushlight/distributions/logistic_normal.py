@@ -1,6 +1,10 @@
 """The logistic normal distribution."""
 
+from __future__ import annotations
+
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import StickBreakingTransform
@@ -21,15 +25,20 @@ class LogisticNormal(TransformedDistribution):
         torch.Size([4])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.simplex
+    arg_constraints: dict[str, Constraint] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support: Constraint = constraints.simplex
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         if not base.batch_shape:
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    loc = _same_as("base_dist.base_dist.loc")
-    scale = _same_as("base_dist.base_dist.scale")
+    loc: property = _same_as("base_dist.base_dist.loc")
+    scale: property = _same_as("base_dist.base_dist.scale")

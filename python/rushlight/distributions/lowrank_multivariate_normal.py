@@ -1,9 +1,15 @@
 """The normal distribution of vectors, with a covariance of low rank plus a diagonal."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.multivariate_normal import (
     _batch_mahalanobis,
@@ -32,15 +38,20 @@ class LowRankMultivariateNormal(Distribution):
         tensor([2., 5.])
     """
 
-    arg_constraints = {
+    mode: property
+    mean: property
+
+    arg_constraints: dict[str, Constraint] = {
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
+    support: Constraint = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(
+        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
+    ) -> None:
         name = type(self).__name__
         if loc.dim() < 1:
             raise ValueError(f"{name}: loc must have at least one dim, got shape ()")
@@ -57,9 +68,9 @@ class LowRankMultivariateNormal(Distribution):
             )
         shapes = (loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         batch_shape = rushlight.broadcast_shapes(*shapes)
-        self.loc = loc.expand(batch_shape + event_shape)
-        self.cov_factor = cov_factor.expand(batch_shape + cov_factor.shape[-2:])
-        self.cov_diag = cov_diag.expand(batch_shape + event_shape)
+        self.loc: Tensor = loc.expand(batch_shape + event_shape)
+        self.cov_factor: Tensor = cov_factor.expand(batch_shape + cov_factor.shape[-2:])
+        self.cov_diag: Tensor = cov_diag.expand(batch_shape + event_shape)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
         self._unbroadcasted_cov_factor = cov_factor
@@ -74,12 +85,12 @@ class LowRankMultivariateNormal(Distribution):
     mean = mode = _same_as("loc")
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Tensor:
         rows = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return rows.expand(self._batch_shape + self._event_shape)
 
     @property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         # D^1/2 (I + U U^T) D^1/2 with U = D^-1/2 W: the matrix inside is well conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
@@ -88,12 +99,12 @@ class LowRankMultivariateNormal(Distribution):
         return self._expanded(root * rushlight.linalg.cholesky(inside))
 
     @property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         factor = self._unbroadcasted_cov_factor
         return self._expanded(factor @ factor.mT + self._unbroadcasted_cov_diag.diag_embed())
 
     @property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         diag = self._unbroadcasted_cov_diag
         weighted = self._unbroadcasted_cov_factor.mT / diag.unsqueeze(-2)
         half = rushlight.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
@@ -102,7 +113,7 @@ class LowRankMultivariateNormal(Distribution):
     def _expanded(self, matrix):
         return matrix.expand(self._batch_shape + matrix.shape[-2:])
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
@@ -128,14 +139,13 @@ class LowRankMultivariateNormal(Distribution):
         own = self.cov_diag.sqrt().diag_embed()
         return rushlight.cat([self.cov_factor, own], -1)
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         n = self._event_shape[0]
         squared = self._squared_length(value - self.loc)
         return -0.5 * (n * math.log(2 * math.pi) + self._log_det() + squared)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         n = self._event_shape[0]
         entropy = 0.5 * (n * (1.0 + math.log(2 * math.pi)) + self._log_det())
         return entropy.expand(self._batch_shape)

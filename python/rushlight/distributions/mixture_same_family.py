@@ -1,9 +1,14 @@
 """Mixtures of distributions of one kind."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
-from rushlight.distributions.constraints import MixtureSameFamilyConstraint
+from rushlight.distributions.constraints import Constraint, MixtureSameFamilyConstraint
 from rushlight.distributions.distribution import Distribution
 
 __all__ = ["MixtureSameFamily"]
@@ -23,10 +28,15 @@ class MixtureSameFamily(Distribution):
         tensor(3.)
     """
 
-    arg_constraints = {}
+    arg_constraints: dict[str, Constraint] = {}
     has_rsample = False
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
         name = type(self).__name__
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
@@ -60,15 +70,15 @@ class MixtureSameFamily(Distribution):
         )
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> MixtureSameFamilyConstraint:
         return MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
-    def mixture_distribution(self):
+    def mixture_distribution(self) -> Categorical:
         return self._mixture_distribution
 
     @property
-    def component_distribution(self):
+    def component_distribution(self) -> Distribution:
         return self._component_distribution
 
     def _weights(self):
@@ -76,18 +86,18 @@ class MixtureSameFamily(Distribution):
         return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return (self._weights() * self.component_distribution.mean).sum(-1 - self._event_ndims)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The mean of the variances and the variance of the means."""
         dim, weights = -1 - self._event_ndims, self._weights()
         within = (weights * self.component_distribution.variance).sum(dim)
         apart = self.component_distribution.mean - self.mean.unsqueeze(dim)
         return within + (weights * apart.pow(2)).sum(dim)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with rushlight.no_grad():
             dim = -1 - self._event_ndims
             which = self.mixture_distribution.sample(sample_shape)
@@ -97,18 +107,18 @@ class MixtureSameFamily(Distribution):
             which = which.expand(batch + (1,) + tuple(self.event_shape))
             return drawn.gather(dim, which).squeeze(dim)
 
-    def cdf(self, x):
+    def cdf(self, x: Tensor) -> Tensor:
         parts = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
         return (parts * self.mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, x):
+    def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
         parts = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (parts + weights).logsumexp(-1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(\n  {self.mixture_distribution!r},"
             f"\n  {self.component_distribution!r})"

@@ -1,10 +1,16 @@
 """The multinomial distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
-from rushlight import Size
+from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.constraints import Constraint, _Multinomial
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as
 
@@ -24,9 +30,18 @@ class Multinomial(Distribution):
         tensor([2., 2., 4.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError(
                 f"Multinomial: total_count must be one int, got {type(total_count).__name__}"
@@ -37,31 +52,31 @@ class Multinomial(Distribution):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self):
+    def support(self) -> _Multinomial:
         return constraints.multinomial(self.total_count)
 
-    probs = _same_as("_categorical.probs")
-    logits = _same_as("_categorical.logits")
-    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
+    probs: property = _same_as("_categorical.probs")
+    logits: property = _same_as("_categorical.logits")
+    param_shape: property = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
     def _new(self, *args, **kwargs):
         return self._categorical._new(*args, **kwargs)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.probs * self.total_count
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         places = self._categorical.sample(Size((self.total_count,)) + Size(sample_shape))
         places = places.movedim(0, -1)
         counts = self.probs.detach().new_zeros(self._extended_shape(sample_shape))
         return counts.scatter_add_(-1, places, rushlight.ones_like(places, dtype=counts.dtype))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         # E[log x_k!] sums over the binomial distribution of each count.
         n = rushlight.tensor(self.total_count)
         term = self.total_count * self._categorical.entropy() - (n + 1).lgamma()
@@ -70,9 +85,8 @@ class Multinomial(Distribution):
         weight = (binomial.log_prob(counts).exp() * (counts + 1).lgamma()).sum((0, -1))
         return term + weight
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         logits, value = rushlight.broadcast_tensors(self.logits, value)
         log_orders = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         logits = logits.masked_fill((value == 0) & (logits == -rushlight.inf), 0)

@@ -1,9 +1,15 @@
 """The normal distribution of vectors."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as, _standard_normal, lazy_property
 
@@ -78,16 +84,16 @@ class _HasScaleMatrix(Distribution):
         return matrix.expand(self._batch_shape + matrix.shape[-2:])
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         return self._expanded(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         factor = self._unbroadcasted_scale_tril
         return self._expanded(factor @ factor.mT)
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Any:
         return self._expanded(rushlight.cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
@@ -105,23 +111,26 @@ class MultivariateNormal(_HasScaleMatrix):
         tensor([2., 2.])
     """
 
-    arg_constraints = {
+    mode: property
+    mean: property
+
+    arg_constraints: dict[str, Constraint] = {
         "loc": constraints.real_vector,
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
+    support: Constraint = constraints.real_vector
     has_rsample = True
 
     def __init__(
         self,
-        loc,
-        covariance_matrix=None,
-        precision_matrix=None,
-        scale_tril=None,
-        validate_args=None,
-    ):
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if loc.dim() < 1:
             raise ValueError("MultivariateNormal: loc must have at least one dim, got shape ()")
         name, matrix = _one_matrix(
@@ -131,7 +140,7 @@ class MultivariateNormal(_HasScaleMatrix):
             precision_matrix=precision_matrix,
         )
         batch_shape = rushlight.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        self.loc = loc.expand(batch_shape + (-1,))
+        self.loc: Tensor = loc.expand(batch_shape + (-1,))
         self.__dict__[name] = matrix.expand(batch_shape + matrix.shape[-2:])
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._set_matrix(name, matrix, batch_shape)
@@ -139,11 +148,11 @@ class MultivariateNormal(_HasScaleMatrix):
     mean = mode = _same_as("loc")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         rows = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return rows.expand(self._batch_shape + self._event_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)
@@ -160,14 +169,13 @@ class MultivariateNormal(_HasScaleMatrix):
         """(..., n, k) F of C = F F^T."""
         return self._unbroadcasted_scale_tril
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         n = self._event_shape[0]
         squared = self._squared_length(value - self.loc)
         return -0.5 * (n * math.log(2 * math.pi) + squared) - 0.5 * self._log_det()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         n = self._event_shape[0]
         entropy = 0.5 * n * (1.0 + math.log(2 * math.pi)) + 0.5 * self._log_det()
         return entropy.expand(self._batch_shape)

@@ -1,8 +1,15 @@
 """The negative binomial distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.utils import lazy_property
@@ -24,28 +31,34 @@ class NegativeBinomial(HasProbabilities):
         tensor(3.)
     """
 
-    arg_constraints = {
+    arg_constraints: dict[str, Constraint] = {
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-    support = constraints.nonnegative_integer
+    support: Constraint = constraints.nonnegative_integer
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | float,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         param = self._set_probabilities(probs, logits, total_count=total_count)
-        self.total_count = self.total_count.type_as(param)
+        self.total_count: Any = self.total_count.type_as(param)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.total_count * self.logits.exp()
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.mean / (-self.logits).sigmoid()
 
     @lazy_property
@@ -53,13 +66,12 @@ class NegativeBinomial(HasProbabilities):
         """Its draws are the rates of the Poisson distribution of k."""
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with rushlight.no_grad():
             return rushlight.poisson(self._gamma.sample(sample_shape))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         r = self.total_count
         unnormalized = r * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         normalizer = (1.0 + value).lgamma() + r.lgamma() - (r + value).lgamma()

@@ -1,9 +1,15 @@
 """The normal distribution."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import _same_as, _standard_normal
 
@@ -22,47 +28,53 @@ class Normal(ExponentialFamily):
         tensor([-0.9189, -1.4189])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
+    mode: property
+    mean: property
+
+    arg_constraints: dict[str, Constraint] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support: Constraint = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self._start(validate_args, loc=loc, scale=scale)
 
     mean = mode = _same_as("loc")
-    stddev = _same_as("scale")
+    stddev: property = _same_as("scale")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.scale**2
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with rushlight.no_grad():
             return rushlight.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + noise * self.scale
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         variance = self.scale**2
         half_log_2pi = math.log(math.sqrt(2 * math.pi))
         return -((value - self.loc) ** 2) / (2 * variance) - self.scale.log() - half_log_2pi
 
-    def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def cdf(self, value: Any) -> Tensor:
+        self._check_sample(value)
         return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
 
-    def icdf(self, value):
+    def icdf(self, value: Any) -> Tensor:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
     @property

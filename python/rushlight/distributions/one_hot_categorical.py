@@ -1,8 +1,15 @@
 """The categorical distribution, its values written as one-hot vectors."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as
 from rushlight.nn.functional import one_hot
@@ -22,46 +29,53 @@ class OneHotCategorical(Distribution):
         tensor([0., 1.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
+    support: Constraint = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    probs = _same_as("_categorical.probs")
-    logits = _same_as("_categorical.logits")
+    probs: property = _same_as("_categorical.probs")
+    logits: property = _same_as("_categorical.logits")
     _param = _same_as("_categorical._param")
-    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
+    param_shape: property = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
     def _new(self, *args, **kwargs):
         return self._categorical._new(*args, **kwargs)
 
-    mean = _same_as("probs")
+    mean: property = _same_as("probs")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return one_hot(self._categorical.mode, self.event_shape[0]).to(self.probs)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         place = self._categorical.sample(sample_shape)
         return one_hot(place, self.event_shape[0]).to(self.probs)
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
         values = rushlight.eye(n, dtype=self._param.dtype, device=self._param.device)
         values = values.view((n,) + (1,) * len(self.batch_shape) + (n,))
@@ -76,5 +90,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,8 +1,15 @@
 """The relaxed Bernoulli distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._probabilities import HasProbabilities
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
@@ -20,25 +27,33 @@ class LogitRelaxedBernoulli(HasProbabilities):
         logits: log(p / (1 - p)).
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.real
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support: Constraint = constraints.real
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self.temperature = temperature
         param = self._set_probabilities(probs, logits)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(rushlight.rand(shape, dtype=probs.dtype, device=probs.device))
         logits = u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
         return logits / self.temperature
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         logits, value = rushlight.broadcast_tensors(self.logits, value)
         difference = logits - value * self.temperature
         log_temperature = rushlight.as_tensor(self.temperature).log()
@@ -60,14 +75,23 @@ class RelaxedBernoulli(TransformedDistribution):
         tensor([0.2500, 0.5000])
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support: Constraint = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    temperature = _same_as("base_dist.temperature")
-    logits = _same_as("base_dist.logits")
-    probs = _same_as("base_dist.probs")
+    temperature: property = _same_as("base_dist.temperature")
+    logits: property = _same_as("base_dist.logits")
+    probs: property = _same_as("base_dist.probs")

@@ -1,8 +1,15 @@
 """The relaxed one-hot categorical distribution."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
@@ -20,31 +27,39 @@ class ExpRelaxedCategorical(Distribution):
         logits: (..., K) logarithms of weights.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
     # The logarithm of a point of the simplex; torch too lets any vector pass.
-    support = constraints.real_vector
+    support: Constraint = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    probs = _same_as("_categorical.probs")
-    logits = _same_as("_categorical.logits")
-    param_shape = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
+    probs: property = _same_as("_categorical.probs")
+    logits: property = _same_as("_categorical.logits")
+    param_shape: property = _same_as("_categorical.param_shape", doc="Shape of the probabilities.")
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         u = rushlight.rand(shape, dtype=self.logits.dtype, device=self.logits.device)
         gumbel = -(-clamp_probs(u).log()).log()
         scores = (self.logits + gumbel) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         k = self.event_shape[0]
         logits, value = rushlight.broadcast_tensors(self.logits, value)
         temperature = rushlight.full_like(self.temperature, float(k)).lgamma()
@@ -69,14 +84,23 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         torch.Size([3])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
+    arg_constraints: dict[str, Constraint] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
+    support: Constraint = constraints.simplex
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    temperature = _same_as("base_dist.temperature")
-    logits = _same_as("base_dist.logits")
-    probs = _same_as("base_dist.probs")
+    temperature: property = _same_as("base_dist.temperature")
+    logits: property = _same_as("base_dist.logits")
+    probs: property = _same_as("base_dist.probs")

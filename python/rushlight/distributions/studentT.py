@@ -1,10 +1,15 @@
 """Student's t-distribution."""
 
-import math
+from __future__ import annotations
 
-from rushlight import inf, nan
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor, inf, nan
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as, _standard_normal
 
@@ -24,31 +29,37 @@ class StudentT(Distribution):
         tensor([nan, 0.])
     """
 
-    arg_constraints = {
+    arg_constraints: dict[str, Constraint] = {
         "df": constraints.positive,
         "loc": constraints.real,
         "scale": constraints.positive,
     }
-    support = constraints.real
+    support: Constraint = constraints.real
     has_rsample = True
 
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+    def __init__(
+        self,
+        df: Tensor | float,
+        loc: Tensor | float = 0.0,
+        scale: Tensor | float = 1.0,
+        validate_args: bool | None = None,
+    ) -> None:
         self._start(validate_args, df=df, loc=loc, scale=scale)
         self._chi2 = Chi2(self.df, validate_args=False)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.loc.masked_fill(self.df <= 1, nan)
 
-    mode = _same_as("loc")
+    mode: property = _same_as("loc")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         df = self.df
         variance = self.scale.pow(2) * df / (df - 2)
         return variance.masked_fill(df <= 2, inf).masked_fill(df <= 1, nan)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
         return self.loc + self.scale * noise * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
@@ -59,14 +70,13 @@ class StudentT(Distribution):
             0.5 * (df.log() + math.log(math.pi)) + (0.5 * df).lgamma() - (0.5 * (df + 1)).lgamma()
         )
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         density = -0.5 * (self.df + 1.0) * (z**2.0 / self.df).log1p()
         return density - self.scale.log() - self._log_normalizer()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         half = 0.5 * (self.df + 1)
         digammas = half.digamma() - (0.5 * self.df).digamma()
         return self.scale.log() + half * digammas + self._log_normalizer()

@@ -1,8 +1,14 @@
 """The distribution of a function of random numbers."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
-from rushlight import Size
+from rushlight import Size, Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint, _GreaterThan, _Interval
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transforms import ComposeTransform, Transform
@@ -25,9 +31,14 @@ class TransformedDistribution(Distribution):
         GreaterThan(lower_bound=0.0)
     """
 
-    arg_constraints = {}
+    arg_constraints: dict[str, Constraint] = {}
 
-    def __init__(self, base_distribution, transforms, validate_args=None):
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | list[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
         transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(transforms, list) or not all(
             isinstance(t, Transform) for t in transforms
@@ -61,10 +72,10 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    has_rsample = _same_as("base_dist.has_rsample")
+    has_rsample: property = _same_as("base_dist.has_rsample")
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> _GreaterThan | _Interval:
         if not self.transforms:
             return self.base_dist.support
         support = self.transforms[-1].codomain
@@ -76,16 +87,15 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with rushlight.no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._forward(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         event_dim = len(self.event_shape)
         log_prob, y = 0.0, value
         for transform in reversed(self.transforms):
@@ -106,12 +116,12 @@ class TransformedDistribution(Distribution):
             return probability
         return sign * (probability - 0.5) + 0.5
 
-    def cdf(self, value):
+    def cdf(self, value: Any) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._turned(self.base_dist.cdf(value))
 
-    def icdf(self, value):
+    def icdf(self, value: Any) -> Tensor:
         return self._forward(self.base_dist.icdf(self._turned(value)))

@@ -1,17 +1,27 @@
 """What distributions share: parameters that broadcast, and probabilities given as logits."""
 
+from __future__ import annotations
+
 import functools
 import numbers
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
 from rushlight.nn.functional import binary_cross_entropy_with_logits, softmax
 
-euler_constant = 0.57721566490153286060
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rushlight.distributions.gamma import Gamma
+
+euler_constant: float = 0.57721566490153286060
 
 
-def broadcast_all(*values):
+def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Return the values as tensors of their common shape.
 
     Args:
@@ -48,18 +58,18 @@ def _same_as(path, doc=None):
     return property(lambda self: get(self), doc=doc)
 
 
-def clamp_probs(probs):
+def clamp_probs(probs: Tensor) -> Tensor:
     """Return the probabilities, at least eps and at most 1 - eps of their dtype."""
     eps = rushlight.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def logits_to_probs(logits, is_binary=False):
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Return probabilities: the sigmoid of each if `is_binary`, or softmax of the last dim."""
     return logits.sigmoid() if is_binary else softmax(logits, -1)
 
 
-def probs_to_logits(probs, is_binary=False):
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Return log(p / (1 - p)) if `is_binary`, or log(p), with p kept away from 0 and 1."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
@@ -73,11 +83,11 @@ def _bernoulli_log_likelihood(logits, value):
 class lazy_property:
     """A method that is called on the first access; its result then is an attribute."""
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
         functools.update_wrapper(self, wrapped)
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance: Any, owner: Any = None) -> Self | Tensor | Gamma:
         if instance is None:
             return self
         with rushlight.enable_grad():
@@ -86,7 +96,7 @@ class lazy_property:
         return value
 
 
-def tril_matrix_to_vec(mat, diag=0):
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the elements on and below diagonal `diag` of (..., n, n) as (..., k), row by row."""
     size = mat.shape[-1]
     if not -size <= diag < size:
@@ -95,7 +105,7 @@ def tril_matrix_to_vec(mat, diag=0):
     return mat[..., row, column]
 
 
-def vec_to_tril_matrix(vec, diag=0):
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangular (..., n, n) whose elements up to diagonal `diag` are (..., k).
 
     Raises:

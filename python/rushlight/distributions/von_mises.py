@@ -1,10 +1,15 @@
 """The von Mises distribution of angles."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight import where
+from rushlight import Tensor, where
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as, lazy_property
 
@@ -26,18 +31,23 @@ class VonMises(Distribution):
         tensor(-1.5335)
     """
 
-    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
-    support = constraints.real
+    arg_constraints: dict[str, Constraint] = {
+        "loc": constraints.real,
+        "concentration": constraints.positive,
+    }
+    support: Constraint = constraints.real
     has_rsample = False
 
-    def __init__(self, loc, concentration, validate_args=None):
+    def __init__(
+        self, loc: Tensor, concentration: Tensor, validate_args: bool | None = None
+    ) -> None:
         self._start(validate_args, loc=loc, concentration=concentration)
 
-    mean = _same_as("loc", doc="The circular mean.")
-    mode = _same_as("loc")
+    mean: property = _same_as("loc", doc="The circular mean.")
+    mode: property = _same_as("loc")
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The circular variance, 1 - I1 / I0."""
         k = self.concentration
         return 1 - rushlight.special.i1e(k) / rushlight.special.i0e(k)
@@ -50,7 +60,7 @@ class VonMises(Distribution):
         r = (1 + rho**2) / (2 * rho)
         return where(k < 1e-5, 1 / k + k, r)  # the series, where r has lost its digits
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with rushlight.no_grad():
             loc, k, r = self.loc.double(), self.concentration.double(), self._proposal_r
@@ -66,9 +76,8 @@ class VonMises(Distribution):
                 done = done | accept
             return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         # log I0 through exp(-k) I0(k): no overflow.
         k = self.concentration
         log_i0 = rushlight.special.i0e(k).log() + k

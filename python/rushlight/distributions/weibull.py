@@ -1,7 +1,11 @@
 """The Weibull distribution."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
@@ -22,12 +26,23 @@ class Weibull(TransformedDistribution):
         tensor(2.)
     """
 
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
-    support = constraints.positive
+    scale: Tensor
+    concentration: Tensor
 
-    def __init__(self, scale, concentration, validate_args=None):
+    arg_constraints: dict[str, Constraint] = {
+        "scale": constraints.positive,
+        "concentration": constraints.positive,
+    }
+    support: Constraint = constraints.positive
+
+    def __init__(
+        self,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        self.concentration_reciprocal = self.concentration.reciprocal()
+        self.concentration_reciprocal: Tensor = self.concentration.reciprocal()
         base = Exponential(rushlight.ones_like(self.scale), validate_args=validate_args)
         transforms = [
             PowerTransform(exponent=self.concentration_reciprocal),
@@ -36,20 +51,20 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.scale * (1 + self.concentration_reciprocal).lgamma().exp()
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         k = self.concentration
         return self.scale * ((k - 1) / k) ** k.reciprocal()
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         second = (1 + 2 * self.concentration_reciprocal).lgamma().exp()
         squared_first = (2 * (1 + self.concentration_reciprocal).lgamma()).exp()
         return self.scale.pow(2) * (second - squared_first)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         reciprocal = self.concentration_reciprocal
         return euler_constant * (1 - reciprocal) + (self.scale * reciprocal).log() + 1

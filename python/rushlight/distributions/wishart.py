@@ -1,12 +1,17 @@
 """The Wishart distribution of positive definite matrices."""
 
+from __future__ import annotations
+
 import math
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight import Size, nan
+from rushlight import Size, Tensor, nan
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
+from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate_normal import (
@@ -36,18 +41,18 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
                 [0., 3.]])
     """
 
-    support = constraints.positive_definite
+    support: Constraint = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
 
     def __init__(
         self,
-        df,
-        covariance_matrix=None,
-        precision_matrix=None,
-        scale_tril=None,
-        validate_args=None,
-    ):
+        df: Tensor | float,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         name, matrix = _one_matrix(
             "Wishart",
             covariance_matrix=covariance_matrix,
@@ -57,7 +62,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         df = rushlight.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch_shape = rushlight.broadcast_shapes(matrix.shape[:-2], df.shape)
         event_shape = matrix.shape[-2:]
-        self.df = df.expand(batch_shape)
+        self.df: Tensor = df.expand(batch_shape)
         if (self.df <= event_shape[-1] - 1).any():
             raise ValueError(
                 f"Wishart: df must be above {event_shape[-1] - 1} for {event_shape[-1]} x "
@@ -75,7 +80,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         self._dist_chi2 = Chi2(self.df.unsqueeze(-1) - below)
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> dict[str, Any]:
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -88,17 +93,17 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         return self._event_shape[-1]
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.df.view(self._batch_shape + (1, 1)) * self.covariance_matrix
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         factor = self.df - self._size - 1
         factor = factor.masked_fill(factor <= 0, nan)
         return factor.view(self._batch_shape + (1, 1)) * self.covariance_matrix
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         C = self.covariance_matrix
         diagonal = C.diagonal(dim1=-2, dim2=-1)
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
@@ -113,7 +118,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ noise
         return root @ root.mT
 
-    def rsample(self, sample_shape=(), max_try_correction=None):
+    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: Any = None) -> Tensor:
         """Draw samples; those that rounding made singular are drawn again.
 
         Args:
@@ -137,9 +142,8 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
     def _log_gamma(self, half_df):
         return half_df.mvlgamma(self._size)
 
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
+    def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         n, df = self._size, self.df
         trace = rushlight.cholesky_solve(value, self._unbroadcasted_scale_tril)
         trace = trace.diagonal(dim1=-2, dim2=-1).sum(-1)
@@ -147,7 +151,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         log_det = rushlight.linalg.slogdet(value).logabsdet
         return (df - n - 1) / 2 * log_det - trace / 2 - normalizer - self._log_gamma(df / 2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         n, df = self._size, self.df
         halves = df.unsqueeze(-1) / 2 - rushlight.arange(n, dtype=df.dtype, device=df.device) / 2
         return (

@@ -1,74 +1,178 @@
 """All forms of the transform, from the complex one over some dims."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+from rushlight._autocast import autocasts
 from rushlight._out import into
 from rushlight._table import fft as _native
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def fft(input, n=None, dim=-1, norm=None, *, out=None):
+    from rushlight import Tensor
+
+
+@autocasts("float32")
+def fft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Transform along a dim, which is cut or padded with zeros to n."""
     return into(out, _complex("fft", input, [n], [dim], norm, False))
 
 
-def ifft(input, n=None, dim=-1, norm=None, *, out=None):
+@autocasts("float32")
+def ifft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Inverse of fft."""
     return into(out, _complex("ifft", input, [n], [dim], norm, True))
 
 
-def fftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def fftn(
+    input: Tensor,
+    s: Any = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """fft over several dims: all, or the last len(s)."""
     return into(out, _complex("fftn", input, *_sizes_and_dims("fftn", input, s, dim), norm, False))
 
 
-def ifftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def ifftn(
+    input: Tensor,
+    s: Any = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Inverse of fftn."""
-    return into(
-        out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True)
-    )
+    return into(out, _complex("ifftn", input, *_sizes_and_dims("ifftn", input, s, dim), norm, True))
 
 
-def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+@autocasts("float32")
+def rfft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """fft of real input: the n // 2 + 1 frequencies that are not conjugates of others."""
     return into(out, _from_real("rfft", input, [n], [dim], norm))
 
 
-def rfftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def rfftn(
+    input: Tensor,
+    s: Any = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """fftn of real input; the last dim is halved."""
     return into(out, _from_real("rfftn", input, *_sizes_and_dims("rfftn", input, s, dim), norm))
 
 
-def irfft(input, n=None, dim=-1, norm=None, *, out=None):
+@autocasts("float32")
+def irfft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Inverse of rfft: n real samples, 2 (m - 1) by default."""
     return into(out, _to_real("irfft", input, [n], [dim], norm, True))
 
 
-def irfftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def irfftn(
+    input: Tensor,
+    s: Sequence[int] | None = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Inverse of rfftn."""
     return into(
         out, _to_real("irfftn", input, *_sizes_and_dims("irfftn", input, s, dim), norm, True)
     )
 
 
-def hfft(input, n=None, dim=-1, norm=None, *, out=None):
+@autocasts("float32")
+def hfft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Real frequencies of a Hermitian signal, of which the first half is given."""
     return into(out, _to_real("hfft", input, [n], [dim], norm, False))
 
 
-def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def hfftn(
+    input: Tensor,
+    s: Any = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Any:
     """hfft over several dims; the last is the halved one."""
     return into(
         out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False)
     )
 
 
-def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
+@autocasts("float32")
+def ihfft(
+    input: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Inverse of hfft."""
     return into(out, _from_real("ihfft", input, [n], [dim], norm, True))
 
 
-def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+@autocasts("float32")
+def ihfftn(
+    input: Tensor,
+    s: Any = None,
+    dim: int | None = None,
+    norm: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Any:
     """Inverse of hfftn."""
     return into(
         out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True)
@@ -76,7 +180,15 @@ def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
 
 
 def _over_two_dims(transform):
-    def of_planes(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    @autocasts("float32")
+    def of_planes(
+        input: Tensor,
+        s: Sequence[int] | None = None,
+        dim: Sequence[int] = (-2, -1),
+        norm: str | None = None,
+        *,
+        out: Tensor | None = None,
+    ) -> Tensor:
         return transform(input, s, dim, norm, out=out)
 
     of_planes.__name__ = of_planes.__qualname__ = transform.__name__[:-1] + "2"
@@ -181,8 +293,19 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
     input = _resized(name, _promoted(name, input), sizes, dims)
     *others, last = dims
     scale = _scale(name, norm, inverse, input, dims)
+    together = not inverse  # torch lays out an inverse transform as one after the other
+    if others and together:
+        input = _others_last(input, dims)
     half = _native._r2c(input, last, input.shape[last], inverse, scale, False)
-    return _native._c2c(half, others, inverse, 1.0) if others else half
+    return _native._c2c(half, others, inverse, 1.0, together) if others else half
+
+
+def _others_last(input, dims):
+    """input with the last of dims last in memory, and the others of them before it."""
+    *others, last = dims
+    falling = sorted(range(input.dim()), key=lambda d: -input.stride(d))
+    order = [d for d in falling if d not in dims] + [d for d in falling if d in others] + [last]
+    return input.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
 
 
 def _to_real(name, input, sizes, dims, norm, inverse):

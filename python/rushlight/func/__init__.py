@@ -4,6 +4,8 @@ The transforms run the function as it is and ask autograd, so they nest; `vmap` 
 operation for all examples at once.
 """
 
+from rushlight._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
+from rushlight._set_module import set_module
 from rushlight.func._derivatives import (
     functional_call,
     grad,
@@ -21,5 +23,7 @@ from rushlight.func._vmap import vmap
 
 __all__ = [
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
-    "jvp", "linearize", "stack_module_state", "vjp", "vmap",
+    "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+set_module(__name__, *(globals()[name] for name in __all__))

@@ -1,5 +1,7 @@
 """Derivatives by running the function on fresh inputs and asking autograd."""
 
+from __future__ import annotations
+
 import functools
 import threading
 
@@ -9,10 +11,24 @@ from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.nn.modules.module import Module
+
 
 def functional_call(
-    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
-):
+    module: Module,
+    parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Tensor:
     """Call a module with other tensors in place of its parameters and buffers, given by name."""
     if isinstance(parameter_and_buffer_dicts, (list, tuple)):
         given = {name: t for group in parameter_and_buffer_dicts for name, t in group.items()}
@@ -24,7 +40,7 @@ def functional_call(
     )
 
 
-def stack_module_state(models):
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and buffers of modules of one kind, each stacked along a new first dim."""
 
     def stacked(states):
@@ -46,7 +62,14 @@ class _Run:
     `output` and `aux` still carry this run's graph: `shown` gives what a caller may see.
     """
 
-    def __init__(self, func, args, kwargs, argnums, has_aux):
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        argnums: Sequence[int] | int,
+        has_aux: bool,
+    ) -> None:
         self._recording = rushlight.is_grad_enabled()  # or whoever is around wants no graph
         self._inputs = []
         args = list(args)
@@ -66,7 +89,7 @@ class _Run:
         self.leaves = [leaf for leaves, _ in self._inputs for leaf in leaves]
         self._own = {id(t) for leaf in self.leaves for t in _with_examples(leaf)}
 
-    def shown(self, tree):
+    def shown(self, tree: Sequence[Any] | Tensor) -> Any:
         """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
         a transform around it, or to a tensor of the program's that requires a gradient."""
         leaves, structure = tree_flatten(tree)
@@ -80,7 +103,7 @@ class _Run:
             structure,
         )
 
-    def leads_out(self, tensors):
+    def leads_out(self, tensors: Sequence[Tensor]) -> bool:
         if not self._recording:
             return False
         depth = _depth()
@@ -89,7 +112,14 @@ class _Run:
             for leaf in _C._leaves_of([t for t in tensors if t.requires_grad])
         )
 
-    def gradients(self, outputs, weights, keep, batched=False, last=False):
+    def gradients(
+        self,
+        outputs: Any,
+        weights: Sequence[Any],
+        keep: bool,
+        batched: bool = False,
+        last: bool = False,
+    ) -> Any:
         """Of the outputs, weighted, by each input; of a batch of weights, if `batched`.
 
         `keep`: record how they are computed. `last`: nobody will ask again.
@@ -98,7 +128,7 @@ class _Run:
         size = (len(weights[0]),) if batched else ()
         return _gradients(moving, self.leaves, size, keep, keep or not last)
 
-    def like_inputs(self, flat):
+    def like_inputs(self, flat: Sequence[Tensor]) -> Any:
         """One value for each leaf of the inputs, nested as these are."""
         flat = iter(flat)
         return tuple(
@@ -106,7 +136,7 @@ class _Run:
             for leaves, structure in self._inputs
         )
 
-    def prepare_pushing(self):
+    def prepare_pushing(self) -> None:
         """The backward pass as a function of its weights, for `pushed`.
 
         u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in
@@ -119,14 +149,14 @@ class _Run:
         self._own |= {id(t) for weight in self._weights for t in _with_examples(weight)}
         self._keep = self.leads_out(outputs)
 
-    def pushed(self, tangents, batched=False):
+    def pushed(self, tangents: Sequence[Tensor], batched: bool = False) -> Any:
         """The products of the Jacobian with tangents of the inputs' leaves, for each output."""
         used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
         size = (len(tangents[0]),) if batched else ()
         keep = self._keep or _recorded([t for _, t in used])
         return _gradients(used, self._weights, size, keep, True)
 
-    def like_output(self, flat):
+    def like_output(self, flat: Sequence[Any]) -> Any:
         return tree_unflatten(flat, self._structure)
 
 
@@ -176,7 +206,9 @@ def _recorded(tensors):
     return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(
+    func: Callable[..., Any], argnums: int = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
     """A function that returns the gradient of func's single number, and that number (with the rest,
     if has_aux)."""
 
@@ -198,7 +230,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     return derived
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func: Callable[..., Any], argnums: int = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of func's single number with respect to its arguments of
     the given places."""
     both = grad_and_value(func, argnums, has_aux)
@@ -211,14 +243,22 @@ def grad(func, argnums=0, has_aux=False):
     return derived
 
 
-def vjp(func, *primals, has_aux=False):
+def vjp(
+    func: Callable[..., Any], *primals: Any, has_aux: bool = False
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
     run = _Run(func, primals, {}, tuple(range(len(primals))), has_aux)
-    outputs, _ = tree_flatten(run.output)
+    outputs, structure = tree_flatten(run.output)
     keep = run.leads_out(outputs)
 
     def multiply(*cotangents):
-        weights = tree_flatten(cotangents if len(cotangents) != 1 else cotangents[0])[0]
+        given = cotangents if len(cotangents) != 1 else cotangents[0]
+        weights, given_structure = tree_flatten(given)
+        if given_structure != structure:
+            raise RuntimeError(
+                "vjp: the cotangents must be nested as the outputs of the function, "
+                f"but got {given_structure} for {structure}"
+            )
         found = run.gradients(outputs, weights, keep or _recorded(weights))
         return run.shown(run.like_inputs(found))
 
@@ -238,13 +278,22 @@ def _pushforward(func, primals, has_aux=False):
     return output, push, aux
 
 
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+def jvp(
+    func: Callable[..., Any],
+    primals: Sequence[Tensor],
+    tangents: Sequence[Tensor],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, Any] | tuple[Any, Any, Any]:
     """func(*primals), and its Jacobian times the tangents."""
+    if strict:
+        raise NotImplementedError("jvp: strict=True, which refuses what does not depend on inputs")
     output, push, aux = _pushforward(func, primals, has_aux)
     return (output, push(*tangents), aux) if has_aux else (output, push(*tangents))
 
 
-def linearize(func, *primals):
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """func(*primals), and a function that multiplies the Jacobian there with tangents, without
     running func again.
 
@@ -257,8 +306,20 @@ def linearize(func, *primals):
     return output, push
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that returns the Jacobian of func, row by row."""
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of func, row by row.
+
+    Args:
+        chunk_size: how many rows to compute at once; by default all.
+        _preallocate_and_copy: in torch, how chunks are joined; they are joined in one way here.
+    """
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
@@ -266,7 +327,12 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
         outputs, structure = tree_flatten(run.output)
         jacobians = []
         for out in outputs:
-            rows = run.gradients([out], [_directions(out)], run.leads_out([out]), batched=True)
+            leads_out = run.leads_out([out])
+            chunks = [
+                run.gradients([out], [directions], leads_out, batched=True)
+                for directions in _chunks(_directions(out), chunk_size)
+            ]
+            rows = map(_joined, zip(*chunks))
             blocks = [
                 rows_of_leaf.reshape((*out.shape, *leaf.shape))
                 for rows_of_leaf, leaf in zip(rows, run.leaves)
@@ -279,9 +345,24 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     return derived
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of func, column by column: for functions of few
-    numbers."""
+    numbers.
+
+    Args:
+        chunk_size: how many columns to compute at once; by default all.
+        randomness: what random operations of func draw for the columns: "same", numbers for all,
+            as func runs once. So does "error", for there is nothing that could go wrong.
+    """
+    if randomness not in ("error", "same"):
+        raise NotImplementedError(f"jacfwd: randomness={randomness!r}, for func runs once")
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
@@ -290,15 +371,21 @@ def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error
         outputs, _ = tree_flatten(run.output)
         blocks = []  # for each leaf of the inputs, one of each output
         for number, leaf in enumerate(run.leaves):
-            count = leaf.numel()
-            tangents = [
-                _directions(leaf) if other == number else each.new_zeros((count, *each.shape))
-                for other, each in enumerate(run.leaves)
-            ]
-            blocks.append([
-                columns.movedim(0, -1).reshape((*out.shape, *leaf.shape))
-                for columns, out in zip(run.pushed(tangents, batched=True), outputs)
-            ])
+            chunks = []
+            for directions in _chunks(_directions(leaf), chunk_size):
+                tangents = [
+                    directions
+                    if other == number
+                    else each.new_zeros((len(directions), *each.shape))
+                    for other, each in enumerate(run.leaves)
+                ]
+                chunks.append(run.pushed(tangents, batched=True))
+            blocks.append(
+                [
+                    columns.movedim(0, -1).reshape((*out.shape, *leaf.shape))
+                    for columns, out in zip(map(_joined, zip(*chunks)), outputs)
+                ]
+            )
         jacobians = []
         for of_output in zip(*blocks):
             found = run.like_inputs(of_output)
@@ -309,6 +396,18 @@ def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error
     return derived
 
 
+def _chunks(directions, size):
+    if size is None:
+        return [directions]
+    if size <= 0:
+        raise ValueError(f"chunk_size must be positive, but is {size}")
+    return directions.split(size)
+
+
+def _joined(chunks):
+    return chunks[0] if len(chunks) == 1 else rushlight.cat(chunks)
+
+
 def _directions(tensor):
     """For each element, a tensor of that shape with 1 there and 0 elsewhere."""
     count = tensor.numel()
@@ -316,6 +415,6 @@ def _directions(tensor):
     return ones.reshape((count, *tensor.shape))
 
 
-def hessian(func, argnums=0):
+def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of func."""
     return jacfwd(jacrev(func, argnums), argnums)

@@ -1,9 +1,16 @@
 """`functionalize`, which has nothing to remove where operations run as they are called."""
 
+from __future__ import annotations
+
 import functools
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def functionalize(func, *, remove="mutations"):
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """func, with the results that it has without changes in place.
 
     In torch these are removed from what is recorded below Python, for tools that cannot represent

@@ -8,6 +8,8 @@ there is no rule, example by example. Levels nest: to an outer level, the tensor
 are tensors like others.
 """
 
+from __future__ import annotations
+
 import functools
 import threading
 
@@ -15,6 +17,11 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight.func import _batching
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
 _active = threading.local()  # .levels: those of this thread, the innermost last
 _C._are_functorch_transforms_active = lambda: bool(getattr(_active, "levels", ()))
@@ -28,29 +35,32 @@ class Level:
         randomness: "error", "same" or "different", as vmap takes it.
     """
 
-    def __init__(self, size, randomness):
+    def __init__(self, size: Sequence[int], randomness: str) -> None:
         self.size, self.randomness = size, randomness
 
-    def examples(self, value):
+    def examples(self, value: Any) -> Any:
         """The tensor of all examples for which `value` stands; None if it is the same in all."""
         marks = value.__dict__.get("_examples") if isinstance(value, Tensor) else None
         return None if marks is None else marks.get(self)
 
-    def stand_in(self, examples):
+    def stand_in(self, examples: Tensor) -> Tensor:
         """A tensor that stands for `examples`, of which the first dim counts them."""
-        if self.size:
-            one = examples.select(0, 0)
-        else:
-            one = examples.new_empty(examples.shape[1:])
+        # Only its shape and dtype count: were it computed by the levels around, each would make a
+        # stand-in of its own, and so twice as many as the level outside it.
+        with _C.DisableTorchFunction():
+            if self.size:
+                one = examples.select(0, 0)
+            else:
+                one = examples.new_empty(examples.shape[1:])
         one.__dict__["_examples"] = {self: examples}
         return one
 
-    def all_examples(self, value):
+    def all_examples(self, value: Any) -> Tensor:
         """As `examples`; of what is the same in all examples, so many views."""
         found = self.examples(value)
         return value.expand(self.size, *value.shape) if found is None else found
 
-    def slices(self, tree):
+    def slices(self, tree: Sequence[Any]) -> Iterator[Any]:
         """One copy of `tree` for each example."""
         leaves, structure = tree_flatten(tree)
         found = [self.examples(leaf) for leaf in leaves]
@@ -59,7 +69,7 @@ class Level:
                 [leaf if f is None else f.select(0, i) for leaf, f in zip(leaves, found)], structure
             )
 
-    def changes_its_first(self, func, args):
+    def changes_its_first(self, func: Callable[..., Any], args: Any) -> bool:
         """Does `func` write into its first argument? Refused where all examples share that."""
         name = func.__name__
         if not (name.endswith("_") and not name.endswith("__")) and name != "__setitem__":
@@ -72,7 +82,7 @@ class Level:
             )
         return True
 
-    def run_inside(self, function, args, kwargs):
+    def run_inside(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """A function whose operations this level sees."""
         _C._push_torch_function_mode(_Mode(self))
         try:
@@ -80,7 +90,7 @@ class Level:
         finally:
             _C._pop_torch_function_mode()
 
-    def one_by_one(self, func, args, kwargs):
+    def one_by_one(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """`func` called for each example, and the results stacked."""
         in_place = self.changes_its_first(func, args)
         results = [func(*a, **k) for a, k in self.slices((args, kwargs))]
@@ -107,6 +117,11 @@ class Level:
         return leaves[0]
 
 
+def is_batched(tensor):
+    """Does it stand for the examples of a mapped function that is running?"""
+    return any(level.examples(tensor) is not None for level in getattr(_active, "levels", ()))
+
+
 def lift(tensor):
     """`tensor` with a value of its own in each example of the calls of mapped functions around.
 
@@ -121,13 +136,19 @@ def lift(tensor):
 class _Mode:
     """Sees every operation of its thread while a mapped function runs."""
 
-    def __init__(self, level):
+    def __init__(self, level: int) -> None:
         self._level = level
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         return _batching.compute(self._level, func, args, kwargs or {})
 
-    def apply_function(self, cls, args):
+    def apply_function(self, cls: Any, args: Any) -> Tensor:
         """Of a custom Function: it knows nothing of examples."""
         level = self._level
         if all(level.examples(a) is None for a in args):
@@ -139,14 +160,21 @@ class _Mode:
         return level.one_by_one(apply, args, {})
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(
+    func: Callable[..., Any],
+    in_dims: int = 0,
+    out_dims: int = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
     """A function that maps `func`, which takes one example, over a dim of its inputs.
 
     Operations are computed for all examples at once; those without a rule (few) example by example.
 
     Args:
         in_dims: the dim of each input that counts the examples: one for all inputs, or nested as
-            they are; None passes an input whole.
+            they are; None passes an input whole. Keyword arguments are passed whole too.
         out_dims: the dim of each output that counts the examples; nested as the outputs are.
         randomness: "error" refuses random operations, "same" gives every example the same numbers,
             "different" gives each its own.
@@ -194,7 +222,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
     level = Level(size, randomness)
-    given = [t if d is None else level.stand_in(t.movedim(d, 0)) for t, d in zip(flat, dims)]
+    given = [
+        t if d is None else level.stand_in(t if d == 0 else t.movedim(d, 0))
+        for t, d in zip(flat, dims)
+    ]
     args, kwargs = tree_unflatten(given, structure)
     levels = _active.__dict__.setdefault("levels", [])
     levels.append(level)
@@ -225,7 +256,7 @@ def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
 
 
 def _input_dims(in_dims, args, kwargs):
-    """The dim that counts examples, for each leaf; the first for keyword arguments."""
+    """The dim that counts examples, for each leaf; None for keyword arguments."""
     if in_dims is None or isinstance(in_dims, int):
         dims = _spread(in_dims, args, "in_dims")
     elif isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args):
@@ -238,7 +269,7 @@ def _input_dims(in_dims, args, kwargs):
             f"vmap: in_dims must be an int or have an entry for each of the {len(args)} inputs, "
             f"but got {entries}"
         )
-    dims += [0 if isinstance(leaf, Tensor) else None for leaf in tree_flatten(kwargs)[0]]
+    dims += [None] * len(tree_flatten(kwargs)[0])
     flat = tree_flatten((args, kwargs))[0]
     result = []
     for leaf, d in zip(flat, dims):

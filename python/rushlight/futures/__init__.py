@@ -1,7 +1,16 @@
 """Values that are set later, from another thread."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.types import _device
 
 
 class Future:
@@ -11,40 +20,40 @@ class Future:
         devices: accepted; values live on the CPU.
     """
 
-    __class_getitem__ = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
+    __class_getitem__: Any = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
 
-    def __init__(self, *, devices=None):
+    def __init__(self, *, devices: list[int | str | _device] | None = None) -> None:
         self._future = concurrent.futures.Future()
 
-    def done(self):
+    def done(self) -> bool:
         """Is the value set?"""
         return self._future.done()
 
-    def wait(self):
+    def wait(self) -> Any:
         """Wait for the value and return it, or raise the exception that was set."""
         return self._future.result()
 
-    def value(self):
+    def value(self) -> Any:
         """The value, which must be set."""
         if not self.done():
             raise RuntimeError("Future is not completed yet: call wait()")
         return self.wait()
 
-    def set_result(self, result):
+    def set_result(self, result: Any) -> None:
         """Set the value; once."""
         try:
             self._future.set_result(result)
         except concurrent.futures.InvalidStateError:
             raise RuntimeError("Future can only be marked completed once") from None
 
-    def set_exception(self, result):
+    def set_exception(self, result: Any) -> None:
         """Set an exception, which wait() raises."""
         assert isinstance(result, Exception), (
             f"{result} is of type {type(result)}, not an Exception."
         )
         self._future.set_exception(result)
 
-    def then(self, callback):
+    def then(self, callback: Callable[..., Any]) -> Any:
         """A future of callback(self), called when the value is set."""
         following = Future()
 
@@ -57,12 +66,12 @@ class Future:
         self._future.add_done_callback(run)
         return following
 
-    def add_done_callback(self, callback):
+    def add_done_callback(self, callback: Callable[..., Any]) -> None:
         """Call callback(self) when the value is set."""
         self._future.add_done_callback(lambda _: callback(self))
 
 
-def collect_all(futures):
+def collect_all(futures: list[Any]) -> Any:
     """A future of the list of futures, once all are done."""
     combined, left = Future(), [len(futures)]
 
@@ -78,6 +87,6 @@ def collect_all(futures):
     return combined
 
 
-def wait_all(futures):
+def wait_all(futures: list[Any]) -> list[Any]:
     """Wait for all futures and return their values."""
     return [future.wait() for future in futures]

@@ -1,5 +1,7 @@
 """How functions are called in graphs and generated code, and how values get their names there."""
 
+from __future__ import annotations
+
 import builtins
 import keyword
 import math
@@ -8,6 +10,13 @@ import re
 from types import ModuleType
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
 
 _ARITHMETIC = {
     "add": "+", "sub": "-", "mul": "*", "matmul": "@", "floordiv": "//", "truediv": "/", "mod": "%",
@@ -35,7 +44,14 @@ GLOBALS = {
 }
 
 
+def is_operation(value):
+    """Is it one of torch.ops, which has a name of three parts there?"""
+    return str(getattr(value, "__module__", "")).startswith("torch.ops.")
+
+
 def is_of_rushlight(value):
+    if is_operation(value):
+        return True
     module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     if not isinstance(module, str):
         return False
@@ -43,15 +59,17 @@ def is_of_rushlight(value):
     return module.partition(".")[0] in ("rushlight", rushlight.__name__)
 
 
-def function_modules():
+def function_modules() -> Any:
     """The modules whose functions programs name, the more special ones last."""
     names = rushlight
     return (names, names.nn.functional, names.linalg, names.fft, names.special)
 
 
-def qualified_name(function):
+def qualified_name(function: Callable[..., Any]) -> str:
     """Where a function is found, as "torch.nn.functional.relu" or "math.sqrt"."""
     name = function.__name__
+    if is_operation(function):
+        return f"{function.__module__}.{name}"
     if getattr(builtins, name, None) is function:
         return name
     module = getattr(function, "__module__", None)
@@ -67,7 +85,7 @@ def qualified_name(function):
     return f"{module}.{name}"
 
 
-def printed_name(target):
+def printed_name(target: Tensor) -> str:
     """The name of a node's target in a printed graph."""
     if isinstance(target, str):
         return target
@@ -77,9 +95,11 @@ def printed_name(target):
     return name.replace("_operator.", "operator.", 1)
 
 
-def name_of_target(target):
+def name_of_target(target: Tensor) -> str:
     """A name for the result of calling `target`: "max_pool2d", "layer1.0.conv", "add"."""
     name = target if isinstance(target, str) else target.__name__
+    if is_operation(target):
+        name = name.removesuffix(".default")
     if name.startswith("__") and name.endswith("__") and len(name) > 4:
         name = name[2:-2]
     return re.sub(r"(?<=[a-z])([A-Z]+)", r"_\1", name).lower()
@@ -88,12 +108,12 @@ def name_of_target(target):
 class Namespace:
     """The names that one graph or one function has given, each once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._used = set()
         self._counts = {}
         self._of = {}
 
-    def create_name(self, candidate, owner=None):
+    def create_name(self, candidate: str, owner: Any = None) -> str:
         """Return a name that is new and legal, like `candidate`; an owner keeps the one it has."""
         if owner is not None and id(owner) in self._of:
             return self._of[id(owner)][0]
@@ -113,12 +133,12 @@ class Namespace:
             self._of[id(owner)] = candidate, owner  # the owner lives, and its id is not reused
         return candidate
 
-    def associate(self, name, owner):
+    def associate(self, name: str, owner: Any) -> None:
         """Give an owner a name that is already used up."""
         self._of[id(owner)] = name, owner
         self._used.add(name)
 
-    def forget(self, owner):
+    def forget(self, owner: Any) -> None:
         """Free nothing but the owner: its name stays used."""
         self._of.pop(id(owner), None)
 
@@ -131,6 +151,6 @@ class Namespace:
         return name in GLOBALS and GLOBALS[name] is not owner
 
 
-def is_operator(function, table=OPERATORS):
+def is_operator(function: Callable[..., Any], table: dict[str, str] = OPERATORS) -> bool:
     name = getattr(function, "__name__", None)
     return name in table and getattr(operator, name) is function

@@ -1,5 +1,7 @@
 """Recording of a module or function by running it on stand-ins for its arguments."""
 
+from __future__ import annotations
+
 import builtins
 import collections
 import functools
@@ -9,6 +11,7 @@ from types import CodeType, FunctionType
 
 import rushlight
 from rushlight import Tensor
+from rushlight._core_names import ScriptObject  # noqa: F401 (torch has it here)
 from rushlight.fx import proxy as proxies
 from rushlight.fx._names import function_modules
 from rushlight.fx.graph import Graph
@@ -16,15 +19,31 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
 from rushlight.nn import Module, Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections import OrderedDict
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["PH", "PHBase", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
 
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
+def compatibility(is_backward_compatible):
+    """Decorates a function of which torch promises that it will, or may not, stay as it is."""
+
+    def mark(function):
+        function._backward_compatible = is_backward_compatible
+        return function
+
+    return mark
+
+
 class PHBase:
     """Marks a place in concrete_args that stays an input."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "PH"
 
 
@@ -33,7 +52,7 @@ PH = PHBase()
 _tracing = 0  # how many tracers run
 
 
-def is_fx_tracing():
+def is_fx_tracing() -> bool:
     """Return whether a program is being recorded."""
     return _tracing > 0
 
@@ -46,7 +65,7 @@ _wrapped_globals = {}  # (id of a module's globals, name) -> the globals
 _wrapped_methods = []  # (class, name)
 
 
-def wrap(fn_or_name):
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     """Record calls of a function as calls, not its body.
 
     Call it at module scope, or decorate a function with it.
@@ -97,7 +116,7 @@ def _recording(function):
 class ProxyableClassMeta(type):
     """A metaclass: constructing an instance from proxies is recorded as a call of the class."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         traced = _find_proxy(args, kwargs)
         if traced is None:
             return super().__call__(*args, **kwargs)
@@ -109,27 +128,27 @@ class _Patches:
 
     _MISSING = object()
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._done = []
         self._visited = set()
 
-    def entry(self, namespace, name, value):
+    def entry(self, namespace: str, name: str, value: Any) -> None:
         """Replace namespace[name]."""
         self._done.append((namespace, name, namespace.get(name, self._MISSING)))
         namespace[name] = value
 
-    def attribute(self, owner, name, value):
+    def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Replace owner.name."""
         self._done.append((owner, name, vars(owner).get(name, self._MISSING)))
         setattr(owner, name, value)
 
-    def first_visit(self, namespace):
+    def first_visit(self, namespace: str) -> bool:
         """Return whether this was not called with the namespace before."""
         new = id(namespace) not in self._visited
         self._visited.add(id(namespace))
         return new
 
-    def undo(self):
+    def undo(self) -> None:
         while self._done:
             owner, name, value = self._done.pop()
             if isinstance(owner, dict):
@@ -167,6 +186,16 @@ _RUN_AS_THEY_ARE = {
 }
 
 
+def _annotation_of(function, name):
+    """What a function says of an argument, or of its result ("return"), or None. Those of
+    rushlight's own layers are for type checkers alone: texts with names that only those can find.
+    """
+    function = inspect.unwrap(function)
+    kind = getattr(function, "__annotations__", {}).get(name)
+    own = (getattr(function, "__module__", None) or "").partition(".")[0] == "rushlight"
+    return None if own and isinstance(kind, str) else kind
+
+
 class Tracer(TracerBase):
     """Records the forward of a module, or a function, as a graph.
 
@@ -179,9 +208,14 @@ class Tracer(TracerBase):
     Subclasses decide which modules are leaves, recorded as one call: `is_leaf_module`.
     """
 
+    root: Module | None
+
     def __init__(
-        self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False
-    ):
+        self,
+        autowrap_modules: tuple[Any] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
         super().__init__()
         functions = [*autowrap_functions]
         for module in autowrap_modules:
@@ -199,24 +233,28 @@ class Tracer(TracerBase):
         self._autowrap_search = [*autowrap_modules, *function_modules()]
         self.param_shapes_constant = param_shapes_constant
         self.root = None
-        self.module_stack = collections.OrderedDict()
-        self.scope = None
+        self.module_stack: OrderedDict[Any, Any] = collections.OrderedDict()
+        self.scope: Any = None
 
     # -- what subclasses may change --------------------------------------------------------------
 
-    def is_leaf_module(self, m, module_qualified_name):
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether calls of a module are recorded as one: the modules of nn, by default."""
         ours = m.__module__.startswith(("rushlight.nn", "torch.nn"))
         return ours and not isinstance(m, rushlight.nn.Sequential)
 
-    def call_module(self, m, forward, args, kwargs):
+    def call_module(
+        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Proxy:
         """Record the call of a module: as one node if it is a leaf, else by calling `forward`."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", path, args, kwargs)
 
-    def getattr(self, attr, attr_val, parameter_proxy_cache):
+    def getattr(
+        self, attr: str, attr_val: Module | Tensor, parameter_proxy_cache: dict[str, Proxy]
+    ) -> Any:
         """Return what an attribute of a module is while tracing: a proxy, if it is a parameter."""
         kinds = [(Parameter, self.root.named_parameters)]
         if self.proxy_buffer_attributes:
@@ -239,14 +277,14 @@ class Tracer(TracerBase):
     def _parameter_proxy(self, name, value, node):
         return ParameterProxy(self, node, name, value)
 
-    def get_fresh_qualname(self, prefix):
+    def get_fresh_qualname(self, prefix: str) -> str:
         """Return a name that the root has no attribute of."""
         count = 0
         while hasattr(self.root, f"{prefix}{count}"):
             count += 1
         return f"{prefix}{count}"
 
-    def path_of_module(self, mod):
+    def path_of_module(self, mod: Module) -> str:
         """Return the dotted path of a submodule of the root."""
         path = self._paths.get(id(mod))
         if path is not None:
@@ -256,7 +294,7 @@ class Tracer(TracerBase):
                 return name
         raise NameError(f"{type(mod).__name__} is not installed as a submodule of the root")
 
-    def create_arg(self, a):
+    def create_arg(self, a: Tensor) -> Any:
         if isinstance(a, Tensor):
             return self._attribute_of(a)
         if isinstance(a, Module):
@@ -283,7 +321,9 @@ class Tracer(TracerBase):
 
     # -- tracing ---------------------------------------------------------------------------------
 
-    def trace(self, root, concrete_args=None):
+    def trace(
+        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    ) -> Graph:
         """Record `root` and return the graph.
 
         Args:
@@ -301,8 +341,8 @@ class Tracer(TracerBase):
             for name, value in vars(module).items()
             if isinstance(value, Tensor)
         }
-        self.graph = Graph(tracer_cls=type(self))
-        returns = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+        self.graph: Graph = Graph(tracer_cls=type(self))
+        returns = _annotation_of(function, "return")
         function, args = self.create_args_for_root(
             function, isinstance(root, Module), concrete_args or {}
         )
@@ -321,7 +361,12 @@ class Tracer(TracerBase):
             self._paths, self._constants = {}, {}
         return self.graph
 
-    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+    def create_args_for_root(
+        self,
+        root_fn: Callable[..., Any],
+        is_module: bool,
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> tuple[Any, list[Any]]:
         """Return the function and its arguments: proxies, and the concrete ones.
 
         *args and **kwargs become one proxy each, so the function that is called has no stars.
@@ -344,8 +389,7 @@ class Tracer(TracerBase):
             )
             stars = stars or bool(star) or parameter.kind is parameter.KEYWORD_ONLY
             default = () if parameter.default is parameter.empty else (parameter.default,)
-            kind = parameter.annotation
-            kind = None if kind is parameter.empty else kind
+            kind = _annotation_of(function, name)
             args.append(self._argument(f"{star}{name}", default, kind, concrete_args or {}))
         unknown = set(concrete_args or {}) - set(names)
         if unknown:
@@ -405,7 +449,7 @@ class Tracer(TracerBase):
                 if id(value) in self._autowrapped:
                     patches.entry(namespace, name, _recording(value))
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
@@ -428,7 +472,9 @@ def _without_stars(function, count):
     return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 
 
-def symbolic_trace(root, concrete_args=None):
+def symbolic_trace(
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+) -> GraphModule:
     """Record a module or function and return a module that does the same, with its graph.
 
     Args:

@@ -1,5 +1,7 @@
 """A program as a list of operations, from which Python code is generated."""
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import operator
@@ -8,6 +10,7 @@ import weakref
 from collections import namedtuple
 
 import rushlight
+from rushlight._ignored import warn_of
 from rushlight.fx._names import (
     GLOBALS,
     IN_PLACE_OPERATORS,
@@ -20,30 +23,40 @@ from rushlight.fx._names import (
 )
 from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.fx._symbolic_trace import Tracer
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.nn.modules.module import Module
+
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
 # src: the source; globals: what it names; lineno_map: index of the node that each line is of.
-PythonCode = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
+PythonCode: type[Any] = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
 
 
 class _NodeList:
     """The nodes of a graph in order; erasing them while iterating is safe."""
 
-    def __init__(self, graph, direction="_next"):
+    def __init__(self, graph: Graph, direction: str = "_next") -> None:
         self.graph = graph
         self.direction = direction
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.graph._len
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         root, node = self.graph._root, getattr(self.graph._root, self.direction)
         while node is not root:
             if not node._erased:
                 yield node
             node = getattr(node, self.direction)  # an erased node keeps its links
 
-    def __reversed__(self):
+    def __reversed__(self) -> _NodeList:
         return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
 
 
@@ -65,38 +78,43 @@ class Graph:
             return relu
     """
 
-    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+    def __init__(
+        self,
+        owning_module: GraphModule | None = None,
+        tracer_cls: type[Tracer] | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
         self._root = Node(self, "", "output", "root", (), {})  # before the first, after the last
         self._len = 0
         self._insert = self._root.prepend
         self._namespace = Namespace()
         self._owner = None
-        self._tracer_cls = tracer_cls
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen = CodeGen()
         self.owning_module = owning_module
 
     @property
-    def owning_module(self):
+    def owning_module(self) -> GraphModule | None:
         """The module whose attributes the nodes name, if it is alive."""
         return self._owner() if self._owner is not None else None
 
     @owning_module.setter
-    def owning_module(self, module):
+    def owning_module(self, module: Module) -> GraphModule | None:
         self._owner = weakref.ref(module) if module is not None else None  # it holds this graph
 
     @property
-    def nodes(self):
+    def nodes(self) -> _NodeList:
         """The nodes, in order."""
         return _NodeList(self)
 
-    def output_node(self):
+    def output_node(self) -> Node:
         """Return the output."""
         node = self._root._prev
         if node is self._root or node.op != "output":
             raise RuntimeError("the graph has no output")
         return node
 
-    def find_nodes(self, *, op, target=None, sort=True):
+    def find_nodes(self, *, op: str, target: Tensor | None = None, sort: bool = True) -> list[Any]:
         """Return the nodes of an op and, for calls of a function, target."""
         return [
             node
@@ -106,7 +124,15 @@ class Graph:
 
     # -- making nodes ----------------------------------------------------------------------------
 
-    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+    def create_node(
+        self,
+        op: str,
+        target: Tensor,
+        args: Any = None,
+        kwargs: Any = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """Insert a node at the current place, by default the end.
 
         Args:
@@ -125,12 +151,12 @@ class Graph:
         self._len += 1
         return node
 
-    def placeholder(self, name, type_expr=None, default_value=...):
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """Insert an argument of the function, before the current place."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name, type_expr=None):
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Insert the fetching of a module's attribute, such as "layer1.weight"."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, qualified_name):
@@ -140,7 +166,9 @@ class Graph:
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+    def call_module(
+        self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
         """Insert a call of a submodule."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, module_name):
@@ -150,26 +178,37 @@ class Graph:
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
-    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+    def call_method(
+        self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
         """Insert a call of a method of args[0]."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: Any = None,
+        kwargs: Any = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
         """Insert a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def output(self, result, type_expr=None):
+    def output(self, result: Any, type_expr: Any = None) -> Node:
         """Insert what the function returns: a node, or a structure of nodes."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
-    def node_copy(self, node, arg_transform=lambda node: node):
+    def node_copy(self, node: Node, arg_transform: Any = lambda node: node) -> Node:
         """Insert a copy of another graph's node, with `arg_transform` of the nodes it uses."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         new = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         new.meta = dict(node.meta)
         return new
 
-    def graph_copy(self, g, val_map, return_output_node=False):
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
+    ) -> Any:
         """Insert copies of all nodes of graph `g` but its output.
 
         Args:
@@ -188,7 +227,7 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
-    def __deepcopy__(self, memo=None):
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         new = Graph(tracer_cls=self._tracer_cls)
         new._codegen = self._codegen
         mapped = {}
@@ -201,7 +240,7 @@ class Graph:
 
     # -- changing the graph ----------------------------------------------------------------------
 
-    def erase_node(self, to_erase):
+    def erase_node(self, to_erase: Node) -> None:
         """Remove a node that nothing uses."""
         if to_erase.users:
             raise RuntimeError(
@@ -220,13 +259,13 @@ class Graph:
         self._namespace.forget(to_erase)
         self._len -= 1
 
-    def inserting_before(self, n=None):
+    def inserting_before(self, n: Node | None = None) -> Any:
         """Let new nodes come before `n`, for a `with` block or from now on; None is the start."""
         if n is None:
             return self.inserting_after(self._root)
         return self._inserting(n, n.prepend)
 
-    def inserting_after(self, n=None):
+    def inserting_after(self, n: Node | None = None) -> Any:
         """Let new nodes come after `n`, for a `with` block or from now on; None is the end."""
         if n is None:
             return self.inserting_before(self._root)
@@ -253,15 +292,15 @@ class Graph:
 
         return until_exit()
 
-    def process_inputs(self, *args):
+    def process_inputs(self, *args: Any) -> Any:
         """Return the arguments as placeholders take them."""
         return self._codegen.process_inputs(*args)
 
-    def process_outputs(self, out):
+    def process_outputs(self, out: Tensor | None) -> Any:
         """Return the output as the caller takes it."""
         return self._codegen.process_outputs(out)
 
-    def eliminate_dead_code(self, is_impure_node=None):
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Erase nodes that nothing uses and that do nothing else.
 
         Args:
@@ -280,7 +319,7 @@ class Graph:
                 self.erase_node(node)
         return len(self.nodes) < before
 
-    def lint(self):
+    def lint(self) -> None:
         """Raise RuntimeError if the graph is not well formed: order, names, targets."""
         seen, names = set(), set()
         for node in self.nodes:
@@ -309,22 +348,26 @@ class Graph:
 
     def python_code(
         self,
-        root_module,
+        root_module: str,
         *,
-        verbose=False,
-        include_stride=False,
-        include_device=False,
-        colored=False,
-    ):
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+    ) -> Any:
         """Return the graph as the source of a function `forward`, with the globals it needs.
 
         Args:
             root_module: the name by which the code knows the module, as "self".
             verbose: put types and shapes that passes noted behind the lines.
         """
+        warn_of(
+            "Graph.python_code", "notes about values are their types and shapes, without colours",
+            include_stride=include_stride, include_device=include_device, colored=colored,
+        )  # fmt: skip
         return self._codegen._gen_python_code(self.nodes, root_module, verbose=verbose)
 
-    def print_tabular(self):
+    def print_tabular(self) -> None:
         """Print the nodes as a table."""
         header = ("opcode", "name", "target", "args", "kwargs")
         rows = [tuple(map(str, (n.op, n.name, n.target, n.args, n.kwargs))) for n in self.nodes]
@@ -332,12 +375,12 @@ class Graph:
         for row in (header, tuple("-" * w for w in widths), *rows):
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n    ".join(["graph():", *(node.format_node() for node in self.nodes)])
 
-    __repr__ = object.__repr__
+    __repr__: Any = object.__repr__
 
-    def on_generate_code(self, make_transformer):
+    def on_generate_code(self, make_transformer: Callable[..., Any]) -> Any:
         """Let `make_transformer(current)` change the lines of code, from now on or in `with`.
 
         The transformer takes and returns the list of the body's lines; `current` may be None.
@@ -354,13 +397,13 @@ class Graph:
 
         return until_exit()
 
-    def set_codegen(self, codegen):
+    def set_codegen(self, codegen: CodeGen) -> None:
         """Let another object generate the code."""
         self._codegen = codegen
 
     # -- pickling: nodes refer to others by name, so that a long chain is no deep recursion -------
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         rows = []
         for n in self.nodes:
             args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
@@ -369,7 +412,7 @@ class Graph:
 
 
 class _Reference:
-    def __init__(self, node):
+    def __init__(self, node: Any) -> None:
         self.name = node.name
 
 
@@ -406,28 +449,28 @@ def _has_attribute(module, path):
 class CodeGen:
     """Makes Python source of nodes, a line each."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._body_transformer = None
 
-    def gen_fn_def(self, free_vars, maybe_return_annotation):
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """Return the line that begins the function."""
         if not free_vars or free_vars[0] != "self":
             free_vars = ["self", *free_vars]
         return f"def forward({', '.join(free_vars)}){maybe_return_annotation}:"
 
-    def generate_output(self, output_args):
+    def generate_output(self, output_args: Any) -> str:
         """Return the line that ends it, given the written output."""
         return f"return {output_args}"
 
-    def process_inputs(self, *args):
+    def process_inputs(self, *args: Any) -> Any:
         """Return what the function is called with as its placeholders take it."""
         return args
 
-    def process_outputs(self, outputs):
+    def process_outputs(self, outputs: Any) -> Any:
         """Return the output as the function returns it."""
         return outputs
 
-    def additional_globals(self):
+    def additional_globals(self) -> list[tuple[str, Any]]:
         """Return further globals that the code needs, as (name, value) pairs."""
         return []
 

@@ -1,5 +1,7 @@
 """A module whose forward is generated from a graph."""
 
+from __future__ import annotations
+
 import copy
 import itertools
 import linecache
@@ -7,8 +9,16 @@ import weakref
 from pathlib import Path
 
 import rushlight
+from rushlight._ignored import warn_of
 from rushlight.fx.graph import Graph, PythonCode
 from rushlight.nn import Module, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from typing_extensions import Self
 
 __all__ = ["GraphModule"]
 
@@ -18,10 +28,10 @@ _numbers = itertools.count()
 class _Source:
     """Gives tracebacks the lines of generated code."""
 
-    def __init__(self, source):
+    def __init__(self, source: str) -> None:
         self._source = source
 
-    def get_source(self, name):
+    def get_source(self, name: str) -> str:
         return self._source
 
 
@@ -65,7 +75,7 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 class _CodeOnlyModule(Module):
     """A module with the attributes of another one."""
 
-    def __init__(self, body):
+    def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
         self.__dict__ = body
 
@@ -81,18 +91,20 @@ class GraphModule(Module):
     Each has a class of its own, so that `forward` can be a method of it.
     """
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         kind = next(k for k in cls.__mro__ if "_is_own_class" not in vars(k))
         own = type(kind.__name__, (kind,), {"_is_own_class": True, "__module__": kind.__module__})
         return super().__new__(own)
 
-    def __init__(self, root, graph, class_name="GraphModule"):
+    def __init__(
+        self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"
+    ) -> None:
         super().__init__()
         type(self).__name__ = class_name
         paths = [n.target for n in graph.nodes if n.op in ("get_attr", "call_module")]
         if isinstance(root, Module):
             if hasattr(root, "training"):
-                self.training = root.training
+                self.training: bool = root.training
             for path in paths:
                 _copy_attribute(root, self, path)
         elif isinstance(root, dict):
@@ -113,15 +125,15 @@ class GraphModule(Module):
                 f"GraphModule: root must be a Module or a dict, got {type(root).__name__}"
             )
         self.graph = graph
-        self.meta = {}
+        self.meta: dict[Any, Any] = {}
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         """The graph; assigning one generates the code anew."""
         return self._graph
 
     @graph.setter
-    def graph(self, graph):
+    def graph(self, graph: Graph) -> None:
         if not isinstance(graph, Graph):
             raise AssertionError(f"graph must be a Graph, got {type(graph).__name__}")
         self.__dict__["_graph"] = graph
@@ -129,20 +141,20 @@ class GraphModule(Module):
         self.recompile()
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The generated source."""
         if "_code" not in self.__dict__:
             raise RuntimeError("code: nothing was generated yet; call recompile()")
         return self._code
 
-    def recompile(self):
+    def recompile(self) -> Any:
         """Generate the code of the graph anew, and return it."""
         code = self._graph.python_code(root_module="self")
         self.__dict__["_code"] = code.src
         type(self).forward = _forward_from(code)
         return code
 
-    def add_submodule(self, target, m):
+    def add_submodule(self, target: str, m: Module) -> bool:
         """Install a module at a dotted path, with empty modules on the way.
 
         Returns:
@@ -161,7 +173,7 @@ class GraphModule(Module):
         module.add_module(name, m)
         return True
 
-    def delete_submodule(self, target):
+    def delete_submodule(self, target: str) -> bool:
         """Remove the module at a dotted path; return whether there was one."""
         *prefix, name = target.split(".")
         module = self
@@ -174,7 +186,7 @@ class GraphModule(Module):
         delattr(module, name)
         return True
 
-    def delete_all_unused_submodules(self):
+    def delete_all_unused_submodules(self) -> None:
         """Remove the modules that the graph neither calls nor reaches through."""
         used = set()
         for node in self._graph.nodes:
@@ -193,9 +205,17 @@ class GraphModule(Module):
                 self.delete_submodule(name)
 
     def print_readable(
-        self, print_output=True, include_stride=False, include_device=False, colored=False
-    ):
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+    ) -> str:
         """Print, and return, the code as a class with the classes of its graph modules inside."""
+        warn_of(
+            "print_readable", "notes about values are their types and shapes, without colours",
+            include_stride=include_stride, include_device=include_device, colored=colored,
+        )  # fmt: skip
         text = self._readable(type(self).__name__)
         if print_output:
             print(text)
@@ -212,7 +232,7 @@ class GraphModule(Module):
         indented = "\n".join(f"    {line}" if line.strip() else "" for line in body.split("\n"))
         return f"class {name}(torch.nn.Module):\n{indented}"
 
-    def to_folder(self, folder, module_name="FxModule"):
+    def to_folder(self, folder: str | PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module as a package: module.py with the code, and its state."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -228,7 +248,7 @@ class GraphModule(Module):
         )
         (folder / "__init__.py").write_text("from .module import *\n")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{super().__str__()}\n\n{self.code}\n\n# To see more debug info, please use `graph_module.print_readable()`"  # noqa: E501
 
     # -- copies ----------------------------------------------------------------------------------
@@ -236,15 +256,15 @@ class GraphModule(Module):
     def _state(self):
         return {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         state, graph = copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo)
         return _rebuild(_public_class(self), type(self).__name__, state, graph)
 
-    def __copy__(self):
+    def __copy__(self) -> GraphModule:
         state, graph = copy.copy(self._state()), copy.deepcopy(self._graph)
         return _rebuild(_public_class(self), type(self).__name__, state, graph)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (_public_class(self), type(self).__name__, self._state(), self._graph)
 
 

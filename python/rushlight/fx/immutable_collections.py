@@ -1,5 +1,11 @@
 """The lists and dicts of a node's arguments: changes go through the node, which counts uses."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["immutable_list", "immutable_dict"]
 
 
@@ -24,10 +30,10 @@ class immutable_list(list):
         locals()[_name] = _refusing(_name)
     del _name
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return immutable_list, (tuple(self),)
 
 
@@ -40,8 +46,8 @@ class immutable_dict(dict):
         locals()[_name] = _refusing(_name)
     del _name
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(frozenset(self.items()))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return immutable_dict, (dict(self),)

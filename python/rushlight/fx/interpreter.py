@@ -1,10 +1,21 @@
 """Running a graph node by node, and rewriting it while it runs."""
 
+from __future__ import annotations
+
 from rushlight.fx import _symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.fx.node import Node
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -23,10 +34,12 @@ class Interpreter:
         tensor(3.)
     """
 
-    def __init__(self, module, garbage_collect_values=True, graph=None):
+    def __init__(
+        self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
         self.module = module
-        self.submodules = dict(module.named_modules())
-        self.graph = module.graph if graph is None else graph
+        self.submodules: dict[Any, Any] = dict(module.named_modules())
+        self.graph: Any = module.graph if graph is None else graph
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
         self.env = {}
@@ -40,16 +53,21 @@ class Interpreter:
                         self._freed_by.setdefault(node, []).append(used)
 
     @property
-    def name(self):
+    def name(self) -> Any:
         return type(self).__name__
 
-    def run(self, *args, initial_env=None, enable_io_processing=True):
+    def run(
+        self,
+        *args: Any,
+        initial_env: dict[Node, Any] | None = None,
+        enable_io_processing: bool = True,
+    ) -> Any:
         """Run the graph on arguments and return its output.
 
         Args:
             initial_env: dict of nodes whose values are known and not computed.
         """
-        self.env = dict(initial_env or {})
+        self.env: dict[Node, Any] = dict(initial_env or {})
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self.args_iter = iter(args)
@@ -69,21 +87,21 @@ class Interpreter:
                     output = self.env[node]
                     return self.graph.process_outputs(output) if enable_io_processing else output
         finally:
-            self.args_iter = iter(())
+            self.args_iter: Iterator[Any] = iter(())
         return None
 
-    def boxed_run(self, args_list):
+    def boxed_run(self, args_list: list[Any]) -> Any:
         """Run on a list of arguments, which is emptied, so that they can be freed."""
         args = list(args_list)
         args_list.clear()
         return self.run(*args)
 
-    def run_node(self, n):
+    def run_node(self, n: Node) -> Any:
         """Run one node, given the values of its arguments."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return getattr(self, n.op)(n.target, args, kwargs)
 
-    def placeholder(self, target, args, kwargs):
+    def placeholder(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the next argument, or the default."""
         if target.startswith("**"):
             return next(self.args_iter, {})
@@ -97,28 +115,28 @@ class Interpreter:
             f"Expected positional argument for parameter {target}, but one was not passed in!"
         )
 
-    def get_attr(self, target, args, kwargs):
+    def get_attr(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return an attribute of the module."""
         return self.fetch_attr(target)
 
-    def call_function(self, target, args, kwargs):
+    def call_function(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a function."""
         return target(*args, **kwargs)
 
-    def call_method(self, target, args, kwargs):
+    def call_method(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a method of the first argument."""
         receiver, *rest = args
         return getattr(receiver, target)(*rest, **kwargs)
 
-    def call_module(self, target, args, kwargs):
+    def call_module(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a submodule."""
         return self.fetch_attr(target)(*args, **kwargs)
 
-    def output(self, target, args, kwargs):
+    def output(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the output."""
         return args[0]
 
-    def fetch_attr(self, target):
+    def fetch_attr(self, target: str) -> Any:
         """Return the attribute at a dotted path."""
         value = self.module
         for i, name in enumerate(target.split("."), 1):
@@ -128,11 +146,11 @@ class Interpreter:
             value = getattr(value, name)
         return value
 
-    def fetch_args_kwargs_from_env(self, n):
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return a node's arguments with values for nodes."""
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
-    def map_nodes_to_values(self, args, n):
+    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
         """Return a structure with values for the nodes in it."""
 
         def value_of(node):
@@ -157,41 +175,41 @@ class Transformer(Interpreter):
         tensor(0.5000)
     """
 
-    def __init__(self, module):
+    def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
-        self.new_graph = Graph()
+        self.new_graph: Graph = Graph()
         self.new_graph._codegen = module.graph._codegen
 
         class TransformerTracer(_symbolic_trace.Tracer):
             def __init__(self, graph):
                 super().__init__()
-                self.graph = graph
+                self.graph: Any = graph
 
             def is_leaf_module(self, _, __):
                 return True
 
-        self.tracer = TransformerTracer(self.new_graph)
+        self.tracer: Any = TransformerTracer(self.new_graph)
         self.tracer.root = module
         self.tracer._paths, self.tracer._constants = {}, {}
 
-    def placeholder(self, target, args, kwargs):
+    def placeholder(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Return the proxy of a new placeholder."""
         node = self.new_graph.placeholder(target, default_value=args[0] if args else ...)
         return Proxy(node, self.tracer)
 
-    def get_attr(self, target, args, kwargs):
+    def get_attr(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Return the proxy of the attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target, args, kwargs):
+    def call_module(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Record the call of a submodule."""
         return self.tracer.call_module(self.fetch_attr(target), None, args, kwargs)
 
-    def call_function(self, target, args, kwargs):
+    def call_function(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Record the call of a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
-    def transform(self):
+    def transform(self) -> GraphModule:
         """Run, and return the new module."""
         result = super().run(enable_io_processing=False)
         if result is not None:

@@ -1,11 +1,18 @@
 """One operation of a graph."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight.fx._names import IN_PLACE_OPERATORS, printed_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.fx.graph import Graph
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -19,13 +26,13 @@ Target = Callable | str  # for annotations
 Argument = Any
 
 
-def has_side_effect(fn):
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function as one that dead-code elimination keeps; usable as a decorator."""
     _side_effectful_functions.add(fn)
     return fn
 
 
-def map_aggregate(a, fn):
+def map_aggregate(a: Any, fn: Any) -> Any:
     """Return `a` with `fn` of all in it that is not a tuple, list, dict or slice."""
     if isinstance(a, tuple):
         mapped = [map_aggregate(v, fn) for v in a]
@@ -39,7 +46,7 @@ def map_aggregate(a, fn):
     return fn(a)
 
 
-def map_arg(a, fn):
+def map_arg(a: Any, fn: Any) -> Any:
     """Return `a` with `fn` of all nodes in it."""
     return map_aggregate(a, lambda v: fn(v) if isinstance(v, Node) else v)
 
@@ -57,7 +64,16 @@ class Node:
     `users` holds the nodes that use this one, in order; `meta` is for whatever passes note.
     """
 
-    def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Tensor,
+        args: Any,
+        kwargs: Any,
+        return_type: Any = None,
+    ) -> None:
         if op not in _OPS:
             raise ValueError(f"Node: op must be one of {', '.join(_OPS)}, got {op!r}")
         if op == "call_function" and not callable(target):
@@ -71,8 +87,8 @@ class Node:
         self.op = op
         self.target = target
         self.type = return_type
-        self.users = {}
-        self.meta = {}
+        self.users: dict[Any, Any] = {}
+        self.meta: dict[Any, Any] = {}
         self._input_nodes = {}
         self._args, self._kwargs = (), {}
         self._prev = self._next = self
@@ -82,21 +98,21 @@ class Node:
     # -- arguments -------------------------------------------------------------------------------
 
     @property
-    def args(self):
+    def args(self) -> Any:
         """Positional arguments, with nodes for computed ones."""
         return self._args
 
     @args.setter
-    def args(self, args):
+    def args(self, args: Any) -> Any:
         self._set(args, self._kwargs)
 
     @property
-    def kwargs(self):
+    def kwargs(self) -> Any:
         """Keyword arguments, with nodes for computed ones."""
         return self._kwargs
 
     @kwargs.setter
-    def kwargs(self, kwargs):
+    def kwargs(self, kwargs: Any) -> Any:
         self._set(self._args, kwargs)
 
     def _set(self, args, kwargs):
@@ -115,17 +131,17 @@ class Node:
         self._kwargs = map_arg(dict(kwargs), use)
 
     @property
-    def all_input_nodes(self):
+    def all_input_nodes(self) -> list[Node]:
         """The nodes among the arguments, each once."""
         return list(self._input_nodes)
 
-    def update_arg(self, idx, arg):
+    def update_arg(self, idx: int, arg: Any) -> None:
         """Replace positional argument `idx`."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
-    def insert_arg(self, idx, arg):
+    def insert_arg(self, idx: int, arg: Any) -> None:
         """Insert a positional argument before `idx`."""
         if not 0 <= idx <= len(self._args):
             raise IndexError(f"insert_arg: index {idx} is not in [0, {len(self._args)}]")
@@ -133,11 +149,11 @@ class Node:
         args.insert(idx, arg)
         self.args = tuple(args)
 
-    def update_kwarg(self, key, arg):
+    def update_kwarg(self, key: str, arg: Any) -> None:
         """Replace or add a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
-    def replace_input_with(self, old_input, new_input):
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Put one node for another in the arguments."""
 
         def replaced(node):
@@ -146,8 +162,12 @@ class Node:
         self._set(map_arg(self._args, replaced), map_arg(self._kwargs, replaced))
 
     def replace_all_uses_with(
-        self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False
-    ):
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] | None = lambda user: True,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
         """Let all users, or those for which `delete_user_cb` is true, use another node instead.
 
         Returns:
@@ -164,16 +184,16 @@ class Node:
     # -- place in the graph ----------------------------------------------------------------------
 
     @property
-    def next(self):
+    def next(self) -> Node:
         """The node after this one."""
         return self._next
 
     @property
-    def prev(self):
+    def prev(self) -> Node:
         """The node before this one."""
         return self._prev
 
-    def prepend(self, x):
+    def prepend(self, x: Node) -> None:
         """Move node `x` to just before this one."""
         if x is self:
             return
@@ -184,7 +204,7 @@ class Node:
         before._next, x._prev = x, before
         x._next, self._prev = self, x
 
-    def append(self, x):
+    def append(self, x: Node) -> None:
         """Move node `x` to just after this one."""
         if x is not self:
             self._next.prepend(x)
@@ -196,15 +216,15 @@ class Node:
     # -- questions -------------------------------------------------------------------------------
 
     @property
-    def stack_trace(self):
+    def stack_trace(self) -> str | None:
         """The lines of the program that made the node, if a tracer recorded them."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter
-    def stack_trace(self, trace):
+    def stack_trace(self, trace: Any) -> str | None:
         self.meta["stack_trace"] = trace
 
-    def is_impure(self, impure_random=True):
+    def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the node does something besides computing its value."""
         if self.op in ("placeholder", "output"):
             return True
@@ -216,6 +236,8 @@ class Node:
             return False
         if self.target in _side_effectful_functions:
             return True
+        if impure_random and getattr(self.target, "_nondeterministic_seeded", False):
+            return True
         if self._kwargs.get("out") is not None or self._kwargs.get("inplace") is True:
             return True
         name = self.target if isinstance(self.target, str) else self.target.__name__
@@ -226,7 +248,11 @@ class Node:
     def _pretty_target(self):
         return printed_name(self.target)
 
-    def format_node(self, placeholder_names=None, maybe_return_typename=None):
+    def format_node(
+        self,
+        placeholder_names: list[str] | None = None,
+        maybe_return_typename: list[str] | None = None,
+    ) -> str:
         """Return the node as the line that stands for it in the printed graph.
 
         Args:
@@ -249,11 +275,11 @@ class Node:
         target = f"{self.op}[target={self._pretty_target()}]"
         return f"%{self.name} : {kind}[num_users={len(self.users)}] = {target}{rest}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.name
 
 
-def type_name(kind):
+def type_name(kind: str) -> str:
     """The written form of an annotation."""
     if not isinstance(kind, type):
         return kind if isinstance(kind, str) else repr(kind)

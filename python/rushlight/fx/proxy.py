@@ -1,5 +1,7 @@
 """Stand-ins for values: what is done to them is recorded."""
 
+from __future__ import annotations
+
 import dis
 import inspect
 import operator
@@ -11,6 +13,14 @@ from rushlight import Tensor
 from rushlight.fx._names import OPERATORS, REFLECTED_OPERATORS, name_of_target
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node, map_aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from rushlight import Size
+    from rushlight.nn.parameter import Parameter
 
 __all__ = [
     "Attribute",
@@ -49,26 +59,41 @@ class TracerBase:
     record_stack_traces = False
     traced_func_name = "forward"
 
-    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+    def create_node(
+        self,
+        kind: str,
+        target: Callable[..., Any] | str,
+        args: Any,
+        kwargs: Any,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """Insert a node into the graph."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if self.record_stack_traces:
             node.stack_trace = _users_line()
         return node
 
-    def proxy(self, node):
+    def proxy(self, node: Node) -> Proxy:
         """Return the stand-in for a node's value."""
         return Proxy(node, self)
 
     def create_proxy(
-        self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None
-    ):
+        self,
+        kind: str,
+        target: Callable[..., Any] | str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Proxy:
         """Insert a node, given arguments with proxies in them, and return its proxy."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
-    def create_arg(self, a):
+    def create_arg(self, a: Tensor) -> Any:
         """Return an argument in the form that nodes hold: nodes for proxies, and plain constants.
 
         Raises:
@@ -96,21 +121,21 @@ class TracerBase:
             f"an argument of type {type(a).__name__} is no constant that code can be generated for"
         )
 
-    def to_bool(self, obj):
+    def to_bool(self, obj: Proxy) -> bool:
         """Decide a branch on a proxy: raise TraceError, unless a subclass knows better."""
         raise TraceError(
             "symbolically traced variables cannot be used as inputs to control flow: "
             f"the program branches on {_described(obj)} in {_users_line()}"
         )
 
-    def iter(self, obj):
+    def iter(self, obj: Proxy) -> Iterator[Any]:
         """Iterate over a proxy: raise TraceError, unless it is unpacked into a number of names."""
         raise TraceError(
             "Proxy object cannot be iterated: its length is not known while tracing. "
             f"The program iterates over {_described(obj)} in {_users_line()}"
         )
 
-    def keys(self, obj):
+    def keys(self, obj: Proxy) -> Proxy:
         """Return the keys of a proxy, for `**proxy`."""
         return Attribute(obj, "keys")()
 
@@ -136,7 +161,7 @@ def _described(proxy):
 class GraphAppendingTracer(TracerBase):
     """Records into a graph that exists."""
 
-    def __init__(self, graph):
+    def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
 
@@ -144,22 +169,27 @@ class GraphAppendingTracer(TracerBase):
 class Proxy:
     """The value of a node: operators, methods, attributes and functions of it make new nodes."""
 
-    def __init__(self, node, tracer=None):
-        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+    __index__: Any
+    __float__: Any
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.tracer: GraphAppendingTracer | TracerBase = (
+            GraphAppendingTracer(node.graph) if tracer is None else tracer
+        )
         self.node = node
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name in ("node", "tracer", "__deepcopy__", "__setstate__"):  # of a half-made object
             raise AttributeError(name)
         return Attribute(self, name)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         # `a, b = proxy` tells how many there are, in the instruction that asks.
         frame = inspect.currentframe().f_back
         for instruction in dis.get_instructions(frame.f_code):
@@ -167,19 +197,19 @@ class Proxy:
                 return (self[i] for i in range(instruction.argval))
         return self.tracer.iter(self)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.tracer.to_bool(self)
 
-    def keys(self):
+    def keys(self) -> Proxy:
         return self.tracer.keys(self)
 
-    def __len__(self):
+    def __len__(self) -> int:
         raise RuntimeError(
             "'len' is not supported in symbolic tracing by default: fx.wrap('len'), where the "
             f"module begins, has it recorded. The program asks for it in {_users_line()}"
         )
 
-    def _as_number(self):
+    def _as_number(self) -> Any:
         raise TraceError(
             f"the program needs a number for {_described(self)}, which only a run has, in "
             f"{_users_line()}"
@@ -187,11 +217,17 @@ class Proxy:
 
     __int__ = __float__ = __index__ = _as_number
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, index: int, value: Any) -> None:
         self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: tuple[type[Any], ...],
+        args: tuple[Any, ...] | None = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         tracers = {}
         map_aggregate(
@@ -224,29 +260,29 @@ class Proxy:
 class ParameterProxy(Proxy):
     """The proxy of a parameter, whose shape is that of the parameter now."""
 
-    def __init__(self, tracer, node, name, param):
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)
         self.param = param
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
     @property
-    def shape(self):
+    def shape(self) -> Size:
         return self.param.shape
 
-    def size(self, *dim):
+    def size(self, *dim: Any) -> Size:
         return self.param.size(*dim)
 
-    def dim(self):
+    def dim(self) -> int:
         return self.param.dim()
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return self.param.ndim
 
-    def numel(self):
+    def numel(self) -> int:
         return self.param.numel()
 
     nelement = numel
@@ -255,20 +291,20 @@ class ParameterProxy(Proxy):
 class Attribute(Proxy):
     """An attribute of a proxy: a method if it is called, else a value, recorded once it is used."""
 
-    def __init__(self, root, attr):
+    def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
         self.attr = attr
-        self.tracer = root.tracer
+        self.tracer: GraphAppendingTracer | TracerBase = root.tracer
         self._node = None
 
     @property
-    def node(self):
+    def node(self) -> Node:
         if self._node is None:
             args = (self.root, self.attr)
             self._node = self.tracer.create_proxy("call_function", getattr, args, {}).node
         return self._node
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 

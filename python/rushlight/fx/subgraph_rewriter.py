@@ -1,5 +1,7 @@
 """Replacing every occurrence of a pattern in a graph."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 from rushlight.fx._symbolic_trace import symbolic_trace
@@ -7,14 +9,23 @@ from rushlight.fx.graph import Graph, _has_attribute
 from rushlight.fx.graph_module import GraphModule, _copy_attribute
 from rushlight.fx.node import Node
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
 # anchor: the node for the pattern's last output; nodes_map: that for each node of the pattern.
-Match = namedtuple("Match", "anchor nodes_map")
-ReplacedPatterns = namedtuple("ReplacedPatterns", "anchor nodes_map replacements")
+Match: type[Any] = namedtuple("Match", "anchor nodes_map")
+ReplacedPatterns: type[Any] = namedtuple("ReplacedPatterns", "anchor nodes_map replacements")
 
 
-def replace_pattern(gm, pattern, replacement):
+def replace_pattern(
+    gm: GraphModule,
+    pattern: Callable[..., Any] | GraphModule,
+    replacement: Callable[..., Any] | GraphModule,
+) -> list[Any]:
     """Replace what computes `pattern` by `replacement` wherever it occurs, without overlaps.
 
     Args:
@@ -36,13 +47,13 @@ def replace_pattern(gm, pattern, replacement):
 
 
 def replace_pattern_with_filters(
-    gm,
-    pattern,
-    replacement=None,
-    match_filters=None,
-    ignore_literals=False,
-    replacement_callback=None,
-):
+    gm: GraphModule,
+    pattern: Callable[..., Any] | Graph | GraphModule,
+    replacement: Callable[..., Any] | Graph | GraphModule | None = None,
+    match_filters: list[Any] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Any = None,
+) -> list[Any]:
     """Replace matches of `pattern` for which all filters are true.
 
     Args:

@@ -1,40 +1,52 @@
-"""TorchScript's decorators, for programs that carry them: what they decorate runs as Python."""
+"""Functions and modules as graphs: `trace` records a run, `script` reads the source.
+
+Both give what `rushlight.export` gives: a graph of operations of the table, with branches and loops
+where the source has them. What a graph cannot hold is refused, by name and line.
+"""
+
+from __future__ import annotations
 
 import builtins
 import contextlib
 from typing import Any, Final
 
-from rushlight.serialization import load as _load
-from rushlight.serialization import save as _save
+from rushlight._set_module import set_module as _set_module
+from rushlight.jit._modules import (
+    CompilationError,
+    ScriptFunction,
+    ScriptModule,
+    freeze,
+    load,
+    optimize_for_inference,
+    save,
+    script,
+    trace,
+    trace_module,
+)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Return the function, class or module as it is: there is nothing to compile."""
-    return obj if obj is not None else lambda o: o
-
-
-def trace(func, example_inputs=None, *args, **options):
-    """Return the function or module as it is, unrecorded: it stays free to branch on its data."""
-    return func
-
-
-def trace_module(mod, inputs=None, *args, **options):
-    """Return the module as it is."""
-    return mod
+_set_module(
+    "rushlight.jit", CompilationError, ScriptFunction, ScriptModule, freeze, load,
+    optimize_for_inference, save, script, trace, trace_module,
+)  # fmt: skip
 
 
 def ignore(drop=False, **options):
-    """Marks what TorchScript leaves to Python: everything is."""
-    return drop if callable(drop) else lambda function: function
+    """Marks a function that `script` must not compile: it refuses to, by name."""
+    return unused(drop) if callable(drop) else unused
 
 
 def unused(function):
-    """Marks what TorchScript must not compile: nothing is."""
+    """Marks a function that `script` must not compile: it refuses to, by name."""
+    function._jit_unused = True
     return function
 
 
 def export(function):
-    """Marks a method to compile: none is."""
+    """Marks a method to compile: those that `forward` calls are."""
     return function
 
 
@@ -46,13 +58,13 @@ def _overload_method(function):
     return function
 
 
-def interface(obj):
+def interface(obj: Any) -> Any:
     """Marks an interface class."""
     return obj
 
 
 def script_if_tracing(function):
-    """Marks a function to compile when traced: nothing is traced."""
+    """Marks a function to compile when traced: what it calls is recorded all the same."""
     return function
 
 
@@ -60,33 +72,26 @@ _script_if_tracing = script_if_tracing
 
 
 def is_scripting():
-    """Is this being compiled? Never."""
+    """Is this being compiled? Compiled code answers True."""
     return False
 
 
 def is_tracing():
-    """Is this being traced? Never."""
-    return False
+    """Is this being traced?"""
+    from rushlight import _C
+
+    names = (_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack()))
+    return any(type(mode).__name__ == "Recorder" for mode in names)
 
 
-def annotate(the_type, the_value):
+def annotate(the_type: Any, the_value: Any) -> Any:
     """Return the value."""
     return the_value
 
 
-def isinstance(obj, target_type):
+def isinstance(obj: Any, target_type: Any) -> Any:
     """Is obj of the type, or of one of them?"""
     return builtins.isinstance(obj, target_type)
-
-
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """Return the module as it is."""
-    return mod
-
-
-def optimize_for_inference(mod, other_methods=None):
-    """Return the module as it is."""
-    return mod
 
 
 def fork(func, *args, **kwargs):
@@ -98,43 +103,38 @@ def fork(func, *args, **kwargs):
     return future
 
 
-def wait(future):
+def wait(future: Any) -> Any:
     """Wait for a future and return its value."""
     return future.wait()
 
 
-def save(m, f, _extra_files=None):
-    """Save a module, as rushlight.save does."""
-    _save(m, f)
-
-
-def load(f, map_location=None, _extra_files=None):
-    """Load what save wrote; programs saved by TorchScript itself are refused."""
-    return _load(f, map_location, weights_only=False)
-
-
 @contextlib.contextmanager
-def optimized_execution(should_optimize):
+def optimized_execution(should_optimize: Any) -> Iterator[Any]:
     """A context that changes nothing."""
     yield
 
 
-class ScriptModule:
-    """No object is one: `isinstance(m, ScriptModule)` tells compiled modules."""
+class TracerWarning(Warning):
+    """Torch's warning that a traced program depends on values; none is given here."""
+
+    @staticmethod
+    def ignore_lib_warnings():
+        """Does nothing: no such warning is given."""
 
 
-class ScriptFunction:
-    """No object is one."""
+class Error(RuntimeError):
+    """Torch's exception for errors inside compiled programs; none is raised here."""
 
 
-def Attribute(value, type: Any):
+def Attribute(value: Any, type: Any) -> Any:
     """Return the value: its type is what it is."""
     return value
 
 
 __all__ = [
-    "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze",
-    "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
+    "Attribute", "CompilationError", "Final", "ScriptFunction", "ScriptModule", "annotate",
+    "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+    "isinstance", "load",
     "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "trace",
     "trace_module", "unused", "wait",
 ]  # fmt: skip

@@ -15,9 +15,12 @@ Example:
     tensor([3., 3.])
 """
 
+from __future__ import annotations
+
 import contextlib
 
 import rushlight
+from rushlight._set_module import set_module
 from rushlight.library._batching import batching_rule
 from rushlight.library._gradient import Formula
 from rushlight.library._opcheck import OpCheckError, opcheck
@@ -33,6 +36,14 @@ from rushlight.library._operator import (
 )
 from rushlight.library._schema import infer_schema, parse_schema
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from rushlight.library._schema import Tag
+    from rushlight.types import _dtype
+
 _RESERVED = ("prim",)
 _owners = {}  # namespace -> the Library of kind DEF that defines it
 
@@ -43,7 +54,15 @@ _owners = {}  # namespace -> the Library of kind DEF that defines it
 class CustomOpDef:
     """An operation made by `custom_op`; a call is one of `torch.ops.ns.name`."""
 
-    def __init__(self, qualname, schema, function, tags=()):
+    __name__: str
+
+    def __init__(
+        self,
+        qualname: str,
+        schema: str,
+        function: Callable[..., Any],
+        tags: Tag | Sequence[Tag] | None = (),
+    ) -> None:
         self._qualname, self._init_fn = qualname, function
         self._namespace, self._name = qualname.split("::")
         op = self._opoverload = by_name(qualname)
@@ -52,38 +71,44 @@ class CustomOpDef:
         op.is_opaque, op.original = True, function
         self.__name__, self.__doc__ = self._name, function.__doc__
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._opoverload(*args, **kwargs)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
 
-    def register_kernel(self, device_types, fn=None, /):
+    def register_kernel(
+        self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
+    ) -> Callable[..., Any]:
         """Set what runs on kinds of devices; None: on all that have nothing of their own."""
         return _or_decorator(lambda f: register_kernel(self._opoverload, device_types, f), fn)
 
-    def register_fake(self, fn, /):
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Set what makes results without data, for tensors on the meta device."""
         return register_fake(self._opoverload, fn)
 
-    def register_autograd(self, backward, /, *, setup_context=None):
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """Set the gradient; see `register_autograd`."""
         register_autograd(self._opoverload, backward, setup_context=setup_context)
 
-    def register_vmap(self, func=None):
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """Set what vmap does; see `register_vmap`."""
         return _or_decorator(lambda f: register_vmap(self._opoverload, f), func)
 
-    def register_autocast(self, device_type, cast_inputs):
+    def register_autocast(self, device_type: str, cast_inputs: _dtype) -> None:
         """Set the dtype under autocast; see `register_autocast`."""
         register_autocast(self._opoverload, device_type, cast_inputs)
 
-    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+    def register_torch_dispatch(
+        self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /
+    ) -> Callable[..., Any]:
         """Refused, with a reason: see `register_torch_dispatch`."""
         return register_torch_dispatch(self._opoverload, torch_dispatch_class, fn)
 
     @contextlib.contextmanager
-    def set_kernel_enabled(self, device_type, enabled=True):
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[Any]:
         """Within the context, use the kernel for the kind of device, or the function itself."""
         disabled = self._opoverload.disabled
         before = device_type in disabled
@@ -98,7 +123,16 @@ def _or_decorator(register, fn):
     return register if fn is None else register(fn)
 
 
-def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Tag | Sequence[Tag] | None = None,
+) -> Callable[[Callable[..., object]], CustomOpDef] | CustomOpDef:
     """Make an operation of a function.
 
     Nothing looks inside: what the function does is not recorded, and its gradient is the one that
@@ -142,12 +176,19 @@ def _listed(tags):
     return [] if tags is None else list(tags) if isinstance(tags, (list, tuple)) else [tags]
 
 
-def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Callable[..., Any]:
     """As `custom_op`: the function may hold Triton kernels only where there is a GPU."""
     return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
-def wrap_triton(triton_kernel, /):
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
     """Refused: Triton's kernels need a GPU, and rushlight was built without."""
     raise NotImplementedError(
         f"wrap_triton: {getattr(triton_kernel, '__name__', triton_kernel)} is a Triton kernel, "
@@ -168,13 +209,14 @@ class Library:
         dispatch_key: that of `impl` where it is given none.
     """
 
-    def __init__(self, ns, kind, dispatch_key=""):
+    ns: str
+    dispatch_key: str
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind != "IMPL":
-            raise ValueError(
-                f"{ns} is a reserved namespace"
-            )
+            raise ValueError(f"{ns} is a reserved namespace")
         if kind == "DEF":
             if ns in _owners:
                 raise RuntimeError(
@@ -186,10 +228,10 @@ class Library:
         self._undo = [] if kind != "DEF" else [lambda: _owners.pop(ns, None)]
         self._finalizer = finalizer(self, self._undo)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
-    def define(self, schema, alias_analysis="", *, tags=()):
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Sequence[Any] = ()) -> str:
         """Add an operation, by its schema without the namespace; returns its name."""
         if self.kind == "IMPL":
             raise RuntimeError(f"define() cannot be called inside of a Library of kind {self.kind}")
@@ -204,7 +246,15 @@ class Library:
         while_alive(self, lambda: setattr(op, "_schema", None))
         return op._opname
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
+    def impl(
+        self,
+        op_name: str,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = True,
+    ) -> None:
         """Add a kernel: `fn` runs where the dispatch key says, such as "CPU"."""
         if with_keyset:
             raise NotImplementedError("Library.impl: there are no key sets, with_keyset=True")
@@ -215,9 +265,16 @@ class Library:
                 f"Library.impl: aten::{op_name} is rushlight's own, which cannot be replaced"
             )
         place = place_of(dispatch_key or self.dispatch_key)
-        _set_kernel(by_name(f"{self.ns}::{op_name.rpartition('::')[2]}"), place, fn, self)
+        op = by_name(f"{self.ns}::{op_name.rpartition('::')[2]}")
+        if not allow_override and place in op.kernels:
+            raise RuntimeError(
+                f"Library.impl: {op_name} has a kernel for {place}, and allow_override=False"
+            )
+        _set_kernel(op, place, fn, self)
 
-    def fallback(self, fn, dispatch_key="", *, with_keyset=False):
+    def fallback(
+        self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> Any:
         """Refused: no function can stand in for all operations of a device."""
         raise NotImplementedError("Library.fallback: register a kernel for each operation")
 
@@ -253,7 +310,9 @@ def _library_of(namespace_name):
     return _kept[namespace_name]
 
 
-def define(qualname, schema, *, lib=None, tags=()):
+def define(
+    qualname: Library | str, schema: str, *, lib: Library | None = None, tags: Sequence[Any] = ()
+) -> Callable[..., Any]:
     """Add an operation: define("ns::name", "(Tensor x, int n=2) -> Tensor")."""
     if isinstance(qualname, Library):  # the older form: define(lib, "name(Tensor x) -> Tensor")
         name = qualname.define(schema, tags=tags)
@@ -271,7 +330,13 @@ def define(qualname, schema, *, lib=None, tags=()):
     (lib or _library_of(namespace_name)).define(name + schema, tags=tags)
 
 
-def impl(qualname, types, func=None, *, lib=None):
+def impl(
+    qualname: str,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> object:
     """Add a kernel: for kinds of devices ("cpu", "meta"), "default", or a dispatch key."""
     if isinstance(qualname, Library):  # the older form: impl(lib, "name", "CPU")
         return _or_decorator(
@@ -301,7 +366,14 @@ def _resolve(op):
     raise ValueError(f"expected the name of an operation or the operation, got {op!r}")
 
 
-def register_kernel(op, device_types, func=None, /, *, lib=None):
+def register_kernel(
+    op: str | OpOverload | CustomOpDef,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Callable[..., Any]:
     """Set what an operation runs on kinds of devices; None: on all without a kernel."""
     target = _resolve(op)
 
@@ -314,9 +386,19 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return _or_decorator(register, func)
 
 
-def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
+def register_fake(
+    op: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
+) -> Callable[..., Any]:
     """Set what makes an operation's results without data, for tensors on the meta device."""
     target = _resolve(op)
+    if not allow_override and target.fake is not None:
+        raise RuntimeError(f"register_fake: {op} has one already, and allow_override=False")
 
     def register(fn):
         target.fake = fn
@@ -326,12 +408,21 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
     return _or_decorator(register, func)
 
 
-def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+def impl_abstract(
+    qualname: Any, func: Callable[..., Any] | None = None, *, lib: Any = None, _stacklevel: int = 1
+) -> Any:
     """The older name of `register_fake`."""
     return register_fake(qualname, func, lib=lib)
 
 
-def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+def register_autograd(
+    op: str | OpOverload | CustomOpDef,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
     """Set an operation's gradient.
 
     Args:
@@ -360,7 +451,13 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     while_alive(lib, lambda: setattr(target, "gradient", None))
 
 
-def register_vmap(op, func=None, /, *, lib=None):
+def register_vmap(
+    op: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Any = None,
+) -> Callable[..., Any]:
     """Set how vmap computes an operation: func(info, in_dims, *args) returns (output, out_dims).
 
     Without a rule, it is called for each example.
@@ -375,7 +472,14 @@ def register_vmap(op, func=None, /, *, lib=None):
     return _or_decorator(register, func)
 
 
-def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+def register_autocast(
+    op: str | OpOverload | CustomOpDef,
+    device_type: str,
+    cast_inputs: _dtype,
+    /,
+    *,
+    lib: Library | None = None,
+) -> None:
     """Cast an operation's floating-point arguments to `cast_inputs` inside autocast regions."""
     if not isinstance(device_type, str):
         raise ValueError(f"register_autocast: device_type is no str but {device_type!r}")
@@ -386,7 +490,14 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     while_alive(lib, lambda: target.casts.pop(device_type, None))
 
 
-def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+def register_torch_dispatch(
+    op: str | OpOverload | CustomOpDef,
+    torch_dispatch_class: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Refused: there is no `__torch_dispatch__`; classes see functions by `__torch_function__`."""
     raise NotImplementedError(
         f"register_torch_dispatch: {_resolve(op)} cannot be taken over below autograd; "
@@ -394,12 +505,12 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
     )
 
 
-def fallthrough_kernel():
+def fallthrough_kernel() -> Any:
     """A kernel that does nothing, for `Library.impl`."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-def get_ctx():
+def get_ctx() -> Any:
     """Refused: sizes that depend on data do not exist on the meta device."""
     raise NotImplementedError(
         "get_ctx: a fake implementation runs on tensors of the meta device, where no size depends "
@@ -407,7 +518,7 @@ def get_ctx():
     )
 
 
-def get_kernel(op, dispatch_key):
+def get_kernel(op: str | OpOverload | CustomOpDef, dispatch_key: str) -> Callable[..., Any]:
     """The kernel that was registered for a dispatch key."""
     target, key = _resolve(op), str(dispatch_key).removeprefix("DispatchKey.")
     if place_of(key) not in target.kernels:
@@ -420,3 +531,6 @@ __all__ = [
     "register_fake", "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel",
     "custom_op", "triton_op", "wrap_triton", "infer_schema",
 ]  # fmt: skip
+
+set_module(__name__, infer_schema, opcheck)
+set_module("rushlight._ops", OpOverload)

@@ -1,8 +1,15 @@
 """How vmap computes a custom operation that has a rule of its own."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class _Info(NamedTuple):
@@ -10,7 +17,7 @@ class _Info(NamedTuple):
     randomness: str
 
 
-def batching_rule(function):
+def batching_rule(function: Callable[..., Any]) -> Callable[..., Any]:
     """As `func._batching` wants it, of a rule as `register_vmap` takes it."""
 
     def rule(level, op, args, kwargs):
@@ -31,10 +38,7 @@ def batching_rule(function):
                 f"{op}: its vmap rule returned out_dims {out_dims} for {len(flat)} results"
             )
         return tree_unflatten(
-            [
-                one if d is None else level.stand_in(one.movedim(d, 0))
-                for one, d in zip(flat, dims)
-            ],
+            [one if d is None else level.stand_in(one.movedim(d, 0)) for one, d in zip(flat, dims)],
             result_structure,
         )
 

@@ -4,20 +4,31 @@ An `autograd.Function` sees flat arguments and results, a formula those of the s
 are lists of tensors.
 """
 
+from __future__ import annotations
+
 from rushlight.autograd import Function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 
 class Formula:
     """A gradient as it was registered."""
 
-    def __init__(self, backward, setup_context):
+    def __init__(
+        self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None
+    ) -> None:
         self.backward, self.setup_context = backward, setup_context
 
 
 class _Call:
     """One call: what to run on what, and how its flat arguments and results are grouped."""
 
-    def __init__(self, op, kernel, args, kwargs):
+    def __init__(self, op: Any, kernel: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.op, self.formula = op, op.gradient
         self.kernel, self.args, self.kwargs = kernel, args, kwargs
         self.groups = [
@@ -25,14 +36,14 @@ class _Call:
             for argument, value in zip(op._positional, args)
         ]
 
-    def flat_arguments(self):
+    def flat_arguments(self) -> list[Any]:
         """The positional arguments, lists of tensors spread out."""
         flat = []
         for value, size in zip(self.args, self.groups):
             flat.extend([value] if size is None else value)
         return flat
 
-    def flat_results(self, output):
+    def flat_results(self, output: Any) -> tuple[Any, ...]:
         """The results, lists spread out; remembers how they were grouped."""
         self.is_single = len(self.op._schema.returns) == 1 and not isinstance(output, tuple)
         values = [output] if self.is_single else output
@@ -42,12 +53,12 @@ class _Call:
             flat.extend([value] if size is None else value)
         return tuple(flat)
 
-    def results(self, flat):
+    def results(self, flat: Sequence[Any]) -> Tensor | tuple[Tensor, list[Tensor], int]:
         """What the caller gets, of the flat results."""
         grouped = _grouped(flat, self.result_groups)
         return grouped[0] if self.is_single else tuple(grouped)
 
-    def flat_gradients(self, given):
+    def flat_gradients(self, given: Sequence[Any] | Tensor) -> list[Any]:
         """For each flat argument, what the formula returns for it."""
         op, given = self.op, given if isinstance(given, tuple) else (given,)
         while len(given) > len(self.groups) and given[-1] is None:
@@ -111,7 +122,9 @@ def _backward(ctx, *grads):
     )
 
 
-def differentiable(op, kernel, args, kwargs):
+def differentiable(
+    op: Any, kernel: Callable[..., Any], args: Any, kwargs: Any
+) -> Tensor | tuple[Tensor, list[Tensor], int]:
     """Run the kernel as a node of the graph."""
     if op.node is None:
         name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}"

@@ -1,8 +1,18 @@
 """Does a custom operation do what its schema says?"""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.testing import assert_close
 from rushlight.utils._pytree import tree_flatten, tree_map
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight.library import CustomOpDef
+    from rushlight.library._operator import OpOverload, OpOverloadPacket
 
 
 class OpCheckError(Exception):
@@ -42,7 +52,8 @@ def _test_schema(op, args, kwargs, tolerances):
 
 def _test_autograd_registration(op, args, kwargs, tolerances):
     """What needs a gradient has one that is registered with the operation."""
-    if not any(t.requires_grad for t in _tensors((args, kwargs))):
+    # One that changes its arguments can have none.
+    if op._schema.is_mutable or not any(t.requires_grad for t in _tensors((args, kwargs))):
         return
     if op.gradient is None and not {"autograd", "composite"} & set(op.kernels):
         raise AssertionError(
@@ -79,6 +90,9 @@ def _test_repeated(op, args, kwargs, tolerances):
 
 
 def _results_and_gradients(op, args, kwargs):
+    if op._schema.is_mutable:
+        with rushlight.no_grad():
+            return [t.detach() for t in (*_tensors(op(*args, **kwargs)), *_tensors((args, kwargs)))]
     results = _tensors(op(*args, **kwargs))
     inputs = [t for t in _tensors((args, kwargs)) if t.requires_grad]
     moving = [t for t in results if t.requires_grad]
@@ -109,8 +123,15 @@ _DEFAULT = (
 
 
 def opcheck(
-    op, args, kwargs=None, *, test_utils=_DEFAULT, raise_exception=True, atol=None, rtol=None
-):
+    op: OpOverload | OpOverloadPacket | CustomOpDef,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = _DEFAULT,
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, str]:
     """Check on examples that an operation keeps to its schema and has what it needs.
 
     Args:

@@ -5,6 +5,9 @@ gradient, a rule for vmap. A call binds its arguments to the schema, chooses the
 tensors among them, and records a node of the graph, an `autograd.Function`, where one is needed.
 """
 
+from __future__ import annotations
+
+import importlib
 import threading
 import types
 import weakref
@@ -14,6 +17,15 @@ from rushlight import _C, Tensor
 from rushlight.autograd.graph import increment_version
 from rushlight.library._gradient import differentiable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.library._schema import FunctionSchema
+
 EVERY_DEVICE, COMPOSITE, AUTOGRAD = "every device", "composite", "autograd"
 
 _below = threading.local()  # .autograd: does the thread run a kernel of the key Autograd?
@@ -22,14 +34,14 @@ _below = threading.local()  # .autograd: does the thread run a kernel of the key
 class BelowAutograd:
     """A context in which operations skip their Autograd kernels and record nothing."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._outer = getattr(_below, "autograd", False)
         _below.autograd = True
         self._no_grad = rushlight.no_grad()
         self._no_grad.__enter__()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _below.autograd = self._outer
         self._no_grad.__exit__(*exception)
 
@@ -37,9 +49,19 @@ class BelowAutograd:
 class OpOverload:
     """One operation with one signature."""
 
-    def __init__(self, namespace, name, overload=""):
+    namespace: str
+    kernels: dict[Any, Any]
+    fake: Any
+    gradient: Any
+    casts: dict[Any, Any]
+    batching_rule: Any
+    node: Any
+    disabled: set[Any]
+    original: Any
+
+    def __init__(self, namespace: str, name: str, overload: str = "") -> None:
         self.namespace, self._opname, self._overloadname = namespace, name, overload or "default"
-        self.__name__ = f"{name}.{self._overloadname}"
+        self.__name__: str = f"{name}.{self._overloadname}"
         self.__qualname__ = self.__name__
         self.__module__ = f"torch.ops.{namespace}"
         self._schema = None  # until it is defined: kernels may come first
@@ -49,7 +71,7 @@ class OpOverload:
         self.is_opaque = False  # by custom_op: what its kernels do is never recorded
         self.disabled, self.original = set(), None  # kinds of devices; what runs on them instead
 
-    def define(self, schema, tags=()):
+    def define(self, schema: FunctionSchema, tags: Sequence[Any] = ()) -> None:
         """Give the operation its signature."""
         self._schema, self._tags = schema, list(tags)
         self._positional = [a for a in schema.arguments if not a.kwarg_only]
@@ -57,62 +79,62 @@ class OpOverload:
 
     # ---- what programs ask
 
-    def name(self):
+    def name(self) -> str:
         """ns::name.overload"""
         return f"{self.namespace}::{self._opname}" + (
             f".{self._overloadname}" if self._overloadname != "default" else ""
         )
 
     @property
-    def overloadpacket(self):
+    def overloadpacket(self) -> OpOverloadPacket:
         """All signatures of the name."""
         return packet(self.namespace, self._opname)
 
     _overloadpacket = overloadpacket
 
     @property
-    def tags(self):
+    def tags(self) -> Any:
         """What the definition says about the operation."""
         return self._tags
 
-    def has_kernel_for_dispatch_key(self, key):
+    def has_kernel_for_dispatch_key(self, key: str) -> bool:
         """Is there a kernel registered for that key?"""
         return place_of(str(key).removeprefix("DispatchKey.")) in self.kernels
 
     @property
-    def __wrapped__(self):
+    def __wrapped__(self) -> Any:
         """A function made of other operations, if that is what the operation is."""
         if COMPOSITE not in self.kernels:
             raise AttributeError("__wrapped__")
         return self.kernels[COMPOSITE]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
         )
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return overload, (self.namespace, self._opname, self._overloadname)
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     # ---- a call
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = self.bind(args, kwargs)
         tensors = tuple(_tensors([*args, *kwargs.values()]))
         if _C._has_torch_function(tensors):
             return _C._handle_torch_function(self, tensors, tuple(args), kwargs)
         return self._dispatch(args, kwargs, tensors)
 
-    def bind(self, args, kwargs):
+    def bind(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
         """The values for all arguments of the schema, in a list and a dict."""
         if len(args) > len(self._positional):
             self._refuse(
@@ -186,6 +208,8 @@ class OpOverload:
         if device == "meta":
             if self.fake is not None:
                 return self.fake
+            if self.is_opaque and not self._schema.returns:
+                return _change_nothing  # it writes elements, which a meta tensor does not have
             if self.is_opaque:
                 raise RuntimeError(
                     f"There was no fake impl registered for {self.name()}, which tensors on the "
@@ -199,7 +223,9 @@ class OpOverload:
             f"has kernels for {sorted(self.kernels) or 'no device'}"
         )
 
-    def compute(self, kernel, args, kwargs):
+    def compute(
+        self, kernel: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Tensor | int | tuple[Tensor, list[Tensor], int]:
         """Run a kernel, and see to what it may and must do to its arguments."""
         result = kernel(*args, **kwargs)
         if self.is_opaque:
@@ -263,6 +289,10 @@ class OpOverload:
             return self(*map(cast, args), **{name: cast(v) for name, v in kwargs.items()})
 
 
+def _change_nothing(*args, **kwargs):
+    return None
+
+
 def _tensors(values):
     for value in values:
         if isinstance(value, Tensor):
@@ -281,7 +311,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-def place_of(key):
+def place_of(key: str) -> str:
     """Where a kernel for a dispatch key, or a kind of device, is kept."""
     return _KEYS.get(key, key.lower())
 
@@ -292,13 +322,15 @@ def place_of(key):
 class OpOverloadPacket:
     """The operations of one name: the call chooses the first whose signature fits."""
 
-    def __init__(self, namespace, name):
+    __name__: str
+
+    def __init__(self, namespace: str, name: str) -> None:
         self._namespace, self.__name__ = namespace, name
         self.__module__ = f"torch.ops.{namespace}"
         self._qualified_op_name = f"{namespace}::{name}"
         self._overloads = {}
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         found = self.__dict__.get("_overloads", {}).get(name)
         if found is None or found._schema is None:
             raise AttributeError(
@@ -307,23 +339,23 @@ class OpOverloadPacket:
             )
         return found
 
-    def overloads(self):
+    def overloads(self) -> list[str]:
         """The names of the signatures."""
         return [name for name, one in self._overloads.items() if one._schema is not None]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.overloads())
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return packet, (self._namespace, self.__name__)
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         candidates = [self._overloads[name] for name in self.overloads()]
         for candidate in candidates[:-1]:
             try:
@@ -337,41 +369,43 @@ class OpOverloadPacket:
 class _Builtin(OpOverload):
     """An operation of the library itself, by the name that it has in torch.ops.aten."""
 
-    def __init__(self, packet_of_it, overload):
+    def __init__(self, packet_of_it: _BuiltinPacket, overload: str) -> None:
         super().__init__("aten", packet_of_it.__name__, overload)
         self._packet, self._function = packet_of_it, packet_of_it._function
 
     @property
-    def overloadpacket(self):
+    def overloadpacket(self) -> _BuiltinPacket:
         """All signatures of the name."""
         return self._packet
 
     _overloadpacket = overloadpacket
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Tensor:
         return self._function(*args, **kwargs)
 
 
 class _BuiltinPacket(OpOverloadPacket):
     """A function of the library, which finds by itself which signature is meant."""
 
-    def __init__(self, name, function):
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
         super().__init__("aten", name)
         self._function = function
-        self.default = _Builtin(self, "")
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        value = _Builtin(self, name)
+        table = importlib.import_module("rushlight.export._table")
+        value = table.named(self.__name__, name)  # what graphs have
+        if value is None:
+            value = _Builtin(self, "" if name == "default" else name)
         setattr(self, name, value)
         return value
 
-    def overloads(self):
+    def overloads(self) -> Any:
         """The names of the signatures that have been asked for."""
         return [name for name, value in vars(self).items() if isinstance(value, _Builtin)]
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Tensor:
         return self._function(*args, **kwargs)
 
 
@@ -404,17 +438,20 @@ def _builtin(name):
 class Namespace(types.ModuleType):
     """The operations of one library of operations: torch.ops.name."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(f"torch.ops.{name}")
         self.__file__ = "torch.ops"
         self._name, self._packets = name, {}
 
-    def packet(self, name):
+    def packet(self, name: str) -> OpOverloadPacket:
         """The operations of a name, which need not be defined yet."""
         return self._packets.setdefault(name, OpOverloadPacket(self._name, name))
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
+            if self._name == "profiler" and name.startswith("_record_function_"):
+                importlib.import_module("rushlight.profiler.operations").install(self)
+                return getattr(self, name)
             found = self.__dict__["_packets"].get(name)
             if found is not None and found.overloads():
                 return found
@@ -424,26 +461,26 @@ class Namespace(types.ModuleType):
                 return value
         raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [name for name, found in self._packets.items() if found.overloads()]
 
 
 NAMESPACES = {}
 
 
-def namespace(name):
+def namespace(name: str) -> Any:
     """The namespace of a name; made if it is new."""
     if name not in NAMESPACES:
         NAMESPACES[name] = Namespace(name)
     return NAMESPACES[name]
 
 
-def packet(namespace_name, name):
+def packet(namespace_name: str, name: str) -> OpOverloadPacket:
     """torch.ops.ns.name, defined or not."""
     return namespace(namespace_name).packet(name)
 
 
-def overload(namespace_name, name, overload_name="default"):
+def overload(namespace_name: str, name: str, overload_name: str = "default") -> OpOverload:
     """torch.ops.ns.name.overload, defined or not."""
     overload_name = overload_name or "default"
     found = packet(namespace_name, name)._overloads
@@ -452,7 +489,7 @@ def overload(namespace_name, name, overload_name="default"):
     return found[overload_name]
 
 
-def by_name(qualified):
+def by_name(qualified: str) -> OpOverload:
     """The operation of ns::name or ns::name.overload, defined or not."""
     parts = qualified.split("::")
     if len(parts) != 2:
@@ -463,13 +500,13 @@ def by_name(qualified):
     return overload(parts[0], name, which)
 
 
-def while_alive(owner, undo):
+def while_alive(owner: Any, undo: Callable[..., Any]) -> None:
     """Call `undo()` when `owner` is gone."""
     if owner is not None:
         owner._undo.append(undo)
 
 
-def finalizer(owner, undo):
+def finalizer(owner: Any, undo: Sequence[Callable[..., Any]]) -> Any:
     """Undo, when `owner` dies, what is in the list then."""
 
     def run():

@@ -1,5 +1,7 @@
 """Signatures of custom operations, and their text: `ns::name(Tensor x, int n=2) -> Tensor`."""
 
+from __future__ import annotations
+
 import ast
 import enum
 import inspect
@@ -10,6 +12,14 @@ import typing
 from collections.abc import Sequence
 
 import rushlight
+from rushlight._set_module import set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from rushlight.types import _dtype
 
 _TOKEN = re.compile(
     r"\s*(->|::|\.\.\.|[A-Za-z_]\w*|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\"[^\"]*\"|'[^']*'"
@@ -42,43 +52,50 @@ class Tag(enum.Enum):
 class AliasInfo:
     """What an annotation such as (a!) says of a tensor: whose memory it has, and is it written?"""
 
-    def __init__(self, names, is_write):
+    def __init__(self, names: Sequence[str], is_write: bool) -> None:
         self.before_set, self.is_write = set(names), is_write
 
 
 class Argument:
     """One argument, or one result, of an operation."""
 
-    def __init__(self, name, type, alias_info=None, kwarg_only=False, default=inspect._empty):
+    def __init__(
+        self,
+        name: str,
+        type: str,
+        alias_info: AliasInfo | None = None,
+        kwarg_only: bool = False,
+        default: Any = inspect._empty,
+    ) -> None:
         self.name, self.type, self.alias_info, self.kwarg_only = name, type, alias_info, kwarg_only
         self._default = default
         self.convert = converter(type)
 
-    def has_default_value(self):
+    def has_default_value(self) -> bool:
         """Can the argument be left out?"""
         return self._default is not inspect._empty
 
     @property
-    def default_value(self):
+    def default_value(self) -> float | list[int] | _dtype:
         """Its value where it is left out; None also stands for "there is none"."""
         return self._default if self.has_default_value() else None
 
     @property
-    def is_write(self):
+    def is_write(self) -> bool:
         """Does the operation change it in place?"""
         return self.alias_info is not None and self.alias_info.is_write
 
     @property
-    def is_of_tensors(self):
+    def is_of_tensors(self) -> bool:
         """Does it hold tensors?"""
         return self.type.startswith("Tensor")
 
     @property
-    def is_list_of_tensors(self):
+    def is_list_of_tensors(self) -> bool:
         """Does it hold any number of tensors?"""
         return self.is_of_tensors and "[" in self.type
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = self.type
         if self.alias_info is not None:
             mark = "|".join(sorted(self.alias_info.before_set)) + "!" * self.is_write
@@ -91,16 +108,21 @@ class Argument:
 class FunctionSchema:
     """The name, arguments and results of an operation."""
 
-    def __init__(self, name, overload_name, arguments, returns):
+    name: str
+    overload_name: str
+    arguments: Any
+    returns: Any
+
+    def __init__(self, name: str, overload_name: str, arguments: Any, returns: Any) -> None:
         self.name, self.overload_name = name, overload_name
         self.arguments, self.returns = arguments, returns
 
     @property
-    def is_mutable(self):
+    def is_mutable(self) -> bool:
         """Does the operation change an argument in place?"""
         return any(argument.is_write for argument in self.arguments)
 
-    def __str__(self):
+    def __str__(self) -> str:
         shown, starred = [], False
         for argument in self.arguments:
             if argument.kwarg_only and not starred:
@@ -176,7 +198,7 @@ _CONVERTERS = {
 }  # fmt: skip
 
 
-def converter(type):
+def converter(type: str) -> Callable[..., Any]:
     """A function that turns a value into what an argument of the type holds, or raises."""
     if type.endswith("?"):
         inner = converter(type[:-1])
@@ -202,7 +224,7 @@ def converter(type):
 class _Text:
     """Tokens of a schema, taken one by one."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self.text, self.at, self.tokens = text, 0, []
         at = 0
         while text[at:].strip():
@@ -214,10 +236,10 @@ class _Text:
         self.tokens.append("")
 
     @property
-    def next(self):
+    def next(self) -> str:
         return self.tokens[self.at]
 
-    def take(self, wanted=None):
+    def take(self, wanted: str | None = None) -> str:
         token = self.next
         if wanted is not None and token != wanted:
             raise RuntimeError(
@@ -226,13 +248,13 @@ class _Text:
         self.at = min(self.at + 1, len(self.tokens) - 1)
         return token
 
-    def accept(self, token):
+    def accept(self, token: str) -> bool:
         if self.next != token:
             return False
         self.at += 1
         return True
 
-    def until(self, end):
+    def until(self, end: int) -> Iterator[Any]:
         """For each part of a list that `end` closes: the caller takes the part, this the comma."""
         while not self.accept(end):
             yield
@@ -240,7 +262,7 @@ class _Text:
                 self.take(",")
 
 
-def parse_schema(text):
+def parse_schema(text: str) -> FunctionSchema:
     """The signature that a text describes.
 
     Raises:
@@ -375,7 +397,14 @@ _TYPES = (
 )
 
 
-def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
+def infer_schema(
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: Sequence[str] | set[str] | str,
+    op_name: str | None = None,
+    tags: Tag | Sequence[Tag] | None = (),
+) -> str:
     """The schema of a function with type annotations, as text.
 
     Args:
@@ -433,9 +462,7 @@ def _inferred(name, parameter, number, mutates_args, fail):
         fail(f"Parameter {name} has unsupported type {annotation}.{hint} The types are {_TYPES}.")
     mutated = mutates_args != "unknown" and name in mutates_args
     if mutated and not type.startswith("Tensor"):
-        fail(
-            f"Parameter {name} is in mutates_args, but is of a type that holds no Tensors"
-        )
+        fail(f"Parameter {name} is in mutates_args, but is of a type that holds no Tensors")
     if mutated or mutates_args == "unknown" and type.startswith("Tensor"):
         type = type.replace("Tensor", f"Tensor(a{number}!)", 1)
     if parameter.default is parameter.empty:
@@ -475,3 +502,6 @@ def _results(signature, fail):
                 "int, float, bool, Union[int, float, bool], and a Tuple of these."
             )
     return types[0] if inside is None else f"({', '.join(types)})"
+
+
+set_module("rushlight", Tag)

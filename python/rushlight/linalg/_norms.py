@@ -1,16 +1,35 @@
 """Norms of matrices, and what they tell: condition and rank."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+from rushlight._autocast import autocasts
 from rushlight._out import into
 from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, check_square, eps
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype
+
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
+def matrix_norm(
+    A: Tensor,
+    ord: float | str | None = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Any:
     """Norm of the matrices in two dims.
 
     Args:
@@ -69,7 +88,15 @@ def _wrap(d, ndim):
     return d % ndim
 
 
-def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+def norm(
+    A: Tensor,
+    ord: float | str | None = None,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+    dtype: _dtype | None = None,
+) -> Tensor:
     """Norm of a vector or a matrix: of all elements, of one dim (a vector) or of two dims (a
     matrix)."""
     if ord is not None:
@@ -96,7 +123,8 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     return into(out, _native.vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype))
 
 
-def cond(A, p=None, *, out=None):
+@autocasts("float32")
+def cond(A: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Any:
     """Condition number of matrices in a norm; of the 2-norm by default."""
     check_matrix("linalg.cond", A)
     if p is None or p in (2, -2):
@@ -115,7 +143,16 @@ def cond(A, p=None, *, out=None):
     return into(out, rushlight.where(info == 0, result, math.inf))
 
 
-def matrix_rank(A, *args, tol=None, atol=None, rtol=None, hermitian=False, out=None):
+@autocasts("float32")
+def matrix_rank(
+    A: Tensor,
+    *args: Any,
+    tol: Any = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+    hermitian: bool = False,
+    out: Tensor | None = None,
+) -> Any:
     """Number of singular values above max(atol, rtol * the largest).
 
     Args:

@@ -1,18 +1,29 @@
 """Products and functions of matrices."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+from rushlight._autocast import autocasts
 from rushlight._out import into
 from rushlight._table import linalg as _native
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    from rushlight import Tensor
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """The diagonals of matrices, as the last dim."""
     return rushlight.diagonal(A, offset, dim1, dim2)
 
 
-def vecdot(x, y, *, dim=-1, out=None):
+@autocasts("lower_precision")
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Any:
     """Sum of conj(x) * y over a dim."""
     if not (x.is_floating_point() or x.is_complex()):
         raise RuntimeError(
@@ -25,7 +36,7 @@ def vecdot(x, y, *, dim=-1, out=None):
     return into(out, (x.conj() * y).sum(dim))
 
 
-def vander(x, N=None):
+def vander(x: Tensor, N: Any = None) -> Any:
     """Vandermonde matrices: the powers 0 to N - 1 of each element, in a row."""
     if x.dim() == 0:
         x = x.unsqueeze(0)
@@ -39,7 +50,8 @@ def vander(x, N=None):
     return rushlight.cat([ones, repeated.cumprod(-1)], -1)
 
 
-def tensorinv(A, ind=2, *, out=None):
+@autocasts("float32")
+def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Any:
     """Inverse of a tensor for tensordot over its first `ind` dims."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -54,7 +66,10 @@ def tensorinv(A, ind=2, *, out=None):
     return into(out, result)
 
 
-def tensorsolve(A, B, dims=None, *, out=None):
+@autocasts("float32")
+def tensorsolve(
+    A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
+) -> Any:
     """X of tensordot(A, X) = B; `dims` of A are moved to its end first."""
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))

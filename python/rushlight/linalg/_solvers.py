@@ -1,17 +1,32 @@
 """Least squares and pseudoinverses."""
 
-from collections import namedtuple
+from __future__ import annotations
 
 import rushlight
+from rushlight._autocast import autocasts
 from rushlight._out import into
 from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, eps
+from rushlight.return_types import linalg_lstsq
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-_LstsqResult = namedtuple("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
 
 
-def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
+def pinv(
+    A: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Moore-Penrose inverses.
 
     Args:
@@ -35,7 +50,10 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     return into(out, _native._pinv(A, as_tensor("atol", atol), as_tensor("rtol", rtol), hermitian))
 
 
-def lstsq(A, B, rcond=None, *, driver=None, out=None):
+@autocasts("float32")
+def lstsq(
+    A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None, out: Tensor | None = None
+) -> Any:
     """X that makes the sum of squares of A X - B least.
 
     Args:
@@ -66,6 +84,10 @@ def lstsq(A, B, rcond=None, *, driver=None, out=None):
     if right.dim() < 2 or right.shape[-2] != A.shape[-2]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
     batch = rushlight.broadcast_shapes(A.shape[:-2], right.shape[:-2])
+    # What belongs to the matrices alone is of their own batch.
+    own = (0,) * (len(batch) + 2 - A.dim()) + tuple(
+        slice(0, 1) if n == 1 else slice(None) for n in A.shape[:-2]
+    )
     A, right = A.expand(*batch, *A.shape[-2:]), right.expand(*batch, *right.shape[-2:])
     rcond = eps(A) * max(A.shape[-2:]) if rcond is None else rcond
     solution, rank, values = _native._lstsq(A, right, rcond, driver)
@@ -75,5 +97,7 @@ def lstsq(A, B, rcond=None, *, driver=None, out=None):
         residuals = (right - A @ solution).abs().square().sum(-2)
         if vector:
             residuals = residuals.squeeze(-1) if residuals.dim() > 1 else residuals
+    rank = rank if driver == "gels" else rank[own]
+    values = values[own] if driver in ("gelsd", "gelss") else values
     found = (solution.squeeze(-1) if vector else solution, residuals, rank, values)
-    return _LstsqResult(*(found if out is None else map(into, out, found)))
+    return linalg_lstsq(*(found if out is None else map(into, out, found)))

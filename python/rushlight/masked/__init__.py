@@ -10,9 +10,15 @@ for a mean.
     2.5
 """
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",
@@ -64,7 +70,14 @@ def _inexact(input, dtype):
     return input if inexact else input.to(rushlight.get_default_dtype())
 
 
-def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def sum(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Sum of the elements that the mask keeps."""
     input = _whole(input, dtype)
     dims = _dims(input, dim)
@@ -72,7 +85,14 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return filled.sum(dims, bool(keepdim)) if dims else filled.clone()
 
 
-def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def prod(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Product of the elements that the mask keeps."""
     result = _filled("prod", _whole(input, dtype), mask, 1)
     dims = sorted((d % max(result.dim(), 1) for d in _dims(input, dim)), reverse=True)
@@ -81,40 +101,72 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return result
 
 
-def cumsum(input, dim, *, dtype=None, mask=None):
+def cumsum(
+    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Cumulative sum along a dim; elements left out add nothing."""
     values = _whole(input, dtype)
     return _filled("cumsum", values, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
-def cumprod(input, dim, *, dtype=None, mask=None):
+def cumprod(
+    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Cumulative product along a dim; elements left out change nothing."""
     values = _whole(input, dtype)
     return _filled("cumprod", values, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
-def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amax(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Largest element that the mask keeps."""
     input = input if dtype is None else input.to(dtype)
     filled = _filled("amax", input, mask, _extreme(input.dtype, largest=False))
     return filled.amax(_dims(input, dim), bool(keepdim))
 
 
-def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amin(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Smallest element that the mask keeps."""
     input = input if dtype is None else input.to(dtype)
     filled = _filled("amin", input, mask, _extreme(input.dtype, largest=True))
     return filled.amin(_dims(input, dim), bool(keepdim))
 
 
-def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Place of the largest element that the mask keeps, in the input's dtype."""
     input = input if dtype is None else input.to(dtype)
     filled = _filled("argmax", input, mask, _extreme(input.dtype, largest=False))
     return filled.argmax(dim, bool(keepdim)).to(input.dtype)
 
 
-def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Place of the smallest element that the mask keeps, in the input's dtype."""
     input = input if dtype is None else input.to(dtype)
     filled = _filled("argmin", input, mask, _extreme(input.dtype, largest=True))
@@ -133,14 +185,28 @@ def _without(result, input, dim, keepdim):
     return result.squeeze(dims) if dims and input.dim() and not keepdim else result
 
 
-def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def mean(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Mean of the elements that the mask keeps; NaN of none."""
     input = _inexact(input, dtype)
     result = sum(input, dim, keepdim=True, mask=mask) / _count(input, dim, mask)
     return _without(result, input, dim, keepdim)
 
 
-def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+def median(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: bool = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Lower median along a dim of the elements that the mask keeps; NaN of none."""
     input = _inexact(input, dtype)
     filled = _filled("median", input, mask, math.nan)
@@ -150,7 +216,16 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return found(dim, bool(keepdim)).values
 
 
-def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+def var(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Variance of the elements that the mask keeps: divided by their number - correction."""
     if unbiased is not None and correction is not None:
         raise ValueError("masked.var: give only one of unbiased and correction")
@@ -164,43 +239,81 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     return _without(result, input, dim, keepdim)
 
 
-def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+def std(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: int | None = None,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Standard deviation of the elements that the mask keeps; see `var`."""
     return var(
         input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
     ).sqrt()
 
 
-def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Vector norm of the elements that the mask keeps."""
     input = _inexact(input, dtype)
     filled = _filled("norm", input, mask, 0.0 if ord >= 0 else math.inf)
     return rushlight.linalg.vector_norm(filled, ord, _dims(input, dim), bool(keepdim))
 
 
-def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The elements that the mask keeps, divided by their norm (or eps); 0 for the others."""
     input = _inexact(input, dtype)
     size = norm(input, ord, dim, keepdim=True, mask=mask).clamp_min(eps)
     return _filled("normalize", input, mask, 0) / size
 
 
-def softmax(input, dim, *, dtype=None, mask=None):
+def softmax(
+    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Softmax along a dim over the elements that the mask keeps; 0 for the others."""
     return _filled("softmax", _inexact(input, dtype), mask, -math.inf).softmax(dim)
 
 
-def log_softmax(input, dim, *, dtype=None, mask=None):
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Logarithm of `softmax`; -inf for the elements that the mask leaves out."""
     return _filled("log_softmax", _inexact(input, dtype), mask, -math.inf).log_softmax(dim)
 
 
-def softmin(input, dim, *, dtype=None, mask=None):
+def softmin(
+    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Softmax of -input over the elements that the mask keeps; 0 for the others."""
     return softmax(-_inexact(input, dtype), dim, mask=mask)
 
 
-def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def logsumexp(
+    input: Tensor,
+    dim: tuple[int, ...] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: int | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Logarithm of the sum of exponentials of the elements that the mask keeps."""
     input = _inexact(input, dtype)
     filled = _filled("logsumexp", input, mask, -math.inf)
@@ -208,7 +321,14 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return filled.logsumexp(dims, bool(keepdim)) if dims else filled.clone()
 
 
-def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: int | None = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
     """log(exp(input) + exp(other)), where what a mask leaves out adds nothing."""
     input, other = _inexact(input, dtype), _inexact(other, dtype)
     filled = _filled("logaddexp", input, input_mask, -math.inf)

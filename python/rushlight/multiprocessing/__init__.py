@@ -6,6 +6,8 @@ A tensor that is sent is first moved to shared memory, in place, and what the re
 tensor on the same memory. `Tensor.share_memory_()` and `Module.share_memory()` do this beforehand.
 """
 
+from __future__ import annotations
+
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
 
@@ -24,17 +26,17 @@ _STRATEGIES = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"
 
 
-def get_all_sharing_strategies():
+def get_all_sharing_strategies() -> set[str]:
     """The names that set_sharing_strategy takes."""
     return set(_STRATEGIES)
 
 
-def get_sharing_strategy():
+def get_sharing_strategy() -> str:
     """The name that was set."""
     return _strategy
 
 
-def set_sharing_strategy(new_strategy):
+def set_sharing_strategy(new_strategy: str) -> None:
     """Accept the name of a way to share memory; there is one here, by file descriptor.
 
     Files with names, "file_system" in torch, would outlive processes that are killed.

@@ -5,6 +5,8 @@ the sender, which has a thread for that. A process that ends waits a little for 
 fetched: Python's own `resource_sharer` does not, and the last results of a worker are lost.
 """
 
+from __future__ import annotations
+
 import multiprocessing
 import os
 import secrets
@@ -15,13 +17,17 @@ import threading
 import time
 from multiprocessing import context, reduction, util
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # How long a process that ends waits for what it has sent to be received.
 _LINGER_SECONDS = 5.0
 _NUMBER = struct.Struct("<Q")
 _CREDENTIALS = struct.Struct("3i")  # process, user and group at the other end of a socket
 
 
-def carrier(descriptor):
+def carrier(descriptor: int) -> Any:
     """Something that can be pickled, whose detach() gives the receiver a descriptor of the file."""
     process = context.get_spawning_popen()
     # A process that is being started can be handed descriptors; by a forkserver at most 256.
@@ -33,10 +39,10 @@ def carrier(descriptor):
 class Offer:
     """A descriptor that its receiver, one process, can fetch once."""
 
-    def __init__(self, address, number):
+    def __init__(self, address: bytes, number: int) -> None:
         self._address, self._number = address, number
 
-    def detach(self):
+    def detach(self) -> int:
         """Fetch the descriptor, which is then the caller's."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
@@ -55,7 +61,7 @@ class Offer:
 class _Server:
     """Gives descriptors to those that come for them, from a thread that the first offer starts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._leave_to_parent)
         # Forked processes forget what they were to do at their end when they begin.
@@ -75,7 +81,7 @@ class _Server:
             self._listener.close()
         self._reset()
 
-    def offer(self, descriptor):
+    def offer(self, descriptor: int) -> Offer:
         with self._lock:
             if self._listener is None:
                 self._start()

@@ -5,6 +5,8 @@ Nothing is left behind by a process that is killed, for the file has no name: th
 with its last user. Importing this module makes Python's own queues and pipes send tensors so.
 """
 
+from __future__ import annotations
+
 import threading
 from multiprocessing.reduction import ForkingPickler
 
@@ -13,6 +15,14 @@ from rushlight import Tensor, UntypedStorage
 from rushlight.multiprocessing.descriptors import carrier
 from rushlight.nn.parameter import Parameter
 from rushlight.utils.hooks import warn_if_has_hooks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight.multiprocessing.descriptors import Offer
+    from rushlight.types import _dtype
 
 __all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
 
@@ -33,7 +43,7 @@ def _bytes_of(storage):
     return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
 
 
-def reduce_storage(storage):
+def reduce_storage(storage: Any) -> tuple[Any, ...]:
     """The recipe by which another process maps the memory of `storage`."""
     if storage.device.type == "meta":
         return storage.__reduce__()
@@ -42,11 +52,11 @@ def reduce_storage(storage):
     return rebuild_storage, (carrier(storage._shared_descriptor()), storage.nbytes())
 
 
-def rebuild_storage(descriptor, nbytes):
+def rebuild_storage(descriptor: Offer, nbytes: int) -> Any:
     return UntypedStorage._from_descriptor(descriptor.detach(), nbytes, True)
 
 
-def reduce_tensor(tensor):
+def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     """The recipe by which another process makes a tensor on the same memory.
 
     A tensor that other tensors look at in a way that is not known here (its own base is) cannot be
@@ -75,12 +85,22 @@ def reduce_tensor(tensor):
     return rebuild_tensor, (kind, storage, tensor.dtype, *window, requires_grad)
 
 
-def rebuild_tensor(kind, storage, dtype, offset, size, stride, requires_grad):
+def rebuild_tensor(
+    kind: str,
+    storage: Any,
+    dtype: _dtype | None,
+    offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+) -> Tensor:
     tensor = rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
     return _as_kind(kind, tensor, requires_grad)
 
 
-def rebuild_meta(kind, dtype, size, stride, requires_grad):
+def rebuild_meta(
+    kind: str, dtype: _dtype | None, size: Sequence[int], stride: Sequence[int], requires_grad: bool
+) -> Tensor:
     tensor = rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
     return _as_kind(kind, tensor, requires_grad)
 
@@ -91,7 +111,7 @@ def _as_kind(kind, tensor, requires_grad):
     return tensor.requires_grad_(requires_grad)
 
 
-def init_reductions():
+def init_reductions() -> None:
     """Teach Python's multiprocessing to share the memory of tensors, parameters and storages."""
     ForkingPickler.register(Tensor, reduce_tensor)
     ForkingPickler.register(Parameter, reduce_tensor)

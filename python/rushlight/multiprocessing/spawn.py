@@ -1,5 +1,7 @@
 """One function in several processes, and their errors in the parent."""
 
+from __future__ import annotations
+
 import ctypes
 import multiprocessing
 import multiprocessing.connection
@@ -10,6 +12,11 @@ import threading
 import time
 import traceback
 import warnings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 __all__ = [
     "ProcessContext",
@@ -29,12 +36,16 @@ _SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 class ProcessException(Exception):
     """A process failed: `error_index` says which, `error_pid` its process id."""
 
-    def __init__(self, msg, error_index, pid):
+    msg: str
+    error_index: int
+    pid: int
+
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
         self.msg, self.error_index, self.pid = msg, error_index, pid
         self.error_pid = pid
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.msg, self.error_index, self.pid)
 
 
@@ -45,11 +56,21 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """The process ended by a signal or an exit code."""
 
-    def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
+    exit_code: int
+    signal_name: str | None
+
+    def __init__(
+        self,
+        msg: str,
+        error_index: int,
+        error_pid: int,
+        exit_code: int,
+        signal_name: str | None = None,
+    ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         state = (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
         return type(self), state
 
@@ -80,17 +101,19 @@ def _run(function, rank, args, errors, method, from_main_thread):
 class ProcessContext:
     """The started processes."""
 
-    def __init__(self, processes, errors):
+    def __init__(self, processes: Sequence[Any], errors: Sequence[Any]) -> None:
         self.processes = processes
-        self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
+        self.sentinels: dict[Any, int] = {
+            process.sentinel: i for i, process in enumerate(processes)
+        }
         self._errors = dict(enumerate(errors))  # where the text of an exception comes from
         self._texts = {}
 
-    def pids(self):
+    def pids(self) -> list[int]:
         """Their process ids."""
         return [process.pid for process in self.processes]
 
-    def join(self, timeout=None, grace_period=None):
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until a process ends: True once all have ended well.
 
         Args:
@@ -117,9 +140,7 @@ class ProcessContext:
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.sentinels:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = multiprocessing.connection.wait(
-                [*self.sentinels, *self._errors.values()], left
-            )
+            ready = multiprocessing.connection.wait([*self.sentinels, *self._errors.values()], left)
             self._read_errors(ready)
             ended = [sentinel for sentinel in ready if sentinel in self.sentinels]
             if ended or (deadline is not None and time.monotonic() >= deadline):
@@ -174,10 +195,18 @@ class ProcessContext:
         )
 
 
-SpawnContext = ProcessContext
+class SpawnContext(ProcessContext):
+    """The older name of `ProcessContext`."""
 
 
-def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+def start_processes(
+    fn: Callable[..., Any],
+    args: Any = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
     """Run fn(rank, *args) in nprocs processes; see `spawn`, which starts fresh ones.
 
     Args:
@@ -205,7 +234,14 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     return None
 
 
-def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+def spawn(
+    fn: Callable[..., Any],
+    args: Any = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> Any:
     """Run fn(rank, *args) in nprocs fresh processes.
 
     Args:

@@ -1,34 +1,55 @@
 """Neural networks: layers, losses, start values and what they are built of."""
 
-import importlib
+from __future__ import annotations
 
-from rushlight.nn import functional, init, modules, parameter, utils
+import importlib
+from typing import Any
+
+from rushlight.nn import (
+    functional as functional,
+    init as init,
+    modules as modules,
+    parameter as parameter,
+    utils as utils,
+)
 from rushlight.nn.modules import *  # noqa: F403
-from rushlight.nn.modules import __all__ as _layers
 from rushlight.nn.parameter import (
-    Buffer,
-    Parameter,
-    UninitializedBuffer,
-    UninitializedParameter,
+    Buffer as Buffer,
+    Parameter as Parameter,
+    UninitializedBuffer as UninitializedBuffer,
+    UninitializedParameter as UninitializedParameter,
 )
 
-__all__ = [
-    *_layers,
-    "Buffer",
-    "DataParallel",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "attention",
-    "factory_kwargs",
-    "functional",
-    "grad",
-    "init",
-    "modules",
-    "parallel",
-    "parameter",
-    "utils",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn import (
+        attention as attention,
+        grad as grad,
+        parallel as parallel,
+        quantized as quantized,
+    )
+    from rushlight.nn.parallel import DataParallel as DataParallel
+
+if not TYPE_CHECKING:  # who reads types reads the imports
+    __all__ = sorted(
+        [
+            "Buffer",
+            "DataParallel",
+            "Parameter",
+            "UninitializedBuffer",
+            "UninitializedParameter",
+            "attention",
+            "factory_kwargs",
+            "functional",
+            "grad",
+            "init",
+            "modules",
+            "parallel",
+            "parameter",
+            "utils",
+            *modules.__all__,
+        ]
+    )
 
 # These two files have the names of their functions: the functions are bound before anything else
 # imports the files and binds those.
@@ -37,7 +58,7 @@ for _name in ("spectral_norm", "weight_norm"):
 del _name
 
 
-def factory_kwargs(kwargs):
+def factory_kwargs(kwargs: Any) -> Any:
     """The `device`, `dtype` and `memory_format` in `kwargs` and in its `factory_kwargs`."""
     if kwargs is None:
         return {}
@@ -53,11 +74,13 @@ def factory_kwargs(kwargs):
     return chosen
 
 
-def __getattr__(name):
-    if name in ("attention", "grad", "parallel", "quantized"):
-        return importlib.import_module(f"rushlight.nn.{name}")
-    if name == "DataParallel":
-        from rushlight.nn.parallel import DataParallel
+if not TYPE_CHECKING:
 
-        return DataParallel
-    raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        if name in ("attention", "grad", "parallel", "quantized"):
+            return importlib.import_module(f"rushlight.nn.{name}")
+        if name == "DataParallel":
+            from rushlight.nn.parallel import DataParallel
+
+            return DataParallel
+        raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")

@@ -1,38 +1,43 @@
-"""Multi-head attention as one function of its weights; `functional` exports it."""
+"""Multi-head attention as one function of its weights; `functional` exports it.
+
+It looks up `nn.functional` when it is called, so that it uses what a program has put there.
+"""
+
+from __future__ import annotations
 
 import math
 
 import rushlight
-from rushlight.nn import functional as F
+from rushlight import Tensor
 
 
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """Attention in `num_heads` heads. See `nn.MultiheadAttention`.
 
     Args:
@@ -42,6 +47,7 @@ def multi_head_attention_forward(
     Returns:
         The output, (L, N, E), and with `need_weights` the weights, (N, L, S), else None.
     """
+    F = rushlight.nn.functional
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
@@ -120,6 +126,7 @@ def multi_head_attention_forward(
 
 def _attend(q, k, v, attn_mask, dropout_p):
     """Output and weights of scaled dot-product attention on (N * num_heads, L, size)."""
+    F = rushlight.nn.functional
     q = q * math.sqrt(1.0 / q.size(-1))
     if attn_mask is None:
         scores = rushlight.bmm(q, k.transpose(-2, -1))
@@ -148,6 +155,7 @@ def _check_static(t, name, heads):
 
 def _one_more_key(attn_mask, key_padding_mask):
     """The masks with a column for a key that is always attended to."""
+    F = rushlight.nn.functional
     if attn_mask is not None:
         attn_mask = F.pad(attn_mask, (0, 1))
     if key_padding_mask is not None:
@@ -163,9 +171,7 @@ def _check_attn_mask(attn_mask, length, keys, rows):
         raise RuntimeError(f"attn_mask: expected 2 or 3 dims but got {attn_mask.dim()}")
     expected = (length, keys) if attn_mask.dim() == 2 else (rows, length, keys)
     if tuple(attn_mask.shape) != expected:
-        raise RuntimeError(
-            f"attn_mask: expected shape {expected} but got {tuple(attn_mask.shape)}"
-        )
+        raise RuntimeError(f"attn_mask: expected shape {expected} but got {tuple(attn_mask.shape)}")
     return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
 
 
@@ -202,6 +208,7 @@ def _check_sizes(query, key, value, embed_dim_to_check, num_heads, separate):
 
 def _in_projection_packed(q, k, v, w, b=None):
     """Queries, keys and values projected by the three parts of one weight."""
+    F = rushlight.nn.functional
     embed_dim = q.size(-1)
     if q is k and k is v:  # self-attention: one product
         return F.linear(q, w, b).chunk(3, -1)
@@ -215,6 +222,7 @@ def _in_projection_packed(q, k, v, w, b=None):
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     """Queries, keys and values projected by three weights."""
+    F = rushlight.nn.functional
     sizes = (q.size(-1), k.size(-1), v.size(-1))
     for name, weight, size in zip("qkv", (w_q, w_k, w_v), sizes):
         if tuple(weight.shape) != (sizes[0], size):

@@ -1,22 +1,44 @@
 """Losses that are combinations of other operations; `functional` exports them."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import rushlight
 from rushlight import Tensor
-from rushlight.nn import functional as F
+from rushlight._autocast import autocasts
+from rushlight._table import nn_functional as _table
+from rushlight.nn._distances import pairwise_distance
 from rushlight.nn._reduction import check_reduction, reduce_loss
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+
+@autocasts("float32")
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """log(1 + exp(-y x)). See `nn.SoftMarginLoss`."""
     loss = rushlight.log1p(rushlight.exp(-target * input))
     return reduce_loss(loss, reduction, size_average, reduce)
 
 
+@autocasts("float32")
 def hinge_embedding_loss(
-    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """x where y is 1, max(margin - x, 0) where y is -1. See `nn.HingeEmbeddingLoss`."""
     zero = rushlight.zeros_like(input)
     apart = rushlight.where(target != 1, (margin - input).clamp_min(0), zero)
@@ -24,9 +46,16 @@ def hinge_embedding_loss(
     return reduce_loss(apart + together, reduction, size_average, reduce)
 
 
+@autocasts("float32")
 def margin_ranking_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(-y (x1 - x2) + margin, 0). See `nn.MarginRankingLoss`."""
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -37,9 +66,16 @@ def margin_ranking_loss(
     return reduce_loss(loss, reduction, size_average, reduce)
 
 
+@autocasts("float32")
 def cosine_embedding_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos where y is 1, max(cos - margin, 0) where y is -1. See `nn.CosineEmbeddingLoss`."""
     if target.dim() > 1:
         raise RuntimeError(
@@ -63,70 +99,72 @@ def cosine_embedding_loss(
     return reduce_loss(loss, reduction, size_average, reduce)
 
 
+@autocasts("float32")
 def triplet_margin_loss(
-    anchor,
-    positive,
-    negative,
-    margin=1.0,
-    p=2,
-    eps=1e-6,
-    swap=False,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(|a - p| - |a - n| + margin, 0). See `nn.TripletMarginLoss`."""
-    if margin <= 0:
-        raise ValueError(f"triplet_margin_loss: margin must be positive but got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "triplet_margin_loss: all inputs must have the same number of dims but got "
-            f"{anchor.dim()}, {positive.dim()} and {negative.dim()}"
-        )
-    near = F.pairwise_distance(anchor, positive, p, eps)
-    far = F.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = rushlight.minimum(far, F.pairwise_distance(positive, negative, p, eps))
-    return reduce_loss((margin + near - far).clamp_min(0), reduction, size_average, reduce)
+
+    def distance(x, y):
+        return pairwise_distance(x, y, p, eps)
+
+    points = (anchor, positive, negative)
+    loss = _triplet_loss("triplet_margin_loss", points, distance, margin, swap)
+    return reduce_loss(loss, reduction, size_average, reduce)
 
 
 def triplet_margin_with_distance_loss(
-    anchor,
-    positive,
-    negative,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
-    distance_function=None,
-    margin=1.0,
-    swap=False,
-    reduction="mean",
-):
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """Triplet loss of any distance. See `nn.TripletMarginWithDistanceLoss`."""
+    distance = pairwise_distance if distance_function is None else distance_function
+    points = (anchor, positive, negative)
+    loss = _triplet_loss("triplet_margin_with_distance_loss", points, distance, margin, swap)
+    return reduce_loss(loss, reduction)
+
+
+def _triplet_loss(name, points, distance, margin, swap):
+    anchor, positive, negative = points
     if margin <= 0:
-        raise ValueError(
-            f"triplet_margin_with_distance_loss: margin must be positive but got {margin}"
-        )
-    distance = F.pairwise_distance if distance_function is None else distance_function
+        raise ValueError(f"{name}: margin must be positive but got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
-            "triplet_margin_with_distance_loss: all inputs must have the same number of dims but "
-            f"got {anchor.dim()}, {positive.dim()} and {negative.dim()}"
+            f"{name}: all inputs must have the same number of dims but got {anchor.dim()}, "
+            f"{positive.dim()} and {negative.dim()}"
         )
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = rushlight.minimum(far, distance(positive, negative))
-    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+    return (margin + near - far).clamp_min(0)
 
 
+@autocasts("float32")
 def poisson_nll_loss(
-    input,
-    target,
-    log_input=True,
-    full=False,
-    size_average=None,
-    eps=1e-8,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log likelihood of a Poisson distribution. See `nn.PoissonNLLLoss`."""
     if log_input:
         loss = rushlight.exp(input) - target * input
@@ -139,7 +177,14 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction, size_average, reduce)
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log likelihood of a normal distribution. See `nn.GaussianNLLLoss`."""
     if not isinstance(var, Tensor):
         if var < 0:
@@ -171,25 +216,31 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def multilabel_soft_margin_loss(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Binary cross entropy with logits, averaged over classes."""
-    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    loss = -(target * _table.logsigmoid(input) + (1 - target) * _table.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return reduce_loss(loss.sum(-1) / input.size(-1), reduction, size_average, reduce)
 
 
+@autocasts("float32")
 def multi_margin_loss(
-    input,
-    target,
-    p=1,
-    margin=1.0,
-    weight=None,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(margin - x[y] + x[i], 0)^p / C over the classes i other than y."""
     check_reduction(reduction)
     if p not in (1, 2):
@@ -215,7 +266,7 @@ def multi_margin_loss(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
     places = labels.unsqueeze(1)
-    terms = (margin - rows.gather(1, places) + rows).clamp_min(0)
+    terms = (margin - rows.gather(1, places) + rows).relu()  # of which 0 has no gradient
     if p == 2:
         terms = terms * terms
     if weight is not None:
@@ -227,7 +278,14 @@ def multi_margin_loss(
     return reduce_loss(loss, reduction, size_average, reduce)
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+@autocasts("float32")
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(1 - (x[y_j] - x[i]), 0) / C over targets y_j and the classes i that are no target."""
     check_reduction(reduction)
     if input.dim() > 2 or input.shape != target.shape:
@@ -245,7 +303,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     # terms[n, j, i] for the target in place j and class i, up to the most targets of a row
     most = int(listed.any(0).sum())
     listed, places = listed[:, :most], places[:, :most]
-    terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
+    terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).relu()
     counted = listed.unsqueeze(2) & ~is_target.unsqueeze(1)
     loss = terms.masked_fill(~counted, 0).sum((1, 2)) / classes
     if input.dim() < 2:
@@ -254,17 +312,17 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
-    options=None,
-):
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: LinearCrossEntropyOptions | None = None,
+) -> Tensor:
     """cross_entropy(linear(input, linear_weight, linear_bias), target, ...).
 
     `linear_weight` is (C, in) or (C, d1, ..., in) for logits (N, C, d1, ...). `options` is how
@@ -278,14 +336,14 @@ def linear_cross_entropy(
             "batched input, got shape "
             f"{tuple(input.shape)}"
         )
-    logits = F.linear(
+    logits = _table.linear(
         input,
         linear_weight.reshape(-1, linear_weight.size(-1)),
         None if linear_bias is None else linear_bias.reshape(-1),
     )
     if linear_weight.dim() > 2:
         logits = logits.reshape(*logits.shape[:-1], *linear_weight.shape[:-1])
-    return F.cross_entropy(
+    return _table.cross_entropy(
         logits,
         target,
         weight=weight,
@@ -295,15 +353,16 @@ def linear_cross_entropy(
     )
 
 
+@autocasts("float32")
 def ctc_loss(
-    log_probs,
-    targets,
-    input_lengths,
-    target_lengths,
-    blank=0,
-    reduction="mean",
-    zero_infinity=False,
-):
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """-log of the summed probability of all alignments of each target. See `nn.CTCLoss`."""
     batched = log_probs.dim() == 3
     if not batched:
@@ -313,15 +372,9 @@ def ctc_loss(
             )
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
-    steps, batch, classes = log_probs.shape
-    if not 0 <= blank < classes:
-        raise RuntimeError(f"ctc_loss: blank={blank} is not one of {classes} labels")
+    batch = log_probs.size(1)
     input_lengths = _lengths("input_lengths", input_lengths, batch)
     target_lengths = _lengths("target_lengths", target_lengths, batch)
-    if max(input_lengths, default=0) > steps:
-        raise RuntimeError(
-            f"ctc_loss: input_lengths must be at most {steps} but got {max(input_lengths)}"
-        )
     labels = _padded_labels(targets, target_lengths, batch, log_probs.device)
     loss, _ = rushlight._ctc_loss_of(log_probs, labels, input_lengths, target_lengths, blank)
     if zero_infinity:

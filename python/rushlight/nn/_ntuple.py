@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from itertools import repeat
 
 
-def _ntuple(n):
+def _ntuple(n, name="parse"):
     def parse(x):
         if isinstance(x, Iterable):
             return tuple(x)
         return tuple(repeat(x, n))
 
+    parse.__name__ = name
     return parse

@@ -1,9 +1,17 @@
 """Poolings that are combinations of other operations; `functional` exports them."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
 import rushlight
+from rushlight import Tensor
+from rushlight._autocast import autocasts
 from rushlight._table import nn_functional as _table
-from rushlight.nn import functional as F
+from rushlight.nn._channels_last import is_channels_last
 from rushlight.nn._ntuple import _ntuple
+
+TYPE_CHECKING = False
 
 
 def _lp_pool(avg_pool, input, norm_type, kernel_size, stride, ceil_mode, dims):
@@ -24,22 +32,30 @@ def _check_spatial(input, dims, name):
         )
 
 
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: int, stride: None = None, ceil_mode: bool = False
+) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, L)."""
-    return _lp_pool(F.avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode, 1)
+    return _lp_pool(_table.avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: None, stride: None = None, ceil_mode: bool = False
+) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
-    return _lp_pool(F.avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode, 2)
+    return _lp_pool(_table.avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: None, stride: None = None, ceil_mode: bool = False
+) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
-    return _lp_pool(F.avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode, 3)
+    return _lp_pool(_table.avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode, 3)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
     """x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta."""
     if input.dim() < 3:
         raise ValueError(
@@ -49,8 +65,8 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         return input
     # Channels as the rows of an image: their window is a pooling window.
     squares = input.square().flatten(2).unsqueeze(1)
-    squares = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    mean = F.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
+    squares = _table.pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    mean = _table.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
     return input / (mean * alpha + k).pow(beta)
 
 
@@ -82,7 +98,9 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
         )
     values = input.flatten(-dims)
     empty = values.new_zeros((*values.shape[:-1], positions))
-    return empty.scatter(-1, places, values).unflatten(-1, size)
+    output = empty.scatter(-1, places, values).unflatten(-1, size)
+    keeps_format = dims == 2 and is_channels_last(input)
+    return output.contiguous(memory_format=rushlight.channels_last) if keeps_format else output
 
 
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
@@ -104,17 +122,40 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     return output_size
 
 
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: None,
+    stride: None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: None = None,
+) -> Tensor:
     """Maxima put back where max_pool1d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 1)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+@autocasts("float32")
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: None,
+    stride: None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: None = None,
+) -> Tensor:
     """Maxima put back where max_pool2d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 2)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+@autocasts("float32")
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: None,
+    stride: None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: None = None,
+) -> Tensor:
     """Maxima put back where max_pool3d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 3)
 
@@ -180,60 +221,40 @@ def _window_starts(sample, size, kernel, out):
     return rushlight.where(steps == out - 1, size - kernel, starts)
 
 
-def fractional_max_pool2d_with_indices(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """fractional_max_pool2d that also gives where the maxima were."""
-    return _fractional_max_pool(
-        input, kernel_size, output_size, output_ratio, True, _random_samples, 2
-    )
+def _fractional_max_pools(dims):
+    @autocasts("float32")
+    def pool_with_indices(
+        input,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices=False,
+        _random_samples=None,
+    ):
+        return _fractional_max_pool(
+            input, kernel_size, output_size, output_ratio, True, _random_samples, dims
+        )
 
+    @autocasts("float32")
+    def pool(
+        input,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices=False,
+        _random_samples=None,
+    ):
+        return _fractional_max_pool(
+            input, kernel_size, output_size, output_ratio, return_indices, _random_samples, dims
+        )
 
-def fractional_max_pool3d_with_indices(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """fractional_max_pool3d that also gives where the maxima were."""
-    return _fractional_max_pool(
-        input, kernel_size, output_size, output_ratio, True, _random_samples, 3
-    )
-
-
-def fractional_max_pool2d(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """Maxima of windows at random steps. See `nn.FractionalMaxPool2d`."""
-    return _fractional_max_pool(
-        input, kernel_size, output_size, output_ratio, return_indices, _random_samples, 2
-    )
-
-
-def fractional_max_pool3d(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """Maxima of windows at random steps. See `nn.FractionalMaxPool3d`."""
-    return _fractional_max_pool(
-        input, kernel_size, output_size, output_ratio, return_indices, _random_samples, 3
-    )
+    name = f"fractional_max_pool{dims}d"
+    named = (
+        (pool, name, f"Maxima of windows at random steps. See `nn.FractionalMaxPool{dims}d`."),
+        (pool_with_indices, f"{name}_with_indices",
+         f"{name} that also gives where the maxima were."),
+    )  # fmt: skip
+    return _named(named)
 
 
 # -- poolings of the op table, in the forms that torch gives them --------------------------------
@@ -303,12 +324,37 @@ def _adaptive_pools(dims):
         (adaptive_max_pool, f"adaptive_max_pool{dims}d",
          "Largest element of each of output_size windows."),
     )  # fmt: skip
+    if dims == 3:
+        for function, _, _ in named:
+            autocasts("float32")(function)
     return _named(named)
 
 
+if TYPE_CHECKING:
+    adaptive_avg_pool1d: Callable[..., Tensor]
+    adaptive_avg_pool2d: Callable[..., Tensor]
+    adaptive_avg_pool3d: Callable[..., Tensor]
+    adaptive_max_pool1d: Callable[..., Tensor]
+    adaptive_max_pool1d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    adaptive_max_pool2d: Callable[..., Tensor]
+    adaptive_max_pool2d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    adaptive_max_pool3d: Callable[..., Tensor]
+    adaptive_max_pool3d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    fractional_max_pool2d: Callable[..., Tensor]
+    fractional_max_pool2d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    fractional_max_pool3d: Callable[..., Tensor]
+    fractional_max_pool3d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    max_pool1d: Callable[..., Tensor]
+    max_pool1d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    max_pool2d: Callable[..., Tensor]
+    max_pool2d_with_indices: Callable[..., tuple[Tensor, Tensor]]
+    max_pool3d: Callable[..., Tensor]
+    max_pool3d_with_indices: Callable[..., tuple[Tensor, Tensor]]
 max_pool1d, max_pool1d_with_indices = _max_pool(1)
 max_pool2d, max_pool2d_with_indices = _max_pool(2)
 max_pool3d, max_pool3d_with_indices = _max_pool(3)
 adaptive_avg_pool1d, adaptive_max_pool1d_with_indices, adaptive_max_pool1d = _adaptive_pools(1)
 adaptive_avg_pool2d, adaptive_max_pool2d_with_indices, adaptive_max_pool2d = _adaptive_pools(2)
 adaptive_avg_pool3d, adaptive_max_pool3d_with_indices, adaptive_max_pool3d = _adaptive_pools(3)
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pools(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pools(3)

@@ -3,11 +3,15 @@
 What they draw, and in which order, is part of the contract: equal seeds give equal results.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
+from typing import Any
 
 import rushlight
-from rushlight.nn import functional as F
+from rushlight import Tensor
+from rushlight._table import nn_functional as _table
 
 
 def _check_probability(p):
@@ -25,7 +29,10 @@ def _feature_noise(input, p):
     return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
 
 
-def _feature_dropout(input, p, training, inplace):
+def _feature_dropout(input, p, training, inplace, batched=True):
+    if not batched:
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else result.squeeze(0)
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:
@@ -34,18 +41,19 @@ def _feature_dropout(input, p, training, inplace):
     return input.mul_(noise) if inplace else input * noise
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     _check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D")
-    if input.dim() == 2:
-        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else result.squeeze(0)
-    return _feature_dropout(input, p, training, inplace)
+    return _feature_dropout(input, p, training, inplace, batched=input.dim() != 2)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, H, W)."""
     _check_probability(p)
     if input.dim() not in (3, 4):
@@ -61,7 +69,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability(p)
     if input.dim() not in (4, 5):
@@ -70,10 +80,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
             "taken as batch and channels",
             stacklevel=2,
         )
-    if input.dim() == 4:
-        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else result.squeeze(0)
-    return _feature_dropout(input, p, training, inplace)
+    return _feature_dropout(input, p, training, inplace, batched=input.dim() != 4)
 
 
 def _alpha_dropout(input, noise, p, inplace):
@@ -85,7 +92,9 @@ def _alpha_dropout(input, noise, p, inplace):
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout that keeps mean and variance. See `nn.AlphaDropout`."""
     _check_probability(p)
     if not training or p == 0 or input.numel() == 0:
@@ -96,7 +105,9 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _alpha_dropout(input, noise, p, inplace)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Alpha dropout of whole channels. See `nn.FeatureAlphaDropout`."""
     _check_probability(p)
     if not training or p == 0 or input.numel() == 0:
@@ -106,12 +117,20 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _alpha_dropout(input, _feature_noise(input, p), p, inplace)
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
     """x where x > 0, else a x with a uniform in [lower, upper]; their mean in evaluation."""
     if lower > upper:
         raise RuntimeError(f"rrelu: lower={lower} must not exceed upper={upper}")
+    if not inplace:
+        input = input.contiguous()
     if not training:
-        return F.leaky_relu(input, (lower + upper) / 2, inplace)
+        return _table.leaky_relu(input, (lower + upper) / 2, inplace)
     negative = (input <= 0).detach()
     # One double per element that needs it, as a scalar loop would draw them; the arithmetic is in
     # float32 at least.
@@ -123,12 +142,16 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return input.mul_(slopes) if inplace else (input * slopes).to(input.dtype)
 
 
-def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+def rrelu_(
+    input: Tensor, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
+) -> Any:
     """rrelu in place."""
     return rrelu(input, lower, upper, training, inplace=True)
 
 
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A sample of a relaxed categorical distribution.
 
     Args:
@@ -141,7 +164,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     Jang, Gu and Poole, "Categorical Reparameterization with Gumbel-Softmax", 2017.
     """
     gumbels = -rushlight.empty_like(logits.detach()).exponential_().log()
-    soft = F.softmax((logits + gumbels) / tau, dim)
+    soft = rushlight.softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]

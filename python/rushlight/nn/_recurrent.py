@@ -1,7 +1,17 @@
 """The steps of RNN, LSTM and GRU, and runs of them over sequences, layers and directions."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.nn import functional as F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.parameter import Parameter
 
 
 def _rnn_tanh(x, hidden, weights):
@@ -44,23 +54,25 @@ def _five(weights, has_biases):
     return w_ih, w_hh, b_ih, b_hh, w_hr
 
 
-def step(mode, input, states, weights):
+def step(
+    mode: str, input: Tensor, states: Sequence[Tensor], weights: Sequence[Parameter]
+) -> tuple[Any, ...]:
     """One step of a cell: input (N, in), states a tuple of (N, size)."""
     weights = (*weights, None)
     return _STEPS[mode](F.linear(input, weights[0], weights[2]), states, weights)
 
 
 def run(
-    mode,
-    input,
-    states,
-    all_weights,
+    mode: str,
+    input: Tensor,
+    states: Sequence[Tensor],
+    all_weights: Sequence[Any],
     *,
-    has_biases,
-    dropout,
-    bidirectional,
-    batch_sizes=None,
-):
+    has_biases: bool,
+    dropout: float,
+    bidirectional: bool,
+    batch_sizes: Tensor | None = None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     """All layers and directions over a sequence.
 
     Args:

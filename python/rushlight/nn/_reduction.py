@@ -1,9 +1,15 @@
 """The `reduction` of losses, and the two older arguments that said the same."""
 
+from __future__ import annotations
+
 import warnings
 
+from rushlight import Tensor
 
-def legacy_get_string(size_average, reduce, reduction="mean"):
+
+def legacy_get_string(
+    size_average: bool | None, reduce: bool | None, reduction: str = "mean"
+) -> str:
     """The reduction that `size_average` and `reduce` mean; `reduction` if neither is given."""
     if size_average is None and reduce is None:
         return reduction
@@ -11,19 +17,19 @@ def legacy_get_string(size_average, reduce, reduction="mean"):
         meant = "none"
     else:
         meant = "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce are deprecated, use reduction='{meant}'", stacklevel=4
-    )
+    warnings.warn(f"size_average and reduce are deprecated, use reduction='{meant}'", stacklevel=4)
     return meant
 
 
-def check_reduction(reduction):
+def check_reduction(reduction: str) -> None:
     """Refuses what is no reduction, before anything is computed."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def reduce_loss(loss, reduction, size_average=None, reduce=None):
+def reduce_loss(
+    loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+) -> Tensor:
     """The mean, the sum or the elements themselves."""
     reduction = legacy_get_string(size_average, reduce, reduction)
     if reduction == "mean":

@@ -1,24 +1,29 @@
 """Resizing and sampling of images; `functional` exports it."""
 
+from __future__ import annotations
+
 import math
 import warnings
+from collections.abc import Sequence
 
+from rushlight import Tensor
+from rushlight._autocast import autocasts
 from rushlight._table import nn_functional as _table
-from rushlight.nn import functional as F
+from rushlight.nn import _pooling
 
 _DIMS_OF_MODE = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 _PLAIN_MODES = ("nearest", "nearest-exact", "area")
 
 
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resize the spatial dims of (N, C, *) to `size` or by `scale_factor`. See `nn.Upsample`.
 
     Args:
@@ -52,8 +57,7 @@ def interpolate(
             f"Got {input.dim()}D input, but {mode} mode needs {_DIMS_OF_MODE[mode] + 2}D input"
         )
     if mode == "area":
-        pool = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[dims - 1]
-        return pool(input, size)
+        return getattr(_pooling, f"adaptive_avg_pool{dims}d")(input, size)
     return _table._interpolate(input, size, mode, bool(align_corners), antialias, scales)
 
 
@@ -82,7 +86,14 @@ def _target_size(input, dims, size, scale_factor, recompute_scale_factor):
 # -- sampling at the places of a grid ------------------------------------------------------------
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+@autocasts("float32")
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
     """Sample (N, C, *) at the places that `grid` lists.
 
     Args:

@@ -4,11 +4,19 @@ What is one operation of the op table comes from there. The rest are combination
 written in Python: until the table has a row of the same name, which then takes their place.
 """
 
+from __future__ import annotations
+
 import functools
+import importlib
 import warnings
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
+from rushlight._autocast import autocasts as _autocasts
+from rushlight._set_module import set_module
 from rushlight._table import nn_functional as _table
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn._attention import (
@@ -17,103 +25,126 @@ from rushlight.nn._attention import (
     _in_projection_packed,
     _mha_shape_check,
     _none_or_dtype,
-    multi_head_attention_forward,
+    multi_head_attention_forward as multi_head_attention_forward,
 )
-from rushlight.nn._embedding import embedding_bag
+from rushlight.nn._channels_last import (
+    is_channels_last as is_channels_last,
+)
+from rushlight.nn._distances import (
+    cosine_similarity as cosine_similarity,
+    normalize as normalize,
+    pairwise_distance as pairwise_distance,
+)
+from rushlight.nn._embedding import (
+    embedding_bag as embedding_bag,
+)
 from rushlight.nn._losses import (
-    cosine_embedding_loss,
-    ctc_loss,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    linear_cross_entropy,
-    margin_ranking_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    poisson_nll_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
+    cosine_embedding_loss as cosine_embedding_loss,
+    ctc_loss as ctc_loss,
+    gaussian_nll_loss as gaussian_nll_loss,
+    hinge_embedding_loss as hinge_embedding_loss,
+    linear_cross_entropy as linear_cross_entropy,
+    margin_ranking_loss as margin_ranking_loss,
+    multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss,
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    poisson_nll_loss as poisson_nll_loss,
+    soft_margin_loss as soft_margin_loss,
+    triplet_margin_loss as triplet_margin_loss,
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
 from rushlight.nn._pooling import (
     _unpool_output_size,
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_with_indices,
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-    local_response_norm,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
+    adaptive_avg_pool1d as adaptive_avg_pool1d,
+    adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool3d as adaptive_avg_pool3d,
+    adaptive_max_pool1d as adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d as adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d as adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d as fractional_max_pool2d,
+    fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+    fractional_max_pool3d as fractional_max_pool3d,
+    fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+    local_response_norm as local_response_norm,
+    lp_pool1d as lp_pool1d,
+    lp_pool2d as lp_pool2d,
+    lp_pool3d as lp_pool3d,
+    max_pool1d as max_pool1d,
+    max_pool1d_with_indices as max_pool1d_with_indices,
+    max_pool2d as max_pool2d,
+    max_pool2d_with_indices as max_pool2d_with_indices,
+    max_pool3d as max_pool3d,
+    max_pool3d_with_indices as max_pool3d_with_indices,
+    max_unpool1d as max_unpool1d,
+    max_unpool2d as max_unpool2d,
+    max_unpool3d as max_unpool3d,
 )
 from rushlight.nn._random import (
-    alpha_dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    rrelu,
-    rrelu_,
+    alpha_dropout as alpha_dropout,
+    dropout1d as dropout1d,
+    dropout2d as dropout2d,
+    dropout3d as dropout3d,
+    feature_alpha_dropout as feature_alpha_dropout,
+    gumbel_softmax as gumbel_softmax,
+    rrelu as rrelu,
+    rrelu_ as rrelu_,
 )
-from rushlight.nn._resample import grid_sample, interpolate
+from rushlight.nn._resample import (
+    grid_sample as grid_sample,
+    interpolate as interpolate,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight._C._nn_functional import *  # noqa: F403
 
 # -- activations ---------------------------------------------------------------------------------
 
 
-def sigmoid(input):
+def sigmoid(input: Tensor) -> Any:
     """1 / (1 + exp(-x)): the same as `rushlight.sigmoid`."""
     return input.sigmoid()
 
 
-def tanh(input):
+def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent: the same as `rushlight.tanh`."""
     return input.tanh()
 
 
-def softsign(input):
+def softsign(input: Tensor) -> Any:
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
-def tanhshrink(input):
+def tanhshrink(input: Tensor) -> Any:
     """x - tanh(x)."""
     return input - input.tanh()
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+) -> Tensor:
     """exp(x) / sum exp(x) along `dim`."""
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return rushlight.softmax(input, dim, dtype=dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+) -> Tensor:
     """x - log(sum exp(x)) along `dim`."""
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return rushlight.log_softmax(input, dim, dtype=dtype)
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+) -> Tensor:
     """exp(-x) / sum exp(-x) along `dim`."""
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
@@ -128,10 +159,10 @@ def _get_softmax_dim(name, ndim, stacklevel):
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _in_place(function):
+def _in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The form of an activation that overwrites its input."""
 
-    def overwrite(input, *args, **kwargs):
+    def overwrite(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return function(input, *args, **kwargs, inplace=True)
 
     overwrite.__name__ = overwrite.__qualname__ = f"{function.__name__}_"
@@ -139,6 +170,14 @@ def _in_place(function):
     return overwrite
 
 
+if TYPE_CHECKING:
+    relu_: Callable[..., Tensor]
+    elu_: Callable[..., Tensor]
+    selu_: Callable[..., Tensor]
+    celu_: Callable[..., Tensor]
+    leaky_relu_: Callable[..., Tensor]
+    hardtanh_: Callable[..., Tensor]
+    threshold_: Callable[..., Tensor]
 relu_, elu_, selu_, celu_, leaky_relu_, hardtanh_, threshold_ = map(
     _in_place,
     (
@@ -153,7 +192,7 @@ relu_, elu_, selu_, celu_, leaky_relu_, hardtanh_, threshold_ = map(
 )
 
 
-def glu(input, dim=-1):
+def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a sigmoid(b), with a and b the halves of the input along `dim`."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
@@ -161,35 +200,6 @@ def glu(input, dim=-1):
         raise RuntimeError(f"glu: size {input.size(dim)} of dim {dim} must be even")
     a, b = input.chunk(2, dim)
     return a * b.sigmoid()
-
-
-# -- distances -----------------------------------------------------------------------------------
-
-
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
-    """x / max(|x|_p, eps) along `dim`."""
-    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return rushlight.div(input, norm, out=out) if out is not None else input / norm
-
-
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`, after broadcasting."""
-    dtype = rushlight.promote_types(x1.dtype, x2.dtype)
-    if not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"cosine_similarity: expected floating-point inputs but got {dtype}")
-    x1, x2 = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
-    parts = []
-    for x in (x1, x2):
-        norm = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True).clone()
-        with rushlight.no_grad():  # the bound changes the value, not the gradient
-            norm.clamp_min_(eps)
-        parts.append(x / norm)
-    return (parts[0] * parts[1]).sum(dim)
-
-
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    """|x1 - x2 + eps|_p over the last dim."""
-    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 # -- losses ------------------------------------------------------------------------------------
@@ -214,7 +224,7 @@ def _warning_of_broadcast(loss):
 # -- linear --------------------------------------------------------------------------------------
 
 
-def bilinear(input1, input2, weight, bias=None):
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: bool | None = None) -> Any:
     """y_k = x1^T A_k x2 + b_k."""
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(
@@ -233,10 +243,11 @@ def bilinear(input1, input2, weight, bias=None):
     y = partial.view(-1, out_features, in2).bmm(x2.unsqueeze(-1)).squeeze(-1)
     if bias is not None:
         y = y + bias
-    return y.view(*batch, out_features)
+    return y.reshape(*batch, out_features)
 
 
-def conv_tbc(input, weight, bias, pad=0):
+@_autocasts("lower_precision")
+def conv_tbc(input: Tensor, weight: Tensor, bias: bool, pad: int = 0) -> Any:
     """Convolution of (T, N, C_in) with weight (K, C_in, C_out)."""
     y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return y.permute(2, 0, 1)
@@ -246,15 +257,15 @@ def conv_tbc(input, weight, bias, pad=0):
 
 
 def instance_norm(
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-5,
-):
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalize each sample and channel over its spatial dims. See `nn.InstanceNorm1d`."""
     if use_input_stats:
         _verify_spatial_size(input.size())
@@ -264,7 +275,7 @@ def instance_norm(
         )
     # Every sample's channel is a channel of one sample for batch_norm.
     batch, channels = input.shape[:2]
-    whole = input.reshape(1, batch * channels, *input.shape[2:])
+    whole = input.contiguous().reshape(1, batch * channels, *input.shape[2:])
     repeated = [
         None if t is None else t.repeat(batch) for t in (running_mean, running_var, weight, bias)
     ]
@@ -286,7 +297,7 @@ def _verify_spatial_size(size):
 # -- images --------------------------------------------------------------------------------------
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The sampling grid of affine maps, for `grid_sample`.
 
     Args:
@@ -326,7 +337,12 @@ def affine_grid(theta, size, align_corners=None):
     return grid.movedim(1, -1).contiguous()
 
 
-def pixel_shuffle(input, upscale_factor):
+def _copied(rearranged, *shape):
+    """A view of that shape of a copy in plain order."""
+    return rearranged.clone(memory_format=rushlight.contiguous_format).view(shape)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
     if input.dim() < 3:
@@ -336,13 +352,18 @@ def pixel_shuffle(input, upscale_factor):
     *batch, channels, height, width = input.shape
     if channels % (r * r):
         raise RuntimeError(f"pixel_shuffle: {channels} channels are not divisible by {r}^2")
+    if is_channels_last(input):
+        blocks = input.permute(0, 2, 3, 1).reshape(*batch, height, width, channels // (r * r), r, r)
+        rows = blocks.permute(0, 1, 4, 2, 5, 3)
+        return _copied(rows, *batch, height * r, width * r, channels // (r * r)).movedim(-1, 1)
     blocks = input.reshape(*batch, channels // (r * r), r, r, height, width)
     n = len(batch)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return blocks.permute(order).reshape(*batch, channels // (r * r), height * r, width * r)
+    rows = blocks.permute(order)
+    return _copied(rows, *batch, channels // (r * r), height * r, width * r)
 
 
-def pixel_unshuffle(input, downscale_factor):
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(*, C, H r, W r) to (*, C r^2, H, W)."""
     r = downscale_factor
     if input.dim() < 3:
@@ -352,13 +373,17 @@ def pixel_unshuffle(input, downscale_factor):
     *batch, channels, height, width = input.shape
     if height % r or width % r:
         raise RuntimeError(f"pixel_unshuffle: {height} by {width} is not divisible by {r}")
+    if is_channels_last(input):
+        blocks = input.permute(0, 2, 3, 1).reshape(*batch, height // r, r, width // r, r, channels)
+        pixels = blocks.permute(0, 1, 3, 5, 2, 4)
+        return _copied(pixels, *batch, height // r, width // r, channels * r * r).movedim(-1, 1)
     blocks = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return blocks.permute(order).reshape(*batch, channels * r * r, height // r, width // r)
+    return _copied(blocks.permute(order), *batch, channels * r * r, height // r, width // r)
 
 
-def channel_shuffle(input, groups):
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave `groups` groups of channels: channel g * n + i becomes i * groups + g."""
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle: needs at least 3 dims but got {tuple(input.shape)}")
@@ -367,29 +392,50 @@ def channel_shuffle(input, groups):
             f"channel_shuffle: {input.size(1)} channels are not divisible by groups={groups}"
         )
     shape = input.shape
+    if is_channels_last(input):
+        last = input.movedim(1, -1)
+        split = last.reshape(*last.shape[:-1], groups, shape[1] // groups)
+        return _copied(split.transpose(-1, -2), *last.shape).movedim(-1, 1)
     split = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
-    return split.transpose(1, 2).reshape(shape)
+    return _copied(split.transpose(1, 2), *shape)
 
 
 native_channel_shuffle = channel_shuffle
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """Deprecated name of `interpolate`."""
     warnings.warn("nn.functional.upsample is deprecated, use interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: Any = None
+) -> Any:
     """Deprecated: `interpolate` with mode="nearest"."""
     warnings.warn("nn.functional.upsample_nearest is deprecated, use interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: Any = None
+) -> Any:
     """Deprecated: `interpolate` with mode="bilinear" and aligned corners."""
     warnings.warn("nn.functional.upsample_bilinear is deprecated, use interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+
+def __getattr__(name):
+    if name == "grad":  # which torch imports here
+        return importlib.import_module("rushlight.nn.grad")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 globals().update(
@@ -401,3 +447,9 @@ del _name
 
 # What calls one operation alone leaves it to that operation to be taken over.
 rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "softmax", "tanh"))
+
+# As in torch, whose own are of its core.
+set_module(
+    "rushlight", adaptive_avg_pool1d, channel_shuffle, conv_tbc, cosine_similarity,
+    pairwise_distance, pixel_shuffle, pixel_unshuffle, rrelu, rrelu_,
+)  # fmt: skip

@@ -1,60 +1,111 @@
 """Gradients of convolutions as functions of their own."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight
-from rushlight.nn.modules.utils import _pair, _single, _triple
+from rushlight import Tensor
+from rushlight.nn import functional as F
 
 
-def _conv_input(name, input_size, weight, grad_output, arguments):
-    from rushlight.nn import functional as F
-
+def _conv_input(dims, input_size, weight, grad_output, *options):
     if input_size is None:
-        raise ValueError(f"{name}: input_size is needed")
+        raise ValueError(f"conv{dims}d: input_size is needed")
     with rushlight.enable_grad():
         input = grad_output.new_zeros(input_size).requires_grad_()
-        output = getattr(F, name)(input, weight.detach(), None, *arguments)
-    return rushlight.autograd.grad(output, input, grad_output)[0]
+        output = getattr(F, f"conv{dims}d")(input, weight, None, *options)
+    return _gradient(output, input, grad_output, weight)
 
 
-def _conv_weight(name, input, weight_size, grad_output, arguments):
-    from rushlight.nn import functional as F
-
+def _conv_weight(dims, input, weight_size, grad_output, *options):
     with rushlight.enable_grad():
         weight = grad_output.new_zeros(weight_size).requires_grad_()
-        output = getattr(F, name)(input.detach(), weight, None, *arguments)
-    return rushlight.autograd.grad(output, weight, grad_output)[0]
+        output = getattr(F, f"conv{dims}d")(input, weight, None, *options)
+    return _gradient(output, weight, grad_output, input)
 
 
-def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def _gradient(output, by, grad_output, other):
+    """The gradient, recorded if what it depends on requires gradients of its own."""
+    recorded = grad_output.requires_grad or other.requires_grad
+    create_graph = recorded and rushlight.is_grad_enabled()
+    return rushlight.autograd.grad(output, by, grad_output, create_graph=create_graph)[0]
+
+
+def conv1d_input(
+    input_size: int,
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv1d with respect to its input, which has size `input_size`."""
-    arguments = (_single(stride), _single(padding), _single(dilation), groups)
-    return _conv_input("conv1d", input_size, weight, grad_output, arguments)
+    return _conv_input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv1d_weight(
+    input: Tensor,
+    weight_size: Any,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv1d with respect to its weight, which has size `weight_size`."""
-    arguments = (_single(stride), _single(padding), _single(dilation), groups)
-    return _conv_weight("conv1d", input, weight_size, grad_output, arguments)
+    return _conv_weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_input(
+    input_size: int,
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv2d with respect to its input, which has size `input_size`."""
-    arguments = (_pair(stride), _pair(padding), _pair(dilation), groups)
-    return _conv_input("conv2d", input_size, weight, grad_output, arguments)
+    return _conv_input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_weight(
+    input: Tensor,
+    weight_size: Any,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv2d with respect to its weight, which has size `weight_size`."""
-    arguments = (_pair(stride), _pair(padding), _pair(dilation), groups)
-    return _conv_weight("conv2d", input, weight_size, grad_output, arguments)
+    return _conv_weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_input(
+    input_size: int,
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv3d with respect to its input, which has size `input_size`."""
-    arguments = (_triple(stride), _triple(padding), _triple(dilation), groups)
-    return _conv_input("conv3d", input_size, weight, grad_output, arguments)
+    return _conv_input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_weight(
+    input: Tensor,
+    weight_size: Any,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The gradient of conv3d with respect to its weight, which has size `weight_size`."""
-    arguments = (_triple(stride), _triple(padding), _triple(dilation), groups)
-    return _conv_weight("conv3d", input, weight_size, grad_output, arguments)
+    return _conv_weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)

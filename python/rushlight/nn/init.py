@@ -1,9 +1,13 @@
 """Start values of parameters. Every function fills its tensor in place, without gradient."""
 
+from __future__ import annotations
+
 import math
 import warnings
+from typing import Any
 
 import rushlight
+from rushlight import Generator, Tensor
 
 __all__ = [
     "calculate_gain",
@@ -44,7 +48,7 @@ _GAIN_ONE = frozenset(
 )
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By how much to scale weights so that a nonlinearity keeps the variance.
 
     1 for linear, conv and sigmoid, 5/3 for tanh, sqrt(2) for relu,
@@ -67,16 +71,40 @@ def calculate_gain(nonlinearity, param=None):
     raise ValueError(f"nonlinearity: {nonlinearity!r} is not supported")
 
 
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Uniform in [a, b)."""
     with rushlight.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Normal with this mean and standard deviation."""
     with rushlight.no_grad():
         return tensor.normal_(mean, std, generator=generator)
+
+
+def _no_grad_uniform_(tensor, a, b, generator=None):
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(tensor, mean, std, generator=None):
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor, val):
+    return constant_(tensor, val)
+
+
+def _no_grad_zero_(tensor):
+    return zeros_(tensor)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
@@ -130,24 +158,24 @@ def _reject_by_density(like, mean, std, a, b, generator):
     return result
 
 
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """All elements `val`."""
     with rushlight.no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """All elements 1."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """All elements 0."""
     with rushlight.no_grad():
         return tensor.zero_()
 
 
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
     if tensor.ndimension() != 2:
         raise ValueError(f"eye_: expected 2 dims but got shape {tuple(tensor.shape)}")
@@ -156,7 +184,7 @@ def eye_(tensor):
         return tensor.copy_(identity)
 
 
-def dirac_(tensor, groups=1):
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Convolution weights that keep the input: 1 at the centre of kernel i, channel i."""
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
@@ -192,7 +220,9 @@ def _calculate_correct_fan(tensor, mode):
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Uniform in +-gain sqrt(6 / (fan_in + fan_out)).
 
     Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
@@ -204,7 +234,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)). See `xavier_uniform_`."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -220,7 +250,13 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Uniform in +-gain sqrt(3 / fan); `a` is the negative slope of leaky_relu.
 
     He et al., "Delving deep into rectifiers", 2015.
@@ -232,13 +268,19 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan). See `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Orthogonal rows or columns, whichever are fewer; trailing dims count as one.
 
     Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural
@@ -264,7 +306,9 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor
 
 
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
     """Normal, with a share `sparsity` of the elements of each column zero.
 
     Martens, "Deep learning via Hessian-free optimization", 2010.
@@ -296,14 +340,14 @@ def _old_name(function):
     return deprecated
 
 
-uniform = _old_name(uniform_)
-normal = _old_name(normal_)
-constant = _old_name(constant_)
-eye = _old_name(eye_)
-dirac = _old_name(dirac_)
-xavier_uniform = _old_name(xavier_uniform_)
-xavier_normal = _old_name(xavier_normal_)
-kaiming_uniform = _old_name(kaiming_uniform_)
-kaiming_normal = _old_name(kaiming_normal_)
-orthogonal = _old_name(orthogonal_)
-sparse = _old_name(sparse_)
+uniform: Any = _old_name(uniform_)
+normal: Any = _old_name(normal_)
+constant: Any = _old_name(constant_)
+eye: Any = _old_name(eye_)
+dirac: Any = _old_name(dirac_)
+xavier_uniform: Any = _old_name(xavier_uniform_)
+xavier_normal: Any = _old_name(xavier_normal_)
+kaiming_uniform: Any = _old_name(kaiming_uniform_)
+kaiming_normal: Any = _old_name(kaiming_normal_)
+orthogonal: Any = _old_name(orthogonal_)
+sparse: Any = _old_name(sparse_)

@@ -1,9 +1,19 @@
 """Tensors that a module registers by themselves: parameters and buffers, initialized or not."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight.types import Device, _dtype
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 __all__ = [
     "Buffer",
@@ -15,20 +25,20 @@ __all__ = [
 ]
 
 
-class _ParameterMeta(type(Tensor)):
-    """Lets a tensor of another subclass that was wrapped in Parameter count as one."""
+_TensorMeta = type if TYPE_CHECKING else type(Tensor)
 
-    def __instancecheck__(cls, instance):
+
+class _MarkedMeta(_TensorMeta):
+    """Lets a tensor of another subclass that was wrapped in Parameter or Buffer count as one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
         if super().__instancecheck__(instance):
             return True
-        return (
-            cls is Parameter
-            and isinstance(instance, Tensor)
-            and getattr(instance, "_is_param", False)
-        )
+        mark = cls.__dict__.get("_mark")  # its own: nothing counts as of a subclass by the mark
+        return mark is not None and isinstance(instance, Tensor) and getattr(instance, mark, False)
 
 
-class Parameter(Tensor, metaclass=_ParameterMeta):
+class Parameter(Tensor, metaclass=_MarkedMeta):
     """A tensor that becomes a parameter of the module it is assigned to.
 
     Args:
@@ -36,25 +46,26 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         requires_grad: whether it is trained.
     """
 
-    __torch_function__ = rushlight._disabled_torch_function_impl
+    __torch_function__: Any = rushlight._disabled_torch_function_impl
+    _mark = "_is_param"
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = rushlight.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
-        return _mark_subclass(data, requires_grad, "Parameter", "_is_param")
+        return _mark_subclass(data, requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) not in memo:
             data = self.data.clone(memory_format=rushlight.preserve_format)
             memo[id(self)] = type(self)(data, self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         state = dict(self.__dict__)
         args = (self.data, self.requires_grad, OrderedDict())
         return (_rebuild_parameter, (*args, state) if state else args)
@@ -68,30 +79,19 @@ def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
     return parameter
 
 
-def _mark_subclass(data, requires_grad, role, mark):
-    """`data`, of a Tensor subclass, as a new leaf of its own class that counts as a `role`."""
+def _mark_subclass(data, requires_grad):
+    """`data`, of a Tensor subclass, as a new leaf of its own class that counts as a Parameter."""
     leaf = data.detach().requires_grad_(requires_grad)
     if type(leaf) is not type(data):
         raise RuntimeError(
-            f"{role}: detach() of a {type(data).__name__} must return a {type(data).__name__}, "
+            f"Parameter: detach() of a {type(data).__name__} must return a {type(data).__name__}, "
             f"but it returned a {type(leaf).__name__}"
         )
-    setattr(leaf, mark, True)
+    leaf._is_param = True
     return leaf
 
 
-class _BufferMeta(type(Tensor)):
-    def __instancecheck__(cls, instance):
-        if super().__instancecheck__(instance):
-            return True
-        return (
-            cls is Buffer
-            and isinstance(instance, Tensor)
-            and getattr(instance, "_is_buffer", False)
-        )
-
-
-class Buffer(Tensor, metaclass=_BufferMeta):
+class Buffer(Tensor, metaclass=_MarkedMeta):
     """A tensor that becomes a buffer of the module it is assigned to.
 
     Args:
@@ -99,9 +99,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         persistent: whether the buffer belongs to the module's state_dict.
     """
 
-    __torch_function__ = rushlight._disabled_torch_function_impl
+    __torch_function__: Any = rushlight._disabled_torch_function_impl
+    _mark = "_is_buffer"
 
-    def __new__(cls, data=None, *, persistent=True):
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Self:
         if data is None:
             data = rushlight.empty(0)
         buffer = data.detach().requires_grad_(data.requires_grad)
@@ -133,34 +134,42 @@ class UninitializedTensorMixin:
         Tensor.get_device,
     ]
 
-    def materialize(self, shape, device=None, dtype=None):
+    def materialize(
+        self, shape: Sequence[int], device: Device = None, dtype: _dtype | None = None
+    ) -> None:
         """Become an ordinary parameter or buffer of this shape, its values undefined."""
         if device is None:
             device = self.data.device
         if dtype is None:
             dtype = self.data.dtype
-        self.data = rushlight.empty(shape, device=device, dtype=dtype)
+        self.data: Tensor = rushlight.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         raise RuntimeError(
             "shape: this parameter has none yet; run the module's forward once to initialize it"
         )
 
-    def share_memory_(self):
+    def share_memory_(self) -> Any:
         raise RuntimeError(
             "share_memory_: this parameter has no data yet; run the module's forward once first"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         return (type(self), (self.requires_grad,))
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         # Properties arrive as their accessors, `Tensor.device.__get__` and the like.
         if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})
@@ -170,7 +179,7 @@ class UninitializedTensorMixin:
         )
 
 
-def is_lazy(value):
+def is_lazy(value: Any) -> bool:
     return isinstance(value, UninitializedTensorMixin)
 
 
@@ -179,11 +188,13 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad=True, device=None, dtype=None):
+    def __new__(
+        cls, requires_grad: bool = True, device: Device = None, dtype: _dtype | None = None
+    ) -> Self:
         data = rushlight.empty(0, device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
         return memo[id(self)]
@@ -194,14 +205,20 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
+        persistent: bool = True,
+    ) -> Self:
         data = rushlight.empty(0, device=device, dtype=dtype)
         buffer = Tensor._make_subclass(cls, data, requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
             data = self.data
             memo[id(self)] = type(self)(

@@ -1,37 +1,172 @@
-"""Export to ONNX, which is not supported: files of weights go through `rushlight.save` or
-safetensors.
-"""
+"""ONNX: `export` writes a model of its operators, `load` reads one back as a module."""
+
+from __future__ import annotations
+
+import os
+
+from rushlight._set_module import set_module as _set_module
+from rushlight.onnx._export import OPSET as _OPSET, OnnxExporterError, to_model
+from rushlight.onnx._load import load
+
+_set_module("rushlight.onnx", OnnxExporterError, load)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
 
 
-class OnnxExporterError(RuntimeError):
-    """A model cannot be exported."""
+class ONNXProgram:
+    """What `export` returns: the ONNX model, and the program that it was made of."""
+
+    def __init__(self, model_proto, exported_program):
+        self.model_proto = model_proto
+        self.exported_program = exported_program
+
+    def save(
+        self,
+        destination,
+        *,
+        include_initializers=True,
+        keep_initializers_as_inputs=False,
+        external_data=None,
+    ):
+        """Write the model to a file.
+
+        Raises:
+            NotImplementedError: an option is given that is not supported.
+        """
+        if not include_initializers or keep_initializers_as_inputs or external_data:
+            raise NotImplementedError(
+                "ONNXProgram.save: weights lie in the file, as initializers that are no inputs"
+            )
+        with open(destination, "wb") as f:
+            f.write(self.model_proto.SerializeToString())
+
+    def __call__(self, *args, **kwargs):
+        """Run the model by onnxruntime, and return a tuple of tensors."""
+        import onnxruntime
+
+        import rushlight
+
+        session = onnxruntime.InferenceSession(
+            self.model_proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        leaves = self.exported_program.flat_inputs(args, kwargs)
+        tensors = [v for v in leaves if isinstance(v, rushlight.Tensor)]
+        names = [i.name for i in session.get_inputs()]
+        feeds = {n: t.detach().numpy() for n, t in zip(names, tensors, strict=True)}
+        return tuple(map(rushlight.from_numpy, session.run(None, feeds)))
 
 
-def export(model, args=(), f=None, **options):
-    """Raises OnnxExporterError: models are not exported."""
-    raise OnnxExporterError(
-        "onnx.export: rushlight does not write ONNX files; save the weights, and export from "
-        "PyTorch, which can load them"
+def export(
+    model, args=(), f=None, *, kwargs=None, verbose=None, input_names=None, output_names=None,
+    opset_version=None, dynamo=True, external_data=True, dynamic_shapes=None,
+    custom_translation_table=None, report=False, optimize=True, verify=False, profile=False,
+    dump_exported_program=False, artifacts_dir=".", fallback=False, export_params=True,
+    keep_initializers_as_inputs=False, dynamic_axes=None, training=None,
+    operator_export_type=None, do_constant_folding=True, custom_opsets=None,
+    export_modules_as_functions=False, autograd_inlining=True,
+):  # fmt: skip
+    """Write a model in ONNX's operators.
+
+    Args:
+        model: an `nn.Module` in evaluation mode, or an `ExportedProgram`.
+        args: tuple of example arguments, or one tensor.
+        f: path of the file; None to write none.
+        kwargs: further example arguments.
+        input_names, output_names: names instead of the program's.
+        opset_version: of the operators; 18 by default, and at least.
+        dynamic_shapes: as in `torch.export.export`.
+        dynamic_axes: the older form of it: {name of an input: {dim: name}, or a list of dims}.
+        verify: run the model by onnxruntime and compare.
+        optimize: fold constants.
+
+    Returns:
+        ONNXProgram.
+
+    Raises:
+        OnnxExporterError: an operation has no operator, by name and line; or `onnx` is not there.
+    """
+    import rushlight
+    from rushlight._ignored import warn_of
+    from rushlight.export import Dim, ExportedProgram, export as export_program, passes
+
+    warn_of(
+        "onnx.export", "there is one way to export",
+        verbose=verbose, report=report, profile=profile, fallback=fallback,
+        dump_exported_program=dump_exported_program, custom_opsets=custom_opsets,
+        export_modules_as_functions=export_modules_as_functions,
+        operator_export_type=operator_export_type, training=training,
+        dynamo=None if dynamo else "False", artifacts_dir=None if artifacts_dir == "." else True,
+        autograd_inlining=None if autograd_inlining else "False",
+        external_data=None if external_data else "False",
+        do_constant_folding=None if do_constant_folding else "False",
+    )  # fmt: skip
+    for name, given in (("custom_translation_table", custom_translation_table),
+                        ("keep_initializers_as_inputs", keep_initializers_as_inputs),
+                        ("export_params=False", not export_params)):  # fmt: skip
+        if given:
+            raise NotImplementedError(f"onnx.export: {name} is not supported")
+    if isinstance(model, ExportedProgram):
+        program = model
+    else:
+        args = (args,) if isinstance(args, rushlight.Tensor) else tuple(args)
+        if dynamic_axes:
+            names = list(input_names or [])
+            unknown = set(dynamic_axes) - set(names) - set(output_names or ())
+            if unknown:
+                raise ValueError(f"onnx.export: dynamic_axes names {sorted(unknown)}")
+            dynamic_shapes = []
+            for place in range(len(args)):
+                axes = dynamic_axes.get(names[place], {}) if place < len(names) else {}
+                if not isinstance(axes, dict):
+                    axes = {d: f"{names[place]}_dim_{d}" for d in axes}
+                dynamic_shapes.append({d: Dim(n) for d, n in axes.items()} or None)
+        program = export_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    if optimize:
+        program = passes.fold_constants(program)
+    made = ONNXProgram(
+        to_model(program, input_names, output_names, opset_version or _OPSET), program
     )
+    if f is not None:
+        made.save(os.fspath(f))
+    if verify:
+        example_args, example_kwargs = program.example_inputs
+        want = rushlight.utils._pytree.tree_leaves(
+            program.module()(*example_args, **example_kwargs)
+        )
+        for a, b in zip(made(*example_args, **example_kwargs), want, strict=True):
+            rushlight.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    return made
 
 
-dynamo_export = export
+def dynamo_export(model, /, *model_args, export_options=None, **model_kwargs):
+    """The older name of `export`."""
+    if export_options is not None:
+        raise NotImplementedError("onnx.dynamo_export: export_options: give them to onnx.export")
+    return export(model, model_args, kwargs=model_kwargs)
 
 
 def is_in_onnx_export():
-    """Is a model being exported? Never."""
+    """Is a model being exported? Its program is recorded as any other: never."""
     return False
 
 
-def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
+) -> None:
     """Say how an operation is written to ONNX files: nothing asks for it, see `export`."""
 
 
-def unregister_custom_op_symbolic(symbolic_name, opset_version):
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Undo `register_custom_op_symbolic`."""
 
 
 __all__ = [
-    "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export",
+    "ONNXProgram", "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export", "load",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
 ]  # fmt: skip

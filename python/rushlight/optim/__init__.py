@@ -1,5 +1,10 @@
 """Optimizers, schedules of their learning rates, and averages of models."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight._set_module import set_module
 from rushlight.optim import lr_scheduler
 from rushlight.optim._adafactor import Adafactor
 from rushlight.optim._muon import Muon
@@ -17,6 +22,10 @@ from rushlight.optim.rmsprop import RMSprop
 from rushlight.optim.rprop import Rprop
 from rushlight.optim.sgd import SGD
 from rushlight.optim.sparse_adam import SparseAdam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.optim import swa_utils as swa_utils
 
 __all__ = [
     "ASGD",
@@ -39,10 +48,15 @@ __all__ = [
     "swa_utils",
 ]
 
+set_module(__name__, Adafactor, Muon)
 
-def __getattr__(name):
-    if name == "swa_utils":  # it is the only file here that needs nn, so it waits until asked for
-        import importlib
 
-        return importlib.import_module("rushlight.optim.swa_utils")
-    raise AttributeError(f"module 'rushlight.optim' has no attribute '{name}'")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # It is the only file here that needs nn, so it waits until asked for.
+        if name == "swa_utils":
+            import importlib
+
+            return importlib.import_module("rushlight.optim.swa_utils")
+        raise AttributeError(f"module 'rushlight.optim' has no attribute '{name}'")

@@ -1,11 +1,18 @@
 """Adafactor."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     Optimizer,
+    ParamsT,
+    _arguments,
     _check_lr,
     _check_range,
-    _run_closure,
     _step_count,
     _to_scalar,
 )
@@ -55,16 +62,16 @@ class Adafactor(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        beta2_decay=-0.8,
-        eps=(None, 1e-3),
-        d=1.0,
-        weight_decay=0.0,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
         *,
-        foreach=None,
-        maximize=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         _check_lr(lr)
         if beta2_decay > 0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
@@ -74,30 +81,15 @@ class Adafactor(Optimizer):
         if d < 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         _check_range("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _arguments(locals()))
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
-        loss = _run_closure(closure)
-        with rushlight.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._step_param(param, group)
-        return loss
+        return self._step_each(closure)
 
     def _step_param(self, param, group):
         grad = param.grad
-        if grad.is_sparse:
+        if grad.layout is not rushlight.strided:
             raise RuntimeError("Adafactor does not support sparse gradients")
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")

@@ -1,8 +1,11 @@
 """LRScheduler, the base class of all schedules."""
 
+from __future__ import annotations
+
 import warnings
 import weakref
 from functools import wraps
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
@@ -32,6 +35,11 @@ def _as_list(name, optimizer, value):
     return list(value)
 
 
+def _check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
 class LRScheduler:
     """The base class of schedules: `get_lr` gives the groups' learning rates at `last_epoch`.
 
@@ -44,9 +52,8 @@ class LRScheduler:
     _get_lr_called_within_step = False
     _is_initial = False
 
-    def __init__(self, optimizer, last_epoch=-1):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -55,7 +62,7 @@ class LRScheduler:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming"
                 )
-        self.base_lrs = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _note_calls_of_step(optimizer)
         self._initial_step()
@@ -69,23 +76,23 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take what `state_dict` gave."""
         self.__dict__.update(state_dict)
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[float | Tensor]:
         """The learning rates that the last step set."""
         return self._last_lr
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         """The groups' learning rates at `last_epoch`, as a rule from those of the step before."""
         raise NotImplementedError(f"{type(self).__name__}: get_lr is not implemented")
 
-    def step(self, epoch=None):
+    def step(self, epoch: int | None = None) -> None:
         """Go on by one step, or to `epoch` (deprecated)."""
         if self._step_count == 1 and not getattr(self.optimizer.step, "_is_noted", False):
             warnings.warn(
@@ -110,7 +117,7 @@ class LRScheduler:
             self.last_epoch += 1
             values = self._compute_lr()
         else:
-            self.last_epoch = epoch
+            self.last_epoch: Any = epoch
             closed = getattr(self, "_get_closed_form_lr", None)
             values = self._compute_lr() if closed is None else closed()
         for group, lr in zip(self.optimizer.param_groups, values):

@@ -1,25 +1,34 @@
 """Schedules made of schedules, and the one that follows a metric."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
 
-from rushlight.optim._lr_base import LRScheduler, _as_list, _update_param_group_val
+from rushlight.optim._lr_base import (
+    LRScheduler,
+    _as_list,
+    _check_optimizer,
+    _update_param_group_val,
+)
 from rushlight.optim.optimizer import Optimizer
 
 
-class SequentialLR(LRScheduler):
-    """Runs one schedule after the other, changing at the epochs of `milestones`."""
+class _SchedulerOfSeveral(LRScheduler):
+    """A schedule that runs others, which its state holds by their own state_dict."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def _check_schedulers(self, schedulers, optimizer=None):
+        """The one optimizer of all of them."""
         name = type(self).__name__
         if len(schedulers) < 1:
             raise ValueError(f"{name} expects at least one scheduler but got none.")
+        optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"{name} at index {i} should have `optimizer` as its attribute."
-                )
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
                     f"{name} does not support `ReduceLROnPlateau` scheduler: its step needs a "
@@ -30,10 +39,39 @@ class SequentialLR(LRScheduler):
                     f"{name} expects all schedulers to belong to the same optimizer, but the one "
                     f"at index {i} does not"
                 )
+        return optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, the schedules by their own state_dict."""
+        skipped = ("optimizer", "_schedulers")
+        state = {key: value for key, value in self.__dict__.items() if key not in skipped}
+        state["_schedulers"] = [inner.state_dict() for inner in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what `state_dict` gave."""
+        state_dict = dict(state_dict)
+        inner_states = state_dict.pop("_schedulers")
+        self.__dict__.update(state_dict)
+        for inner, state in zip(self._schedulers, inner_states):
+            inner.load_state_dict(state)
+
+
+class SequentialLR(_SchedulerOfSeveral):
+    """Runs one schedule after the other, changing at the epochs of `milestones`."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
+    ) -> None:
+        self._check_schedulers(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                f"{name} expects one milestone fewer than schedulers: got {len(schedulers)} "
-                f"schedulers and {len(milestones)} milestones"
+                f"{type(self).__name__} expects one milestone fewer than schedulers: got "
+                f"{len(schedulers)} schedulers and {len(milestones)} milestones"
             )
         self._schedulers = schedulers
         self._milestones = milestones
@@ -53,7 +91,7 @@ class SequentialLR(LRScheduler):
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
-    def step(self):
+    def step(self) -> None:
         """Go on by one step."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
@@ -64,70 +102,23 @@ class SequentialLR(LRScheduler):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self):
-        """Everything but the optimizer, the schedules by their own state_dict."""
-        return _state_of_several(self)
 
-    def load_state_dict(self, state_dict):
-        """Take what `state_dict` gave."""
-        _load_several(self, state_dict)
-
-
-def _state_of_several(scheduler):
-    skipped = ("optimizer", "_schedulers")
-    state = {key: value for key, value in scheduler.__dict__.items() if key not in skipped}
-    state["_schedulers"] = [inner.state_dict() for inner in scheduler._schedulers]
-    return state
-
-
-def _load_several(scheduler, state_dict):
-    state_dict = dict(state_dict)
-    inner_states = state_dict.pop("_schedulers")
-    scheduler.__dict__.update(state_dict)
-    for inner, state in zip(scheduler._schedulers, inner_states):
-        inner.load_state_dict(state)
-
-
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_SchedulerOfSeveral):
     """Steps several schedules, each working on what the one before set."""
 
-    def __init__(self, schedulers, optimizer=None):
-        name = type(self).__name__
-        if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler but got none.")
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"{name} at index {i} should have `optimizer` as its attribute."
-                )
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler: its step needs a "
-                    "metric, which nobody would pass"
-                )
-            if optimizer != scheduler.optimizer:
-                raise ValueError(
-                    f"{name} expects all schedulers to belong to the same optimizer, but the one "
-                    f"at index {i} does not"
-                )
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        optimizer = self._check_schedulers(schedulers, optimizer)
         self._schedulers = schedulers
-        self.optimizer = optimizer
+        self.optimizer: Any = optimizer
         self._last_lr = self._current_lrs()
 
-    def step(self):
+    def step(self) -> None:
         """Step all of them."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._current_lrs()
-
-    def state_dict(self):
-        """Everything but the optimizer, the schedules by their own state_dict."""
-        return _state_of_several(self)
-
-    def load_state_dict(self, state_dict):
-        """Take what `state_dict` gave."""
-        _load_several(self, state_dict)
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -144,20 +135,19 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: list[float] | float = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -168,7 +158,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.default_min_lr = None
             self.min_lrs = _as_list("min_lr", optimizer, min_lr)
         else:
-            self.default_min_lr = min_lr
+            self.default_min_lr: Any = min_lr
             self.min_lrs = [min_lr] * len(optimizer.param_groups)
         self.patience = patience
         self.cooldown = cooldown
@@ -178,7 +168,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode_worse: float = math.inf if mode == "min" else -math.inf
         self._reset()
 
     def _reset(self):
@@ -186,16 +176,16 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics: Any, epoch: Any = None) -> None:
         """Take note of an epoch's metric, and reduce lr if it is time."""
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
             warnings.warn("step(epoch) is deprecated, call step()", UserWarning, stacklevel=2)
-        self.last_epoch = epoch
+        self.last_epoch: Any = epoch
         if self._is_better(current, self.best):
-            self.best = current
+            self.best: float = current
             self.num_bad_epochs = 0
         else:
             self.num_bad_epochs += 1
@@ -204,8 +194,8 @@ class ReduceLROnPlateau(LRScheduler):
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             self._reduce_lr(epoch)
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+            self.cooldown_counter: int = self.cooldown
+            self.num_bad_epochs: int = 0
         self._last_lr = self._current_lrs()
 
     def _reduce_lr(self, epoch):
@@ -217,7 +207,7 @@ class ReduceLROnPlateau(LRScheduler):
                     f"`ReduceLROnPlateau` was initialized ({len(groups)} and {len(self.min_lrs)}) "
                     "and min_lr was a list"
                 )
-            self.min_lrs = [self.default_min_lr] * len(groups)
+            self.min_lrs: list[Any] | list[float] = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs):
             old = float(group["lr"])
             new = max(old * self.factor, least)
@@ -225,7 +215,7 @@ class ReduceLROnPlateau(LRScheduler):
                 _update_param_group_val(group, "lr", new)
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> Any:
         return self.cooldown_counter > 0
 
     def _is_better(self, a, best):

@@ -1,22 +1,41 @@
 """Schedules of cycles that move the momentum too."""
 
+from __future__ import annotations
+
 import math
 import types
+from collections.abc import Callable
+from typing import Any
 
-from rushlight.optim._lr_base import LRScheduler, _as_list, _update_param_group_val
+from rushlight import Tensor
+from rushlight.optim._lr_base import (
+    LRScheduler,
+    _as_list,
+    _check_optimizer,
+    _update_param_group_val,
+)
 from rushlight.optim.optimizer import Optimizer
 
 
 class _MomentumMixin:
     """For schedules that move the momentum against the learning rate."""
 
-    def _find_momentum(self):
+    def _begin_momentum(self, base_momentum, max_momentum, last_epoch):
+        """The groups' bounds of the momentum, which starts at the upper one."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(
                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
             )
-        self.use_beta1 = "betas" in defaults
+        self.use_beta1: bool = "betas" in defaults
+        lows = _as_list("base_momentum", self.optimizer, base_momentum)
+        highs = _as_list("max_momentum", self.optimizer, max_momentum)
+        if last_epoch == -1:
+            for low, high, group in zip(lows, highs, self.optimizer.param_groups):
+                self._set_momentum(group, high)
+                group["max_momentum"] = high
+                group["base_momentum"] = low
+        return lows, highs
 
     def _get_momentum(self, group):
         return group["betas"][0] if self.use_beta1 else group["momentum"]
@@ -41,34 +60,36 @@ class CyclicLR(_MomentumMixin, LRScheduler):
     Smith, "Cyclical Learning Rates for Training Neural Networks", 2017.
     """
 
+    base_momentums: list[Any]
+    max_momentums: list[Any]
+
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-        last_epoch=-1,
-    ):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _as_list("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups):
                 _update_param_group_val(group, "lr", lr)
-        self.max_lrs = _as_list("max_lr", optimizer, max_lr)
+        self.max_lrs: list[Any] = _as_list("max_lr", optimizer, max_lr)
         step_size_up = float(step_size_up)
         step_size_down = step_size_up if step_size_down is None else float(step_size_down)
-        self.total_size = step_size_up + step_size_down
-        self.step_ratio = step_size_up / self.total_size
+        self.total_size: Any = step_size_up + step_size_down
+        self.step_ratio: Any = step_size_up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         self.mode = mode
@@ -76,22 +97,15 @@ class CyclicLR(_MomentumMixin, LRScheduler):
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
         if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+            self.scale_mode: str = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._find_momentum()
-            self.base_momentums = _as_list("base_momentum", optimizer, base_momentum)
-            self.max_momentums = _as_list("max_momentum", optimizer, max_momentum)
-            if last_epoch == -1:
-                momenta = zip(self.max_momentums, self.base_momentums, optimizer.param_groups)
-                for high, low, group in momenta:
-                    self._set_momentum(group, high)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+            momentums = self._begin_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = momentums
         super().__init__(optimizer, last_epoch)
-        self.base_lrs = base_lrs
+        self.base_lrs: Any = base_lrs
 
-    def scale_fn(self, x):
+    def scale_fn(self, x: Tensor) -> float:
         """The height of the cycle, as a share."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
@@ -99,7 +113,7 @@ class CyclicLR(_MomentumMixin, LRScheduler):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -113,7 +127,7 @@ class CyclicLR(_MomentumMixin, LRScheduler):
             low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)
         ]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; an own scale_fn is saved only if it is an object."""
         state = super().state_dict()
         custom = state["_scale_fn_custom"]
@@ -122,7 +136,7 @@ class CyclicLR(_MomentumMixin, LRScheduler):
             state["_scale_fn_custom"] = custom.__dict__.copy() if is_object else None
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take what `state_dict` gave."""
         state_dict = dict(state_dict)
         custom = state_dict.pop("_scale_fn_custom", None)
@@ -156,25 +170,24 @@ class OneCycleLR(_MomentumMixin, LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        max_lr,
-        total_steps=None,
-        epochs=None,
-        steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
-        last_epoch=-1,
-    ):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
-        self.total_steps = _one_cycle_length(total_steps, epochs, steps_per_epoch)
+        self.total_steps: Any = _one_cycle_length(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
@@ -191,20 +204,13 @@ class OneCycleLR(_MomentumMixin, LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._find_momentum()
-            highs = _as_list("max_momentum", optimizer, max_momentum)
-            lows = _as_list("base_momentum", optimizer, base_momentum)
-            if last_epoch == -1:
-                for high, low, group in zip(highs, lows, optimizer.param_groups):
-                    self._set_momentum(group, high)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+            self._begin_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
     def _anneal_func(self, start, end, share):
         return (_cosine if self._anneal_func_type == "cos" else _linear)(start, end, share)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
@@ -234,9 +240,7 @@ def _one_cycle_length(total_steps, epochs, steps_per_epoch):
             raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
         return total_steps
     if epochs is None or steps_per_epoch is None:
-        raise ValueError(
-            "You must define either total_steps OR (epochs AND steps_per_epoch)"
-        )
+        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
     for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
         if not isinstance(value, int) or value <= 0:
             raise ValueError(f"Expected positive integer {name}, but got {value}")
@@ -246,14 +250,10 @@ def _one_cycle_length(total_steps, epochs, steps_per_epoch):
 def _one_cycle_phases(total_steps, pct_start, three_phase):
     """Where each phase ends, and between which of the groups' options it moves."""
 
-    def phase(end_step, start_lr, end_lr, start_momentum, end_momentum):
-        return {
-            "end_step": end_step,
-            "start_lr": start_lr,
-            "end_lr": end_lr,
-            "start_momentum": start_momentum,
-            "end_momentum": end_momentum,
-        }
+    names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+
+    def phase(*values):
+        return dict(zip(names, values))
 
     up = float(pct_start * total_steps) - 1
     rise = phase(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")

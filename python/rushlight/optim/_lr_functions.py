@@ -1,22 +1,28 @@
 """Schedules that give the learning rate as a function of the epoch."""
 
+from __future__ import annotations
+
 import math
 import types
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
+from rushlight import Tensor
 from rushlight.optim._lr_base import LRScheduler, _as_list, _update_param_group_val
+from rushlight.optim.optimizer import Optimizer
 
 
 class _FunctionLR(LRScheduler):
     """A schedule made of one function per group, or one for all."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
-        self.lr_lambdas = _as_list("lr_lambda", optimizer, lr_lambda)
+        self.lr_lambdas: list[Any] = _as_list("lr_lambda", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; of functions only objects can be saved, by attributes."""
         skipped = ("optimizer", "lr_lambdas")
         state = {key: value for key, value in self.__dict__.items() if key not in skipped}
@@ -26,7 +32,7 @@ class _FunctionLR(LRScheduler):
         ]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take what `state_dict` gave."""
         state_dict = dict(state_dict)
         lambdas = state_dict.pop("lr_lambdas")
@@ -39,7 +45,7 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """lr = initial lr * lr_lambda(epoch)."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
@@ -47,7 +53,7 @@ class LambdaLR(_FunctionLR):
 class MultiplicativeLR(_FunctionLR):
     """lr = last lr * lr_lambda(epoch)."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         lrs = self._current_lrs()
         if self._is_initial:
@@ -55,79 +61,103 @@ class MultiplicativeLR(_FunctionLR):
         return [lr * f(self.last_epoch) for lr, f in zip(lrs, self.lr_lambdas)]
 
 
-class StepLR(LRScheduler):
+class _FactorLR(LRScheduler):
+    """A schedule that multiplies the learning rates by a factor.
+
+    A subclass gives `_factor()`, from the last epoch to this one (None leaves them as they are),
+    and `_total_factor()`, from the initial ones to this epoch.
+    """
+
+    def get_lr(self) -> list[float]:
+        self._warn_outside_step()
+        factor = self._factor()
+        lrs = self._current_lrs()
+        return lrs if factor is None else [lr * factor for lr in lrs]
+
+    def _get_closed_form_lr(self):
+        factor = self._total_factor()
+        return [base * factor for base in self.base_lrs]
+
+
+class StepLR(_FactorLR):
     """Multiplies lr by `gamma` every `step_size` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
-        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
-            return lrs
-        return [lr * self.gamma for lr in lrs]
+    def _factor(self):
+        is_due = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
+        return self.gamma if is_due else None
 
-    def _get_closed_form_lr(self):
-        factor = self.gamma ** (self.last_epoch // self.step_size)
-        return [base * factor for base in self.base_lrs]
+    def _total_factor(self):
+        return self.gamma ** (self.last_epoch // self.step_size)
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(_FactorLR):
     """Multiplies lr by `gamma` at each epoch of `milestones`."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones = Counter(milestones)
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones: Any = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
-        if self.last_epoch not in self.milestones:
-            return lrs
-        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in lrs]
+    def _factor(self):
+        times = self.milestones[self.last_epoch]  # a Counter: 0 where it is no milestone
+        return self.gamma**times if times else None
 
-    def _get_closed_form_lr(self):
-        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma**passed for base in self.base_lrs]
+    def _total_factor(self):
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
 
-class ConstantLR(LRScheduler):
+class ConstantLR(_FactorLR):
     """Multiplies lr by `factor` until epoch `total_iters`."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 <= factor <= 1.0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
+    def _factor(self):
         if self.last_epoch == 0:
-            return [lr * self.factor for lr in lrs]
-        if self.last_epoch != self.total_iters:
-            return lrs
-        return [lr * (1.0 / self.factor) for lr in lrs]
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else None
 
-    def _get_closed_form_lr(self):
-        factor = self.factor if self.last_epoch < self.total_iters else 1.0
-        return [base * factor for base in self.base_lrs]
+    def _total_factor(self):
+        return self.factor if self.last_epoch < self.total_iters else 1.0
 
 
-class LinearLR(LRScheduler):
+class LinearLR(_FactorLR):
     """Multiplies lr by a factor from `start_factor` to `end_factor` over `total_iters` epochs."""
 
     def __init__(
-        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
-    ):
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 < start_factor <= 1.0:
             raise ValueError(
-                "Starting multiplicative factor expected to be in (0, 1], got {start_factor}"
+                f"Starting multiplicative factor expected to be in (0, 1], got {start_factor}"
             )
         if not 0 <= end_factor <= 1.0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
@@ -136,61 +166,53 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
+    def _factor(self):
         if self.last_epoch == 0:
-            return [lr * self.start_factor for lr in lrs]
+            return self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
-            return lrs
+            return None
         rise = self.end_factor - self.start_factor
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
-        return [lr * (1.0 + rise / before) for lr in lrs]
+        return 1.0 + rise / before
 
-    def _get_closed_form_lr(self):
+    def _total_factor(self):
         done = min(self.total_iters, self.last_epoch) / self.total_iters
-        factor = self.start_factor + (self.end_factor - self.start_factor) * done
-        return [base * factor for base in self.base_lrs]
+        return self.start_factor + (self.end_factor - self.start_factor) * done
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(_FactorLR):
     """Multiplies lr by `gamma` every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
-        if self._is_initial:
-            return lrs
-        return [lr * self.gamma for lr in lrs]
+    def _factor(self):
+        return None if self._is_initial else self.gamma
 
-    def _get_closed_form_lr(self):
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+    def _total_factor(self):
+        return self.gamma**self.last_epoch
 
 
-class PolynomialLR(LRScheduler):
+class PolynomialLR(_FactorLR):
     """lr = initial lr * (1 - epoch / total_iters)^power, zero from `total_iters` on."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        lrs = self._current_lrs()
+    def _factor(self):
         if self._is_initial or self.last_epoch > self.total_iters:
-            return lrs
+            return None
         left = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
-        return [lr * (left / before) ** self.power for lr in lrs]
+        return (left / before) ** self.power
 
-    def _get_closed_form_lr(self):
-        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return [base * left**self.power for base in self.base_lrs]
+    def _total_factor(self):
+        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -199,19 +221,20 @@ class CosineAnnealingLR(LRScheduler):
     Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         lrs = self._current_lrs()
         if self._is_initial:
             return lrs
         if self._step_count == 1 and self.last_epoch > 0:
-            cosine = 1 + math.cos(self.last_epoch * math.pi / self.T_max)
-            return [self.eta_min + (base - self.eta_min) * cosine / 2 for base in self.base_lrs]
+            return self._get_closed_form_lr()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the cosine was 0
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * rise for base, lr in zip(self.base_lrs, lrs)]
@@ -230,7 +253,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -244,12 +274,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()
         cosine = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * cosine / 2 for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: Any = None) -> None:
         """Go on by one epoch, or to `epoch`, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -261,7 +291,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_i *= self.T_mult
         else:
             self._seek(epoch)
-        self.last_epoch = math.floor(epoch)
+        self.last_epoch: Any = math.floor(epoch)
         for group, lr in zip(self.optimizer.param_groups, self._compute_lr()):
             _update_param_group_val(group, "lr", lr)
         self._last_lr = self._current_lrs()
@@ -276,5 +306,5 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             # The sum of n periods is T_0 (T_mult^n - 1) / (T_mult - 1).
             n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
-            self.T_i = self.T_0 * self.T_mult**n
+            self.T_cur: Any = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+            self.T_i: int = self.T_0 * self.T_mult**n

@@ -1,9 +1,13 @@
 """Muon."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight
-from rushlight.optim.optimizer import Optimizer, _check_range, _run_closure
+from rushlight.optim.optimizer import Optimizer, ParamsT, _arguments, _check_lr, _check_range
 
 __all__ = ["Muon"]
 
@@ -67,19 +71,17 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        weight_decay=0.1,
-        momentum=0.95,
-        nesterov=True,
-        ns_coefficients=(3.4445, -4.775, 2.0315),
-        eps=1e-7,
-        ns_steps=5,
-        adjust_lr_fn=None,
-    ):
-        if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        _check_range("learning rate", lr)
+        params: ParamsT,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        _check_lr(lr)
         _check_range("momentum value", momentum)
         _check_range("weight_decay value", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
@@ -88,17 +90,7 @@ class Muon(Optimizer):
             raise ValueError("Number of steps must be less than 100 for computational efficiency")
         if len(ns_coefficients) != 3:
             raise ValueError("Coefficients must be a tuple of exactly 3 values")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, _arguments(locals()))
         for group in self.param_groups:
             for param in group["params"]:
                 if param.ndim != 2:
@@ -107,20 +99,14 @@ class Muon(Optimizer):
                         f"{param.size()}"
                     )
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
-        loss = _run_closure(closure)
-        with rushlight.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._step_param(param, group)
-        return loss
+        return self._step_each(closure)
 
     def _step_param(self, param, group):
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        if param.grad.is_sparse:
+        if param.grad.layout is not rushlight.strided:
             raise RuntimeError("Muon does not support sparse gradients")
         state = self.state[param]
         if "momentum_buffer" not in state:

@@ -1,13 +1,16 @@
 """Adadelta."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _checked,
     _column,
-    _step_count,
+    _decayed,
     _to_scalar,
-    _zeros_of,
 )
 
 __all__ = ["Adadelta"]
@@ -16,8 +19,7 @@ __all__ = ["Adadelta"]
 def _update(param, grad, state, group):
     """The rule: v averages g^2, u averages d^2; d = sqrt(u + eps) / sqrt(v + eps) g, p -= lr d."""
     rho, eps = group["rho"], group["eps"]
-    if group["weight_decay"] != 0:
-        grad = grad + group["weight_decay"] * param
+    grad = _decayed(param, grad, group)
     square_avg, acc_delta = state["square_avg"], state["acc_delta"]
     square_avg.mul_(rho).add_(grad * grad * (1 - rho))
     delta = (acc_delta + eps).sqrt() / (square_avg + eps).sqrt() * grad
@@ -38,29 +40,24 @@ class Adadelta(ElementwiseOptimizer):
     Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
 
+    _averages = ("square_avg", "acc_delta")
+
     def __init__(
         self,
-        params,
-        lr=1.0,
-        rho=0.9,
-        eps=1e-6,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        capturable=False,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         super().__init__(params, _checked(locals()))
-
-    def _begin(self, param, group):
-        return {
-            "step": _step_count(),
-            "square_avg": _zeros_of(param),
-            "acc_delta": _zeros_of(param),
-        }
 
     _update = staticmethod(_update)
 

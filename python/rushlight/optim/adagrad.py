@@ -1,8 +1,12 @@
 """Adagrad."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _addcdiv,
     _checked,
     _column,
@@ -56,25 +60,19 @@ class Adagrad(ElementwiseOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lr_decay=0,
-        weight_decay=0,
-        initial_accumulator_value=0,
-        eps=1e-10,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         super().__init__(params, _checked(locals()))
-        if fused:
-            if differentiable:
-                raise RuntimeError("`fused` does not support `differentiable`")
-            if foreach:
-                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-            self._step_supports_amp_scaling = True
         # Unlike the others' the state exists from the start: programs share its memory.
         for group in self.param_groups:
             for param in group["params"]:
@@ -86,7 +84,7 @@ class Adagrad(ElementwiseOptimizer):
         total = rushlight.full_like(param, start, memory_format=rushlight.preserve_format)
         return {"step": _step_count(), "sum": total.detach()}
 
-    def share_memory(self):
+    def share_memory(self) -> None:
         """Move the state to shared memory."""
         for state in self.state.values():
             state["sum"].share_memory_()

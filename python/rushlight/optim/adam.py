@@ -1,15 +1,17 @@
 """Adam."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _addcdiv,
     _check_lr,
     _checked,
     _column,
     _decayed,
-    _step_count,
     _to_scalar,
     _zeros_of,
 )
@@ -54,39 +56,31 @@ class Adam(ElementwiseOptimizer):
     Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
 
+    _averages = ("exp_avg", "exp_avg_sq")
+
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        amsgrad=False,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-        decoupled_weight_decay=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         _check_lr(lr, foreach, capturable)
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         super().__init__(params, _checked(locals()))
-        if fused:
-            if differentiable:
-                raise RuntimeError("`fused` does not support `differentiable`")
-            if foreach:
-                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-            self._step_supports_amp_scaling = True
 
     def _begin(self, param, group):
-        state = {
-            "step": _step_count(),
-            "exp_avg": _zeros_of(param),
-            "exp_avg_sq": _zeros_of(param),
-        }
+        state = super()._begin(param, group)
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = _zeros_of(param)
         return state

@@ -1,14 +1,17 @@
 """Adamax."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _addcdiv,
     _checked,
     _column,
-    _step_count,
+    _decayed,
     _to_scalar,
-    _zeros_of,
 )
 
 __all__ = ["Adamax"]
@@ -17,8 +20,7 @@ __all__ = ["Adamax"]
 def _update(param, grad, state, group):
     """The rule: m averages g, u = max(beta2 u, |g| + eps); p = p - lr / (1 - beta1^step) m / u."""
     beta1, beta2 = group["betas"]
-    if group["weight_decay"] != 0:
-        grad = grad + group["weight_decay"] * param
+    grad = _decayed(param, grad, group)
     exp_avg, exp_inf = state["exp_avg"], state["exp_inf"]
     exp_avg.lerp_(grad, 1 - beta1)
     exp_inf.copy_(rushlight.maximum(exp_inf * beta2, grad.abs() + group["eps"]))
@@ -39,27 +41,22 @@ class Adamax(ElementwiseOptimizer):
     Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
 
+    _averages = ("exp_avg", "exp_inf")
+
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         super().__init__(params, _checked(locals()))
-
-    def _begin(self, param, group):
-        return {
-            "step": _step_count(),
-            "exp_avg": _zeros_of(param),
-            "exp_inf": _zeros_of(param),
-        }
 
     _update = staticmethod(_update)
 

@@ -1,10 +1,15 @@
 """Averaged stochastic gradient descent."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _checked,
     _column,
+    _decayed,
     _step_count,
     _to_scalar,
     _zeros_of,
@@ -15,8 +20,7 @@ __all__ = ["ASGD"]
 
 def _update(param, grad, state, group):
     """The rule: p = (1 - lambd eta) p - eta g; ax averages p from step t0 on."""
-    if group["weight_decay"] != 0:
-        grad = grad + group["weight_decay"] * param
+    grad = _decayed(param, grad, group)
     eta, mu, ax = state["eta"].item(), state["mu"].item(), state["ax"]
     param.mul_(1 - group["lambd"] * eta)
     param.add_(grad, alpha=-eta)
@@ -49,17 +53,17 @@ class ASGD(ElementwiseOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lambd=1e-4,
-        alpha=0.75,
-        t0=1e6,
-        weight_decay=0,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
@@ -87,11 +91,3 @@ class ASGD(ElementwiseOptimizer):
         )
         for state in states:
             _next_sizes(state, group)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for values in self.state.values():
-            for name in ("eta", "mu"):
-                value = values.get(name)
-                if value is not None and not isinstance(value, rushlight.Tensor):
-                    values[name] = _step_count().fill_(float(value))

@@ -1,7 +1,13 @@
 """L-BFGS."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
-from rushlight.optim.optimizer import Optimizer, _check_range, _to_scalar
+from rushlight import Tensor
+from rushlight.optim.optimizer import Optimizer, ParamsT, _arguments, _check_lr, _to_scalar
 
 __all__ = ["LBFGS"]
 
@@ -40,28 +46,18 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1,
-        max_iter=20,
-        max_eval=None,
-        tolerance_grad=1e-7,
-        tolerance_change=1e-9,
-        history_size=100,
-        line_search_fn=None,
-    ):
-        if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        _check_range("learning rate", lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        params: ParamsT,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        _check_lr(lr)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, _arguments(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -74,8 +70,7 @@ class LBFGS(Optimizer):
             if param.grad is None:
                 part = param.new_zeros(param.numel())
             else:
-                grad = param.grad.to_dense() if param.grad.is_sparse else param.grad
-                part = grad.reshape(-1)
+                part = param.grad.to_dense().reshape(-1)
             parts.append(rushlight.view_as_real(part).reshape(-1) if part.is_complex() else part)
         return rushlight.cat(parts, 0)
 
@@ -104,7 +99,7 @@ class LBFGS(Optimizer):
 
     # -- iterations ------------------------------------------------------------------------------
 
-    def step(self, closure):
+    def step(self, closure: Callable[..., Any]) -> Any:
         """Make up to `max_iter` iterations.
 
         Args:
@@ -222,7 +217,7 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
 class _Point:
     """A step size with the loss, the gradient and the slope there."""
 
-    def __init__(self, t, loss, grad, slope):
+    def __init__(self, t: Tensor, loss: Any, grad: Tensor, slope: Any) -> None:
         self.t, self.loss, self.grad, self.slope = t, loss, grad, slope
 
 

@@ -1,5 +1,6 @@
 """Learning rates that change as training goes on."""
 
+from rushlight._set_module import set_module
 from rushlight.optim._lr_base import LRScheduler, _LRScheduler
 from rushlight.optim._lr_combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from rushlight.optim._lr_cycles import CyclicLR, OneCycleLR
@@ -35,3 +36,5 @@ __all__ = [
     "StepLR",
     "_LRScheduler",
 ]
+
+set_module(__name__, *(globals()[name] for name in __all__))

@@ -1,8 +1,12 @@
 """NAdam."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _addcdiv,
     _checked,
     _column,
@@ -48,19 +52,19 @@ class NAdam(ElementwiseOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        momentum_decay=4e-3,
-        decoupled_weight_decay=False,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
@@ -94,10 +98,3 @@ class NAdam(ElementwiseOptimizer):
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for values in self.state.values():
-            product = values.get("mu_product")
-            if product is not None and not isinstance(product, rushlight.Tensor):
-                values["mu_product"] = _step_count().fill_(float(product))

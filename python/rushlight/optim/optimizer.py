@@ -1,14 +1,35 @@
 """Optimizer: parameter groups, state, hooks; and the step that elementwise optimizers share."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from typing import TypeVar
 
 import rushlight
-from rushlight import Tensor
+from rushlight import Tensor, _spans, strided
+from rushlight.utils._foreach_utils import (
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
+)
 from rushlight.utils.hooks import RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
+
+ParamsT = Iterable[Tensor] | Iterable[dict] | Iterable[tuple]
+StateDict = dict
+R = TypeVar("R")
+DeviceDict = dict
+DeviceDtypeDict = dict
+Args, Kwargs = tuple, dict
 
 __all__ = [
     "Optimizer",
@@ -28,18 +49,20 @@ def _add(hooks, hook, prepend=False):
     return handle
 
 
-def register_optimizer_step_pre_hook(hook):
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every optimizer's step."""
     return _add(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook):
+def register_optimizer_step_post_hook(
+    hook: Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None],
+) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after every optimizer's step."""
     return _add(_global_optimizer_post_hooks, hook)
 
 
 class _RequiredParameter:
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<required parameter>"
 
 
@@ -48,7 +71,96 @@ class _RequiredParameter:
 _NUMBERS = frozenset(["step", "eta", "mu", "mu_product"])
 
 # The default of an option that every group must give.
-required = _RequiredParameter()
+required: Any = _RequiredParameter()
+
+
+def _use_grad_for_differentiable(func):
+    """A step method that records for backward only if the optimizer is differentiable."""
+
+    @functools.wraps(func)
+    def step(*args, **kwargs):
+        optimizer = args[0]
+        with rushlight.set_grad_enabled(bool(optimizer.defaults.get("differentiable", False))):
+            return func(*args, **kwargs)
+
+    return step
+
+
+def _get_value(x):
+    """A number, taken out of a tensor if it is in one."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _stack_if_compiling(x):
+    """The numbers as they are: nothing is compiled."""
+    return x
+
+
+def _dispatch_sqrt(x):
+    """The root of a number or of a tensor."""
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn=None):
+    """Return what it decorates as it is; nothing is compiled, so not `single_tensor_fn` either."""
+    del single_tensor_fn
+    return lambda function: function
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """(fused, foreach) where neither is given: what torch chooses for these parameters.
+
+    Only lists on a GPU choose one of the two there. Optimizers here take all parameters in one call
+    unless told otherwise.
+    """
+    if differentiable:
+        return False, False
+    devices = _get_fused_kernels_supported_devices()
+    fused = use_fused and all(
+        p is None
+        or (type(p) in (Tensor, rushlight.nn.Parameter) and p.device.type in devices
+            and p.is_floating_point())
+        for p in params
+    )  # fmt: skip
+    devices = _get_foreach_kernels_supported_devices()
+    foreach = not fused and all(
+        p is None
+        or (type(p) in (Tensor, rushlight.nn.Parameter) and p.device.type in devices)
+        for p in params
+    )
+    return fused, foreach
+
+
+def _device_dtype_check_for_fused(p, cuda_unsupported=False):
+    devices = _get_fused_kernels_supported_devices()
+    if cuda_unsupported:
+        devices.remove("cuda")
+    if not (p.device.type in devices and p.is_floating_point()):
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of supported "
+            f"devices: {devices} but {p.dtype} and {p.device.type}"
+        )
+
+
+def _view_as_real(params, *state_and_grads):
+    """Let complex parameters in lists, and what goes with them, be views as real ones."""
+    for i, param in enumerate(params):
+        if param.is_complex():
+            params[i] = rushlight.view_as_real(param)
+            for tensors in state_and_grads:
+                tensors[i] = rushlight.view_as_real(tensors[i])
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype of counts of steps."""
+    wide = rushlight.get_default_dtype() == rushlight.float64
+    return rushlight.float64 if wide and not is_fused else rushlight.float32
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    """The kinds of devices on which a step can be recorded into a graph."""
+    devices = ["cuda", "xpu", "hpu", "mtia", rushlight._C._get_privateuse1_backend_name()]
+    return [*devices, "xla"] if supports_xla else devices
 
 
 def _to_scalar(x):
@@ -76,22 +188,32 @@ def _check_lr(lr, foreach=None, capturable=False):
 # Options that must not be negative, and what errors call them.
 _NOT_NEGATIVE = {"eps": "epsilon"} | {
     name: name
-    for name in ("initial_accumulator_value", "lr_decay", "momentum", "momentum_decay",
-                 "weight_decay")
+    for name in (
+        "initial_accumulator_value",
+        "lr_decay",
+        "momentum",
+        "momentum_decay",
+        "weight_decay",
+    )
 }
 
 
-def _checked(arguments):
-    """The options among the locals() of a constructor, where they hold its arguments alone.
-
-    Raises:
-        ValueError: one of those that many optimizers have is out of range.
-    """
-    options = {
+def _arguments(arguments):
+    """The options among the locals() of a constructor, where they hold its arguments alone."""
+    return {
         name: value
         for name, value in arguments.items()
         if name not in ("self", "params", "__class__")
     }
+
+
+def _checked(arguments):
+    """The options among the locals() of a constructor, as `_arguments` finds them.
+
+    Raises:
+        ValueError: one of those that many optimizers have is out of range.
+    """
+    options = _arguments(arguments)
     _check_lr(options["lr"])
     for name, what in _NOT_NEGATIVE.items():
         if name in options:
@@ -110,7 +232,7 @@ class Optimizer:
         defaults: the options of groups that do not give them.
     """
 
-    def __init__(self, params, defaults):
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
         self._patch_step_function()
@@ -119,8 +241,8 @@ class Optimizer:
                 "params: expected an iterable of Tensors or dicts, but got a single "
                 f"{type(params).__name__}"
             )
-        self.state = defaultdict(dict)
-        self.param_groups = []
+        self.state: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
+        self.param_groups: list[Any] = []
         groups = list(params)
         if len(groups) == 0:
             raise ValueError("optimizer got an empty parameter list")
@@ -136,7 +258,7 @@ class Optimizer:
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Update the parameters once.
 
         Args:
@@ -147,12 +269,36 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__}: step is not implemented")
 
+    def _step_each(self, closure):
+        """The step of optimizers that have `_step_param(param, group)`, for one parameter."""
+        loss = _run_closure(closure)
+        with rushlight.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._step_param(param, group)
+        return loss
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+        """The lists taken apart by device and dtype: {(device, dtype): (lists, places)}."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
     @staticmethod
     def profile_hook_step(func):
         """`func`, a step method, with the hooks called around it."""
 
         @functools.wraps(func)
         def step(*args, **kwargs):
+            if not _spans.active():
+                return hooked_step(*args, **kwargs)
+            span = _spans.begin(f"Optimizer.step#{type(args[0]).__name__}.step")
+            try:
+                return hooked_step(*args, **kwargs)
+            finally:
+                _spans.end(span)
+
+        def hooked_step(*args, **kwargs):
             self = args[0]
             before = self._optimizer_step_pre_hooks
             after = self._optimizer_step_post_hooks
@@ -182,8 +328,17 @@ class Optimizer:
         if not getattr(cls.step, "hooked", False):
             cls.step = self.profile_hook_step(cls.step)
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
+        if not _spans.active():
+            return self._zero_grad(set_to_none)
+        span = _spans.begin(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
+        try:
+            return self._zero_grad(set_to_none)
+        finally:
+            _spans.end(span)
+
+    def _zero_grad(self, set_to_none):
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
@@ -199,33 +354,47 @@ class Optimizer:
 
     # -- hooks -----------------------------------------------------------------------------------
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones."""
         return _add(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(
+        self, hook: Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
+    ) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return _add(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` before state_dict() collects."""
         return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(
+        self,
+        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
+        prepend: bool = False,
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after it collected; it may return another one."""
         return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(
+        self,
+        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
+        prepend: bool = False,
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
         return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
         return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # -- groups ----------------------------------------------------------------------------------
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: a dict with parameters under "params", and options of its own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group: must be a dict but is a {type(param_group).__name__}")
@@ -270,7 +439,7 @@ class Optimizer:
 
     # -- state -----------------------------------------------------------------------------------
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state by parameter number, and the groups with numbers in place of parameters."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
@@ -293,7 +462,7 @@ class Optimizer:
                 state_dict = changed
         return state_dict
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the state and the groups' options that `state_dict` gave.
 
         Raises:
@@ -355,10 +524,10 @@ class Optimizer:
             return type(value)(self._fit_state(param, v, param_id, param_groups) for v in value)
         return value
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_hooks()
         self._patch_step_function()
@@ -367,7 +536,7 @@ class Optimizer:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = type(self).__name__ + " ("
         for i, group in enumerate(self.param_groups):
             text += f"\nParameter Group {i}\n"
@@ -397,11 +566,11 @@ def _zeros_of(param):
 
 def _decayed(param, grad, group):
     """The gradient with weight decay, unless that is decoupled and shrinks the parameter here."""
-    lr, weight_decay = group["lr"], group["weight_decay"]
+    weight_decay = group["weight_decay"]
     if weight_decay == 0:
         return grad
-    if group["decoupled_weight_decay"]:
-        param.mul_(1 - lr * weight_decay)
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - group["lr"] * weight_decay)
         return grad
     return grad + weight_decay * param
 
@@ -409,16 +578,26 @@ def _decayed(param, grad, group):
 class ElementwiseOptimizer(Optimizer):
     """An optimizer that treats every element alike, one parameter independent of the others.
 
-    A subclass gives the rule twice: `_update` for one parameter, in plain operations, and
-    `_fused`, one call for all of them. The plain one serves `differentiable=True`, `fused=False`,
-    complex parameters and sparse gradients.
+    A subclass names the running averages that its state has, and gives the rule twice: `_update`
+    for one parameter, in plain operations, and `_fused`, one call for all of them. The plain one
+    serves `differentiable=True`, `fused=False`, complex parameters and sparse gradients.
     """
 
     _takes_sparse = False
+    _averages = ()
+
+    def __init__(self, params: Iterable[Any], defaults: dict[Any, Any]) -> None:
+        super().__init__(params, defaults)
+        if defaults.get("fused"):
+            if defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+            self._step_supports_amp_scaling = True
 
     def _begin(self, param, group):
         """The state of a parameter before its first step."""
-        raise NotImplementedError
+        return {"step": _step_count(), **{name: _zeros_of(param) for name in self._averages}}
 
     def _update(self, param, grad, state, group):
         raise NotImplementedError
@@ -426,7 +605,7 @@ class ElementwiseOptimizer(Optimizer):
     def _fused(self, params, grads, states, group):
         raise NotImplementedError
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
         loss = _run_closure(closure)
         with rushlight.set_grad_enabled(self.defaults["differentiable"]):
@@ -459,15 +638,16 @@ class ElementwiseOptimizer(Optimizer):
             self._update(param, grad, state, group)
 
     def _refuse_sparse(self, grads):
-        if any(grad.is_sparse for grad in grads):
+        if any(grad.layout is not strided for grad in grads):
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for values in self.state.values():
-            # Files of older versions count steps in plain numbers.
-            if "step" in values and not isinstance(values["step"], Tensor):
-                values["step"] = _step_count().fill_(float(values["step"]))
+            # Files of older versions hold plain numbers.
+            for name in _NUMBERS.intersection(values):
+                if not isinstance(values[name], Tensor):
+                    values[name] = _step_count().fill_(float(values[name]))
 
 
 def _as_real(value):
@@ -480,7 +660,7 @@ def _fusible(params, grads, group):
     if group["differentiable"] or group.get("fused") is False or not params:
         return False
     return all(
-        param.is_floating_point() and param.dtype == grad.dtype and not grad.is_sparse
+        param.is_floating_point() and param.dtype == grad.dtype and grad.layout is strided
         for param, grad in zip(params, grads)
     )
 

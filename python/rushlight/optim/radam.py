@@ -1,14 +1,16 @@
 """RAdam."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _checked,
     _column,
     _decayed,
-    _step_count,
     _to_scalar,
-    _zeros_of,
 )
 
 __all__ = ["RAdam"]
@@ -45,28 +47,23 @@ class RAdam(ElementwiseOptimizer):
     Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
     """
 
+    _averages = ("exp_avg", "exp_avg_sq")
+
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        decoupled_weight_decay=False,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         super().__init__(params, _checked(locals()))
-
-    def _begin(self, param, group):
-        return {
-            "step": _step_count(),
-            "exp_avg": _zeros_of(param),
-            "exp_avg_sq": _zeros_of(param),
-        }
 
     _update = staticmethod(_update)
 

@@ -1,13 +1,17 @@
 """RMSprop."""
 
+from __future__ import annotations
+
 import rushlight
+from rushlight import Tensor
 from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
+    ParamsT,
     _addcdiv,
     _check_range,
     _checked,
     _column,
-    _step_count,
+    _decayed,
     _to_scalar,
     _zeros_of,
 )
@@ -18,8 +22,7 @@ __all__ = ["RMSprop"]
 def _update(param, grad, state, group):
     """The rule: v averages g^2; p = p - lr g / (sqrt(v) + eps), with momentum on demand."""
     alpha, momentum = group["alpha"], group["momentum"]
-    if group["weight_decay"] != 0:
-        grad = grad + group["weight_decay"] * param
+    grad = _decayed(param, grad, group)
     square_avg = state["square_avg"]
     square_avg.mul_(alpha).add_(grad * grad * (1 - alpha))
     if group["centered"]:
@@ -50,49 +53,47 @@ class RMSprop(ElementwiseOptimizer):
     Tieleman and Hinton, "Lecture 6.5: RMSprop", 2012.
     """
 
+    _averages = ("square_avg",)
+
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        alpha=0.99,
-        eps=1e-8,
-        weight_decay=0,
-        momentum=0,
-        centered=False,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_range("alpha value", alpha)
         super().__init__(params, _checked(locals()))
 
     def _begin(self, param, group):
-        names = ["square_avg"]
+        state = super()._begin(param, group)
         if group["momentum"] > 0:
-            names.append("momentum_buffer")
+            state["momentum_buffer"] = _zeros_of(param)
         if group["centered"]:
-            names.append("grad_avg")
-        state = {"step": _step_count()}
-        for name in names:
-            state[name] = _zeros_of(param)
+            state["grad_avg"] = _zeros_of(param)
         return state
 
     _update = staticmethod(_update)
 
     def _fused(self, params, grads, states, group):
-        centered, momentum = group["centered"], group["momentum"]
         rushlight._fused_rmsprop_(
             params,
             grads,
             _column(states, "square_avg"),
-            _column(states, "grad_avg") if centered else [],
-            _column(states, "momentum_buffer") if momentum > 0 else [],
+            _column(states, "grad_avg") if group["centered"] else [],
+            _column(states, "momentum_buffer") if group["momentum"] > 0 else [],
             lr=_to_scalar(group["lr"]),
             alpha=group["alpha"],
             eps=group["eps"],
             weight_decay=group["weight_decay"],
-            momentum=momentum,
-            centered=centered,
+            momentum=group["momentum"],
+            centered=group["centered"],
             maximize=group["maximize"],
         )

@@ -1,13 +1,10 @@
 """Stochastic gradient descent."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
-from rushlight.optim.optimizer import (
-    ElementwiseOptimizer,
-    _checked,
-    _fusible,
-    _to_scalar,
-)
+from rushlight.optim.optimizer import ElementwiseOptimizer, ParamsT, _checked, _fusible, _to_scalar
 
 __all__ = ["SGD"]
 
@@ -49,23 +46,21 @@ class SGD(ElementwiseOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, _checked(locals()))
-        if fused:
-            self._step_supports_amp_scaling = True
 
     def _step_group(self, group):
         params = [param for param in group["params"] if param.grad is not None]
@@ -76,7 +71,8 @@ class SGD(ElementwiseOptimizer):
         if _fusible(params, grads, group):
             velocities = self._fused_lists(params, grads, velocities, group)
         else:
-            rule = _options(group)
+            names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
+            rule = {name: group[name] for name in names}
             velocities = [
                 _update(param, -grad if group["maximize"] else grad, velocity, **rule)
                 for param, grad, velocity in zip(params, grads, velocities)
@@ -105,18 +101,13 @@ class SGD(ElementwiseOptimizer):
             params,
             grads,
             velocities,
+            is_first_step=first,
             weight_decay=_to_scalar(group["weight_decay"]),
             momentum=group["momentum"],
             lr=_to_scalar(group["lr"]),
             dampening=group["dampening"],
             nesterov=group["nesterov"],
             maximize=group["maximize"],
-            is_first_step=first,
             grad_scale=getattr(self, "grad_scale", None),
             found_inf=getattr(self, "found_inf", None),
         )
-
-
-def _options(group):
-    names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
-    return {name: group[name] for name in names}

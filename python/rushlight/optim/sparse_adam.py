@@ -1,8 +1,13 @@
 """SparseAdam."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
 from rushlight import Tensor
-from rushlight.optim.optimizer import Optimizer, _check_lr, _run_closure, _to_scalar
+from rushlight.optim.optimizer import Optimizer, ParamsT, _checked, _to_scalar
 
 __all__ = ["SparseAdam"]
 
@@ -31,17 +36,19 @@ class SparseAdam(Optimizer):
     Args: lr, betas, eps, maximize: as `Adam`.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
-        _check_lr(lr)
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         if not 0.0 < lr:
             raise ValueError(f"Invalid learning rate: {lr}")
         if not 0.0 < eps:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        for i, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
-        super().__init__(params, defaults)
+        super().__init__(params, _checked(locals()))
         params = [param for group in self.param_groups for param in group["params"]]
         dense = [i for i, param in enumerate(params) if param.is_sparse]
         if dense:
@@ -49,15 +56,9 @@ class SparseAdam(Optimizer):
                 f"Sparse params at indices {dense}: SparseAdam requires dense parameter tensors"
             )
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
-        loss = _run_closure(closure)
-        with rushlight.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._step_param(param, group)
-        return loss
+        return self._step_each(closure)
 
     def _step_param(self, param, group):
         grad = param.grad

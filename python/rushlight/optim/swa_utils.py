@@ -1,11 +1,22 @@
 """Averages of a model's weights over the course of training."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from copy import deepcopy
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.optim._lr_base import LRScheduler, _as_list, _copy
+from rushlight.optim.optimizer import Optimizer
+from rushlight.types import Device
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = [
     "SWALR",
@@ -25,7 +36,7 @@ def _check_decay(decay):
         )
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     """An `avg_fn` of AveragedModel: decay * average + (1 - decay) * current."""
     _check_decay(decay)
 
@@ -36,7 +47,7 @@ def get_ema_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     """A `multi_avg_fn` of AveragedModel: as `get_ema_avg_fn`, on lists in place."""
     _check_decay(decay)
 
@@ -51,7 +62,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Callable[..., Any]:
     """An `avg_fn` of AveragedModel: the plain average."""
 
     def swa_update(averaged_param, current_param, num_averaged):
@@ -61,7 +72,7 @@ def get_swa_avg_fn():
     return swa_update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Callable[..., Any]:
     """A `multi_avg_fn` of AveragedModel: the plain average, on lists in place."""
     average = get_swa_avg_fn()
 
@@ -91,19 +102,26 @@ class AveragedModel(rushlight.nn.Module):
     Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(
+        self,
+        model: Module,
+        device: Device = None,
+        avg_fn: Callable[[Tensor, Tensor, Tensor | int], Tensor] | None = None,
+        multi_avg_fn: Callable[..., Any] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = deepcopy(model)
         if device is not None:
-            self.module = self.module.to(device)
+            self.module: Module = self.module.to(device)
         self.register_buffer("n_averaged", rushlight.tensor(0, dtype=rushlight.long, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         return self.module(*args, **kwargs)
 
     def _averaged(self, model):
@@ -112,7 +130,7 @@ class AveragedModel(rushlight.nn.Module):
             members = itertools.chain(members, model.buffers())
         return [member.detach() for member in members]
 
-    def update_parameters(self, model):
+    def update_parameters(self, model: Module) -> None:
         """Take the model's present weights into the average."""
         averages, currents = self._averaged(self.module), self._averaged(model)
         currents = [c.to(a.device) for a, c in zip(averages, currents)]
@@ -130,7 +148,7 @@ class AveragedModel(rushlight.nn.Module):
         self.n_averaged += 1
 
 
-def update_bn(loader, model, device=None):
+def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> None:
     """Compute the running statistics of all batch norms anew, by one pass over the data.
 
     Args:
@@ -167,19 +185,21 @@ class SWALR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1
-    ):
+        self,
+        optimizer: Optimizer,
+        swa_lr: float,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
         for lr, group in zip(_as_list("swa_lr", optimizer, swa_lr), optimizer.param_groups):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
-                "anneal_strategy must by one of 'cos' or 'linear', instead got "
-                f"{anneal_strategy}"
+                f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(
-                f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}"
-            )
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
@@ -189,7 +209,7 @@ class SWALR(LRScheduler):
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

@@ -1,21 +1,30 @@
-"""A simple profiler: how long the calls of operations take, seen from Python.
+"""Profiles: what ran when, on which thread, for which line of the program.
 
-It sees what a function mode sees: every function and method of the library that the thread calls,
-with what the call itself costs in Python. The backward pass is not divided into its operations:
-mark it by `record_function`. Memory, stacks and floating-point operations are not counted.
+The core records events (src/core/observer.h) while a profile is under way: ops, kernels, nodes of
+the graph, steps of optimizers, batches that were waited for. It records what runs without a
+profile: nothing is fused, ordered or computed another way for its sake. A profile watches all
+threads of the process; processes that it starts are not watched.
 """
+
+from __future__ import annotations
 
 import functools
 import os
 import socket
-import threading
 import time
 from enum import Enum
 
-from rushlight.overrides import TorchFunctionMode, _remove_mode
+from rushlight import _C
+from rushlight._ignored import warn_of, warn_once
+from rushlight._set_module import set_module
 from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
 
-_active = threading.local()  # .recorder: that of this thread
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 class ProfilerActivity(Enum):
@@ -38,25 +47,36 @@ class ProfilerAction(Enum):
     RECORD_AND_SAVE = 3
 
 
-def supported_activities():
+def supported_activities() -> set[ProfilerActivity]:
     """What can be watched: the CPU."""
     return {ProfilerActivity.CPU}
 
 
-def kineto_available():
+def kineto_available() -> bool:
     """Is libkineto there? No."""
     return False
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> Callable[..., Any]:
     """The function step -> ProfilerAction of cycles of `wait`, `warmup` and `active` steps.
 
     Args:
         wait, warmup, active: how many steps of a cycle do nothing, are watched but forgotten, are
-        kept.
+            kept.
         repeat: the number of cycles; 0 for no end.
         skip_first: steps before the first cycle.
         skip_first_wait: a number other than 0 leaves the first cycle's `wait` out.
+
+    Returns:
+        A function, to be given to `profile` as its schedule.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError("Invalid profiler schedule arguments")
@@ -80,120 +100,170 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action
 
 
-class _Recorder(TorchFunctionMode):
-    """Times every call."""
-
-    def __init__(self, with_shapes):
-        super().__init__()
-        self.with_shapes = with_shapes
-        self.events = EventList()
-        self.inner_times = []  # for each call that is running, the time of the calls inside it
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        inside = getattr(func, "__wrapped__", None)
-        with _Timer(self, getattr(func, "__name__", str(func)), args if self.with_shapes else ()):
-            if inside is None:
-                return func(*args, **(kwargs or {}))
-            with self:
-                return inside(*args, **(kwargs or {}))
-
-
-class _Timer:
-    """Makes an event of a `with` block."""
-
-    def __init__(self, recorder, name, args=()):
-        self.recorder, self.name, self.args = recorder, name, args
-
-    def __enter__(self):
-        self.recorder.inner_times.append(0)
-        self.start = time.perf_counter_ns()
-
-    def __exit__(self, *exception):
-        end = time.perf_counter_ns()
-        recorder, took = self.recorder, end - self.start
-        own = took - recorder.inner_times.pop()
-        if recorder.inner_times:
-            recorder.inner_times[-1] += took
-        shapes = (
-            [list(a.shape) if hasattr(a, "shape") else [] for a in self.args]
-            if recorder.with_shapes
-            else None
-        )
-        depth = len(recorder.inner_times)
-        recorder.events.append(
-            FunctionEvent(self.name, threading.get_ident(), self.start, end, own, depth, shapes)
-        )
+def warn_of_unrecorded(function, **arguments):
+    """Warn of what a profile is asked for and cannot do."""
+    warn_of(function, "there is no other device and no libkineto", **arguments)
 
 
 class record_function:
     """Marks a part of the program, for the profile that is watching, if there is one.
 
     A context, and a decorator.
+
+    Args:
+        name: what events and traces call the part.
+        args: more words, shown behind the name.
+
+    Example:
+        >>> with profile() as prof:
+        ...     with record_function("my part"):
+        ...         y = rushlight.ones(3).exp()
+        >>> [e.key for e in prof.events() if e.is_user_annotation]
+        ['my part']
     """
 
-    def __init__(self, name, args=None):
+    name: str
+    args: str | None
+
+    def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
-        self._timers = []
+        self._spans = []
 
     def __enter__(self):
-        recorder = getattr(_active, "recorder", None)
-        timer = None if recorder is None else _Timer(recorder, self.name)
-        if timer is not None:
-            timer.__enter__()
-        self._timers.append(timer)
+        name = self.name if self.args is None else f"{self.name}({self.args})"
+        self._spans.append(_C._span_begin(name))
         return self
 
     def __exit__(self, *exception):
-        timer = self._timers.pop()
-        if timer is not None and timer.recorder.inner_times:
-            timer.__exit__()
+        _C._span_end(self._spans.pop())
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def marked(*args, **kwargs):
-            with record_function(self.name):
+            with record_function(self.name, self.args):
                 return function(*args, **kwargs)
 
         return marked
 
 
+def record_external(name, start, end, device=-1, stream=0):
+    """Tell the profile under way what has run elsewhere: a collective, or another device's kernel.
+
+    Args:
+        name: of what ran.
+        start, end: when, in nanoseconds of `time.time_ns()`.
+        device: the number of the device; -1 for the CPU.
+        stream: the number of the queue or communicator that it ran in.
+    """
+    _C._profiler_external(name, start, end, device, stream)
+
+
+class _Session:
+    """From the beginning of a recording to its end."""
+
+    def __init__(self, prof):
+        self.shows = {
+            name: bool(getattr(prof, name))
+            for name in (
+                "record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"
+            )
+        }  # fmt: skip
+        from rushlight.profiler import modules, recording  # noqa: F401  (outside of the profile)
+
+        self.start = _C._profiler_now()
+        # Shapes tell the operations of kernels, which a report needs, whatever else is shown.
+        if not _C._profiler_start(
+            self.shows["profile_memory"], True, self.shows["with_stack"], self.shows["with_modules"]
+        ):
+            raise RuntimeError("profile: another profile is watching already")
+
+    def finish(self):
+        """What has been recorded."""
+        from rushlight.profiler.recording import Recording
+
+        raw = _C._profiler_stop()
+        if not _C._trap_active():
+            _C._forget_module_paths()
+        return Recording(raw, self.start, _C._profiler_now(), **self.shows)
+
+    def discard(self):
+        """Forget what has been recorded."""
+        _C._profiler_stop()
+
+
 class profile:
-    """Watches the operations of this thread.
+    """Records what the program runs, on all of its threads.
 
     Args:
         activities: accepted; the CPU is watched.
         schedule: step -> ProfilerAction; without it everything is kept. See `schedule`.
         on_trace_ready: called with the profile at the end of each cycle, and at the end without a
-        schedule.
-        record_shapes: keep the shapes of the arguments.
-        others: accepted; see the module.
+            schedule.
+        record_shapes: show the shapes of arguments.
+        profile_memory: show how many bytes of tensors each event kept; traces and memory timelines
+            need it.
+        with_stack: show the lines of the program that led to each event.
+        with_flops: show floating-point operations, estimated from shapes.
+        with_modules: make an event of each call of a module, named by its path.
+        experimental_config, execution_trace_observer, acc_events, use_cuda,
+        custom_trace_id_callback, post_processing_timeout_s: have no effect, with a warning.
 
     Example:
         >>> x = rushlight.ones(8, 8)
         >>> with profile(record_shapes=True) as prof, record_function("twice"):
         ...     y = (x @ x) @ x
         >>> [(e.key, e.count) for e in prof.key_averages()]
-        [('matmul', 2), ('twice', 1)]
+        [('twice', 1), ('aten::matmul', 2), ('aten::mm', 2)]
     """
 
+    schedule: Any
+    on_trace_ready: Any
+    record_shapes: bool
+
     def __init__(
-        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
-        profile_memory=False,
-        with_stack=False, with_flops=False, with_modules=False, **options
-    ):  # fmt: skip
-        self.activities = supported_activities() if activities is None else set(activities)
-        self.schedule, self.on_trace_ready, self.record_shapes = (
-            schedule,
-            on_trace_ready,
-            record_shapes,
-        )
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
+        warn_of_unrecorded(
+            "profiler.profile", use_cuda=use_cuda, experimental_config=experimental_config,
+            acc_events=acc_events, execution_trace_observer=execution_trace_observer,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )  # fmt: skip
+        self.activities: Any = supported_activities() if activities is None else set(activities)
+        for activity in self.activities - supported_activities():
+            warn_once(f"profiler.profile: {activity} is not watched: there is no such device")
+        self.schedule, self.on_trace_ready = schedule, on_trace_ready
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.step_num = 0
-        self._recorder = None
-        self._events = EventList()
-        self._step = None
+        self.recording = None  # of the last cycle: what the core has recorded
+        self._session = self._step = None
+        self._metadata = {}
+
+    # -- when to record ----------------------------------------------------------------------------
 
     def _action(self):
         return ProfilerAction.RECORD if self.schedule is None else self.schedule(self.step_num)
+
+    @property
+    def current_action(self):
+        """What it does in this step."""
+        return self._action()
 
     def start(self):
         """Begin."""
@@ -202,10 +272,8 @@ class profile:
     def _begin(self, action):
         if action is ProfilerAction.NONE:
             return
-        if self._recorder is None:
-            if getattr(_active, "recorder", None) is not None:
-                raise RuntimeError("profile: another profile is watching this thread already")
-            self._recorder = _active.recorder = _Recorder(self.record_shapes).__enter__()
+        if self._session is None:
+            self._session = _Session(self)
         if self.schedule is not None:
             self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
 
@@ -215,12 +283,11 @@ class profile:
             self._step = None
 
     def _end(self):
-        if self._recorder is not None:
-            self._events = self._recorder.events
-            _remove_mode(self._recorder)
-            self._recorder = _active.recorder = None
+        if self._session is not None:
+            self.recording = self._session.finish()
+            self._session = None
 
-    def step(self):
+    def step(self) -> None:
         """Say that a step of the program ends and the next begins."""
         before = self._action()
         self._end_step()
@@ -235,68 +302,161 @@ class profile:
         elif (
             before is ProfilerAction.WARMUP
             and now is not ProfilerAction.WARMUP
-            and self._recorder is not None
+            and self._session is not None
         ):
-            self._recorder.events.clear()
+            self._session.discard()
+            self._session = None
         if self.schedule is not None:
             self._begin(now)
 
-    def stop(self):
+    def stop(self) -> None:
         """End."""
-        is_watching = self._recorder is not None
+        is_watching = self._session is not None
         self._end_step()
         self._end()
         if is_watching and self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def events(self):
-        """All events, in the order of their ends."""
-        return self._events
+    # -- what was recorded -------------------------------------------------------------------------
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
-        """The events summed up by name, or by name and shapes."""
-        return self._events.key_averages(group_by_input_shape)
+    def _recorded(self, function):
+        if self.recording is None:
+            raise RuntimeError(f"profile.{function}: nothing has been recorded so far")
+        return self.recording
+
+    def events(self):
+        """All events, in the order of their starts; none before the profile has ended."""
+        return EventList() if self.recording is None else self.recording.events()
+
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
+    ):
+        """The events summed up by name: see EventList.key_averages."""
+        return self.events().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def export_chrome_trace(self, path):
-        """Write the events for chrome://tracing or Perfetto."""
-        self._events.export_chrome_trace(path)
+        """Write the events for chrome://tracing or Perfetto; `.gz` at the end compresses.
+
+        Arrows lead from each forward op to the node that computes its gradient. With
+        profile_memory=True the trace counts the bytes of tensors.
+        """
+        from rushlight.profiler.trace import write_chrome_trace
+
+        recording = self._recorded("export_chrome_trace")
+        write_chrome_trace(path, recording, recording.events(), self._metadata)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Write the time of each name, as flame graph tools read it."""
-        self._events.export_stacks(path, metric)
+        """Write the time of each stack for flame graph tools; the profile needs with_stack=True."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.events().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Write how many bytes tensors held at what time, by category.
+
+        Args:
+            path: ends in .html for a page, in .json or .json.gz for [times, sizes].
+            device: "cpu", or None for the same.
+
+        Raises:
+            RuntimeError: the profile was not made with profile_memory=True.
+        """
+        from rushlight.profiler.memory_timeline import export_memory_timeline
+
+        if device not in (None, "cpu"):
+            raise ValueError(f"export_memory_timeline: device must be 'cpu', not {device!r}")
+        recording = self._recorded("export_memory_timeline")
+        if not self.profile_memory:
+            raise RuntimeError("export_memory_timeline: the profile needs profile_memory=True")
+        export_memory_timeline(recording, path)
+
+    def report(self):
+        """Where the time went, each kernel beside the machine's limits, and what would pay most.
+
+        The first report measures the machine, which takes half a second.
+
+        Returns:
+            A `rushlight.profiler.report.Report`; print it.
+
+        Example:
+            >>> x = rushlight.ones(64, 64)
+            >>> with profile() as prof:
+            ...     y = x @ x
+            >>> sorted(prof.report().parts)
+            ['Python', 'copies', 'dispatch', 'kernels', 'waiting for data']
+        """
+        from rushlight.profiler.report import Report
+
+        return Report(self._recorded("report").with_all())
+
+    def flame_graph(self):
+        """The events as a flame graph: `.save(path)` writes a page, a notebook shows it."""
+        from rushlight.profiler.pages import flame_page
+
+        return flame_page(self.events())
+
+    def memory_timeline(self):
+        """The bytes of tensors over time as a picture, as `flame_graph` gives one."""
+        from rushlight.profiler.memory_timeline import memory_timeline
+        from rushlight.profiler.pages import memory_page
+
+        recording = self._recorded("memory_timeline")
+        if not self.profile_memory:
+            raise RuntimeError("memory_timeline: the profile needs profile_memory=True")
+        return memory_page(memory_timeline(recording))
 
     def add_metadata(self, key, value):
-        """Accepted: the trace holds events alone."""
+        """Have traces hold the text `value` under `key`."""
+        self._metadata[key] = str(value)
 
-    add_metadata_json = add_metadata
+    preset_metadata = add_metadata
 
-    def toggle_collection_dynamic(self, enable, activities):
+    def add_metadata_json(self, key, value):
+        """Have traces hold what the JSON text `value` says under `key`."""
+        import json
+
+        self._metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
+    def toggle_collection_dynamic(
+        self, enable: bool, activities: Iterable[ProfilerActivity]
+    ) -> None:
         """Raises NotImplementedError: use a schedule."""
         raise NotImplementedError("profile.toggle_collection_dynamic: use a schedule")
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
-    """An `on_trace_ready` that writes each trace into a folder."""
-    if use_gzip:
-        raise NotImplementedError("tensorboard_trace_handler: traces are not compressed")
+    """An `on_trace_ready` that writes each trace into a folder.
+
+    Args:
+        dir_name: the folder, which is made if it is not there.
+        worker_name: begins the names of files; by default host and process.
+        use_gzip: compress.
+    """
     os.makedirs(dir_name, exist_ok=True)
     worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+    ending = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
 
     def write(prof):
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json"))
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}{ending}"))
 
     return write
 
 
 __all__ = [
     "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
-    "kineto_available", "profile",
+    "kineto_available", "profile", "record_external",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
+
+set_module("rushlight.autograd.profiler", record_function)

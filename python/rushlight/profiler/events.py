@@ -1,167 +1,403 @@
 """What a profile holds: events in time, and their sums by name."""
 
-import json
-import os
+from __future__ import annotations
+
 from collections import defaultdict
+from enum import Enum
+
+from rushlight._set_module import set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-class FunctionEvent:
-    """One call: its name, when it began and ended (microseconds), and how long it ran itself."""
+class DeviceType(Enum):
+    """Where an event ran, as torch numbers devices."""
 
-    def __init__(self, name, thread, start, end, own, depth, input_shapes=None):
-        self.name, self.thread, self.depth = name, thread, depth
-        self.start, self.end = start / 1000, end / 1000
-        self.cpu_time_total, self.self_cpu_time_total = self.end - self.start, own / 1000
-        self.cpu_time, self.count, self.input_shapes = self.cpu_time_total, 1, input_shapes
-        self.device_time_total = self.self_device_time_total = self.cuda_time_total = 0.0
+    CPU = 0
+    CUDA = 1
 
-    @property
-    def key(self):
-        """The name, by which events are summed up."""
-        return self.name
+
+class Interval:
+    """From when to when an event ran, in microseconds since the profile began."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start, end):
+        self.start, self.end = start, end
+
+    def elapsed_us(self):
+        """How long, in microseconds."""
+        return self.end - self.start
+
+
+class Kernel:
+    """A launch of a kernel inside an event: its name, device, time (microseconds) and bytes."""
+
+    __slots__ = ("bytes", "device", "duration", "name")
+
+    def __init__(self, name, device, duration, bytes=0):
+        super().__init__()
+        self.name, self.device, self.duration, self.bytes = name, device, duration, bytes
 
     def __repr__(self):
-        return (
-            f"<FunctionEvent name={self.name} cpu_time={self.cpu_time_total:.3f}us "
-            f"input_shapes={self.input_shapes}>"
-        )
+        return f"Kernel(name={self.name!r}, device={self.device}, duration={self.duration:.3f})"
 
 
-class FunctionEventAvg:
-    """Calls of one name: how many, and their times together (microseconds)."""
-
-    def __init__(self, key, input_shapes=None):
-        self.key, self.input_shapes = key, input_shapes
-        self.count, self.cpu_time_total, self.self_cpu_time_total = 0, 0.0, 0.0
-        self.device_time_total = self.self_device_time_total = self.cuda_time_total = 0.0
+class _Times:
+    """The times that events and sums of events share, and the texts that tables show of them."""
 
     @property
     def cpu_time(self):
-        """The mean time of a call."""
-        return self.cpu_time_total / self.count
+        """The mean time of a call, in microseconds."""
+        return 0.0 if self.count == 0 else self.cpu_time_total / self.count
 
-    def add(self, event):
-        """Take an event in."""
-        self.count += 1
-        self.cpu_time_total += event.cpu_time_total
-        self.self_cpu_time_total += event.self_cpu_time_total
+    @property
+    def device_time(self):
+        """The mean time on another device."""
+        return 0.0 if self.count == 0 else self.device_time_total / self.count
+
+    cuda_time = device_time
+
+    @property
+    def cpu_time_str(self):
+        """`cpu_time` with its unit."""
+        return format_time(self.cpu_time)
+
+    @property
+    def device_time_str(self):
+        """`device_time` with its unit."""
+        return format_time(self.device_time)
+
+    @property
+    def cpu_time_total_str(self):
+        """`cpu_time_total` with its unit."""
+        return format_time(self.cpu_time_total)
+
+    @property
+    def device_time_total_str(self):
+        """`device_time_total` with its unit."""
+        return format_time(self.device_time_total)
+
+    @property
+    def self_cpu_time_total_str(self):
+        """`self_cpu_time_total` with its unit."""
+        return format_time(self.self_cpu_time_total)
+
+    @property
+    def self_device_time_total_str(self):
+        """`self_device_time_total` with its unit."""
+        return format_time(self.self_device_time_total)
+
+
+class FunctionEvent(_Times):
+    """Something that ran: an op, a node of the graph, or a part of the program that it has marked.
+
+    Args:
+        id: its number in the profile.
+        name: of the op, with "aten::" before it, or of the part.
+        thread: the thread that ran it, from 1 on.
+        start_us, end_us: when, in microseconds since the profile began.
+        others: attributes of the same names.
+    """
+
+    def __init__(
+        self, id, name, thread, start_us, end_us, overload_name=None, fwd_thread=None,
+        input_shapes=None, stack=None, scope=0, use_device=None, cpu_memory_usage=0,
+        device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1,
+        device_type=DeviceType.CPU, device_index=0, device_resource_id=None, is_legacy=False,
+        flops=None, trace_name=None, concrete_inputs=None, kwinputs=None, is_user_annotation=False,
+        is_python_function=False, activity_type=None, metadata_json=None, flow_id=None,
+        flow_type=None, flow_start=None, external_id=0, linked_correlation_id=0,
+    ):  # fmt: skip
+        self.id, self.name, self.thread, self.fwd_thread = id, name, thread, fwd_thread
+        self.overload_name = overload_name or ""
+        self.trace_name = name if trace_name is None else trace_name
+        self.time_range = Interval(start_us, end_us)
+        self.kernels, self.cpu_children, self.cpu_parent, self.count = [], [], None, 1
+        self.input_shapes, self.concrete_inputs = input_shapes or [], concrete_inputs or []
+        self.kwinputs, self.stack, self.scope = kwinputs or {}, stack or [], scope
+        self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
+        self.sequence_nr, self.node_id, self.flops = sequence_nr, node_id, flops
+        self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
+        self.activity_type, self.metadata_json = activity_type, metadata_json
+        self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
+        self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
+        self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
+        self.module, self.depth, self.where, self.in_backward = None, 0, None, False
+
+    def append_kernel(self, name, device, duration, bytes=0):
+        """Say that it launched a kernel."""
+        self.kernels.append(Kernel(name, device, duration, bytes))
+
+    def append_cpu_child(self, child):
+        """Say that another event ran inside of it."""
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent):
+        """Say inside of which event it ran."""
+        self.cpu_parent = parent
+
+    @property
+    def key(self) -> str:
+        """The name, by which events are summed up."""
+        return self.name
+
+    @property
+    def cpu_time_total(self):
+        """How long it ran, in microseconds; 0 on another device."""
+        return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
+
+    @property
+    def self_cpu_time_total(self):
+        """How long it ran without the events inside of it."""
+        if self.device_type is not DeviceType.CPU or self.is_async:
+            return 0.0
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def device_time_total(self):
+        """How long it ran on another device: of a kernel itself, or of those that it launched."""
+        inside = sum(child.device_time_total for child in self.cpu_children)
+        return self.self_device_time_total + inside
+
+    @property
+    def self_device_time_total(self):
+        """The same without the events inside of it."""
+        if self.device_type is not DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        return sum(kernel.duration for kernel in self.kernels if kernel.device >= 0)
+
+    cuda_time_total, self_cuda_time_total = device_time_total, self_device_time_total
+
+    @property
+    def self_cpu_memory_usage(self):
+        """Bytes that it kept without those of the events inside of it."""
+        inside = sum(child.cpu_memory_usage for child in self.cpu_children)
+        return self.cpu_memory_usage - inside
+
+    @property
+    def self_device_memory_usage(self):
+        """The same on another device."""
+        inside = sum(child.device_memory_usage for child in self.cpu_children)
+        return self.device_memory_usage - inside
 
     def __repr__(self):
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} "
-            f"cpu_time={_time(self.cpu_time)} count={self.count}>"
+            f"<FunctionEvent id={self.id} name={self.name} thread={self.thread} "
+            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
+            f"cpu_time={self.cpu_time_str} cpu_children={[c.id for c in self.cpu_children]} "
+            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
+            f"seq_nr={self.sequence_nr}>"
+        )
+
+
+class FunctionEventAvg(_Times):
+    """Events of one name: how many, and their times together (microseconds)."""
+
+    def __init__(self):
+        self.key, self.count, self.node_id, self.use_device = None, 0, 0, None
+        self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
+        self.is_python_function = False
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.input_shapes = self.overload_name = self.stack = self.scope = None
+        self.cpu_children = self.cpu_parent = None
+        self.device_type, self.flops = DeviceType.CPU, 0
+
+    def add(self, other, group_by_input_shapes=True):
+        """Take in an event, or another sum."""
+        if self.key is None:
+            for name in ("key", "node_id", "is_async", "is_remote", "is_legacy", "use_device",
+                         "is_user_annotation", "is_python_function", "overload_name", "stack",
+                         "scope", "cpu_parent", "cpu_children", "device_type"):  # fmt: skip
+                setattr(self, name, getattr(other, name))
+            self.input_shapes = other.input_shapes if group_by_input_shapes else ""
+        for name in ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total",
+                     "self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage",
+                     "device_memory_usage", "self_device_memory_usage"):  # fmt: skip
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.flops += other.flops or 0
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_cuda_time={self.self_device_time_total_str} "
+            f"cuda_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} "
+            f"cuda_memory_usage={self.device_memory_usage}>"
         )
 
 
 class EventList(list):
-    """Events, or their sums by name."""
+    """Events in the order of their starts, or their sums by name."""
+
+    def __init__(self, events=(), *, profile_memory=False, with_flops=False, recording=None):
+        super().__init__(events)
+        self._profile_memory, self._with_flops = profile_memory, with_flops
+        self._recording = recording  # what a trace needs beside the events
+
+    def _like(self, events):
+        return EventList(
+            events,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+            recording=self._recording,
+        )
 
     @property
     def self_cpu_time_total(self):
-        """The time of all."""
+        """The time of all, in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
-    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0):
-        """Sum the events up by name, or by name and shapes."""
+    def key_averages(
+        self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False
+    ):
+        """The events summed up by name.
+
+        Args:
+            group_by_input_shapes: and by the shapes of their arguments.
+            group_by_stack_n: and by so many lines of their stacks, the innermost first.
+            group_by_overload_name: and by overload; those of one name are counted together here, as
+                the table of operations has no names for them.
+        """
         groups = {}
         for event in self:
-            shapes = event.input_shapes if group_by_input_shapes else None
-            key = event.name, str(shapes)
-            groups.setdefault(key, FunctionEventAvg(event.name, shapes)).add(event)
-        return EventList(groups.values())
+            key = [event.key, event.device_type, event.is_user_annotation]
+            if group_by_overload_name:
+                key.append(event.overload_name)
+            if group_by_input_shapes:
+                key.append(str(event.input_shapes))
+            if group_by_stack_n > 0:
+                key.append(tuple((event.stack or ())[:group_by_stack_n]))
+            total = groups.setdefault(tuple(key), FunctionEventAvg())
+            total.add(event, group_by_input_shapes)
+            total.stack = (event.stack or [])[:group_by_stack_n] if group_by_stack_n > 0 else []
+        return self._like(groups.values())
 
-    def total_average(self):
+    def total_average(self) -> FunctionEventAvg:
         """The sum of all."""
-        total = FunctionEventAvg("Total")
+        total = FunctionEventAvg()
         for event in self:
-            total.count += event.count
-            total.self_cpu_time_total += event.self_cpu_time_total
-        total.cpu_time_total = total.self_cpu_time_total
+            total.key = None
+            total.add(event)
+        total.key = "Total"
         return total
 
     def table(
         self,
-        sort_by=None,
-        row_limit=100,
-        max_src_column_width=75,
-        max_name_column_width=55,
-        header=None,
-        **options,
-    ):
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: Any = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
         """The events as a table.
 
         Args:
-            sort_by: "cpu_time", "cpu_time_total", "self_cpu_time_total" or "count"; what is about
-                other devices sorts by the time of the CPU.
+            sort_by: an attribute that counts or measures, such as "cpu_time_total",
+                "self_cpu_time_total", "cpu_memory_usage" or "count", the largest first; without it
+                rows stand in the order in which they began.
             row_limit: at most so many rows; -1 for all.
-        """
-        rows = list(self)
-        if sort_by is not None:
-            name = (
-                sort_by.replace("cuda", "cpu")
-                .replace("device", "cpu")
-                .replace("memory_usage", "time_total")
-            )
-            if name not in ("cpu_time", "cpu_time_total", "self_cpu_time_total", "count"):
-                raise ValueError(f"table: cannot sort by {sort_by!r}")
-            rows.sort(key=lambda event: getattr(event, name), reverse=True)
-        total = self.self_cpu_time_total or 1.0
-        shapes = any(event.input_shapes for event in rows)
-        titles = [
-            "Name",
-            "Self CPU %",
-            "Self CPU",
-            "CPU total %",
-            "CPU total",
-            "CPU time avg",
-            "# of Calls",
-        ]
-        lines = [titles + (["Input Shapes"] if shapes else [])]
-        for event in rows[: row_limit if row_limit >= 0 else None]:
-            line = [
-                event.key[:max_name_column_width],
-                f"{100 * event.self_cpu_time_total / total:.2f}%", _time(event.self_cpu_time_total),
-                f"{100 * event.cpu_time_total / total:.2f}%", _time(event.cpu_time_total),
-                _time(event.cpu_time),
-                str(event.count),
-            ]  # fmt: skip
-            lines.append(line + ([str(event.input_shapes or "")] if shapes else []))
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        rule = "  ".join("-" * width for width in widths)
-        text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in lines]
-        parts = [*([header] if header else []), rule, text[0], rule, *text[1:], rule]
-        return "\n".join([*parts, f"Self CPU time total: {_time(self.self_cpu_time_total)}", ""])
+            max_src_column_width, max_name_column_width, max_shapes_column_width: where to cut the
+                columns of source lines, names and shapes.
+            header: a line above the table.
+            top_level_events_only: leave out the events inside others.
+            time_unit: "us", "ms" or "s"; by default what suits each time.
 
-    def export_chrome_trace(self, path):
+        Raises:
+            ValueError: there is nothing of that name to sort by, or no such unit.
+        """
+        from rushlight.profiler.table import write_table
+
+        return write_table(
+            self, sort_by, row_limit, max_src_column_width, max_name_column_width,
+            max_shapes_column_width, header, top_level_events_only, time_unit,
+            self._profile_memory, self._with_flops,
+        )  # fmt: skip
+
+    def export_chrome_trace(self, path: str) -> None:
         """Write the events for chrome://tracing or Perfetto."""
-        process = os.getpid()
-        events = [
-            {
-                "name": event.name, "ph": "X", "cat": "cpu_op", "ts": event.start,
-                "dur": event.cpu_time_total, "pid": process,
-                "tid": event.thread,
-                "args": {"Input Dims": event.input_shapes} if event.input_shapes else {},
-            }
-            for event in self
-        ]  # fmt: skip
-        with open(path, "w") as file:
-            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+        from rushlight.profiler.trace import write_chrome_trace
+
+        write_chrome_trace(path, self._recording, self)
+
+    def supported_export_stacks_metrics(self):
+        """What `export_stacks` can weigh stacks by."""
+        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
+                "self_privateuse1_time_total"]  # fmt: skip
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Write the time of each name, as flame graph tools read it."""
+        """Write the time of each stack, as flame graph tools read it.
+
+        Args:
+            metric: "self_cpu_time_total", or that of another device, which is 0 here. Stacks that
+                take less than a microsecond are left out.
+        """
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(
+                f"metric should be one of: {self.supported_export_stacks_metrics()}, not {metric!r}"
+            )
+        blank = str.maketrans(" ;\t\n", "____")
+        name = "self_cpu_time_total" if "cpu" in metric else "self_device_time_total"
         times = defaultdict(float)
         for event in self:
-            times[event.key] += event.self_cpu_time_total
+            if event.stack:
+                lines = [line.translate(blank) for line in reversed(event.stack)]
+                times[";".join([*lines, event.key.translate(blank)])] += getattr(event, name)
         with open(path, "w") as file:
-            file.writelines(f"{name} {round(time)}\n" for name, time in times.items())
+            for stack, time in times.items():
+                if int(time) > 0:
+                    file.write(f"{stack} {int(time)}\n")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.table()
 
 
-def _time(microseconds):
-    if microseconds >= 1e6:
-        return f"{microseconds / 1e6:.3f}s"
-    if microseconds >= 1e3:
-        return f"{microseconds / 1e3:.3f}ms"
-    return f"{microseconds:.3f}us"
+_UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
+
+
+def format_time(microseconds, unit=None):
+    """A time with its unit: 3.500us, 1.250ms, 2.000s."""
+    if unit is None:
+        unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
+    return f"{microseconds / _UNITS[unit]:.3f}{unit}"
+
+
+def format_memory(bytes):
+    """Bytes with their unit: 12 B, 1.50 KB."""
+    for exponent, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
+        if abs(bytes) >= 1 << exponent:
+            return f"{bytes / (1 << exponent):.2f} {unit}"
+    return f"{bytes} B"
+
+
+def format_share(part, whole):
+    """A share of a time in percent."""
+    return f"{100 * part / whole:.2f}%" if whole else "NaN"
+
+
+def walk(events):
+    """The events and all inside of them, parents first."""
+    pending = list(reversed(events))
+    while pending:
+        event = pending.pop()
+        yield event
+        pending.extend(reversed(event.cpu_children))
+
+
+set_module(
+    "rushlight.autograd.profiler_util", EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel
+)

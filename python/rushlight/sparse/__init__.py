@@ -1,12 +1,28 @@
-"""Sparse tensors in coordinate (COO) layout, with gradients.
+"""Sparse tensors with gradients, in the layouts COO, CSR, CSC, BSR and BSC."""
 
-Other layouts (CSR, CSC, BSR, BSC) do not exist here: what would make one raises
-NotImplementedError.
-"""
+from __future__ import annotations
 
 import rushlight
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
-from rushlight.sparse._coo import SparseTensor, sparse_coo_tensor
+from rushlight.sparse._make import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from rushlight.sparse._tensor import SparseTensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.types import _dtype, _layout
 
 __all__ = [
     "SparseTensor",
@@ -16,7 +32,12 @@ __all__ = [
     "mm",
     "sampled_addmm",
     "softmax",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
     "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
     "spdiags",
     "sum",
 ]
@@ -24,17 +45,18 @@ __all__ = [
 
 def _sparse(name, input):
     if not isinstance(input, SparseTensor):
-        raise RuntimeError(f"sparse.{name}: expected a sparse COO tensor; see Tensor.to_sparse")
+        raise RuntimeError(f"sparse.{name}: expected a sparse tensor; see Tensor.to_sparse")
     return input
 
 
-def mm(mat1, mat2, reduce=None):
+def mm(mat1: Tensor, mat2: Tensor, reduce: bool | None = None) -> Tensor:
     """The product of two matrices of which at least one is sparse.
 
     Args:
         mat1: (n, m), sparse or dense.
         mat2: (m, p), sparse or dense; the product is sparse if both are.
-        reduce: not supported: sums.
+        reduce: "sum", or what is made of each row's products instead, "mean", "amax" or "amin";
+            for a CSR tensor times a dense one.
 
     Example:
         >>> eye = rushlight.eye(2).to_sparse()
@@ -42,36 +64,38 @@ def mm(mat1, mat2, reduce=None):
         tensor([[1.],
                 [2.]])
     """
-    if reduce not in (None, "sum"):
-        raise NotImplementedError(f"sparse.mm: reduce={reduce!r}; products are summed")
-    if not (mat1.is_sparse or mat2.is_sparse):
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
         return rushlight.mm(mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"sparse.mm: matrices expected, got {mat1.dim()}D and {mat2.dim()}D")
+    if reduce is not None:
+        return _products.reduced_product(mat1, mat2, reduce)
     return _products.matmul(mat1, mat2)
 
 
-def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
     """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
     return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def sum(input, dim=None, dtype=None):
+def sum(input: Tensor, dim: tuple[int] | None = None, dtype: int | None = None) -> Tensor:
     """The sum of all elements, or along dims: dense once no sparse dim is left."""
     return _arithmetic.sum(_sparse("sum", input), dim, dtype=dtype)
 
 
-def softmax(input, dim, *, dtype=None):
-    """Softmax over the elements that are there, as if all others were minus infinity."""
+def softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
+    """Softmax over the elements of a COO tensor, as if all others were minus infinity."""
     return _products.softmax(_sparse("softmax", input), dim, dtype=dtype)
 
 
-def log_softmax(input, dim, *, dtype=None):
+def log_softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
     """The logarithm of `softmax`."""
     return _products.softmax(_sparse("log_softmax", input), dim, log=True, dtype=dtype)
 
 
-def spdiags(diagonals, offsets, shape, layout=None):
+def spdiags(
+    diagonals: Any, offsets: Any, shape: Sequence[int], layout: _layout | None = None
+) -> Any:
     """A sparse matrix with the rows of `diagonals` on the diagonals that `offsets` name."""
     diagonals, offsets = rushlight.atleast_2d(diagonals), rushlight.atleast_1d(offsets)
     row, column = rushlight.meshgrid(
@@ -81,56 +105,64 @@ def spdiags(diagonals, offsets, shape, layout=None):
     place = column - offsets[row]
     inside = ((place >= 0) & (place < shape[0]) & (column < shape[1])).nonzero().reshape(-1)
     indices = rushlight.stack([place[inside], column[inside]])
-    return sparse_coo_tensor(indices, diagonals[row[inside], column[inside]], shape, layout=layout)
+    matrix = sparse_coo_tensor(indices, diagonals[row[inside], column[inside]], shape)
+    return matrix if layout is None else matrix.to_sparse(layout=layout)
 
 
-def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """Not supported: torch has it for the CSR layout."""
-    raise NotImplementedError("sparse.sampled_addmm: the CSR layout is not supported")
+def sampled_addmm(
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: float = 1.0,
+    alpha: float = 1.0,
+    out: Tensor | None = None,
+) -> SparseTensor:
+    """beta * input + alpha * (mat1 @ mat2), where a CSR tensor `input` has elements.
+
+    Example:
+        >>> eye = rushlight.eye(2).to_sparse_csr()
+        >>> rushlight.sparse.sampled_addmm(eye, rushlight.ones(2, 3), rushlight.ones(3, 2)).values()
+        tensor([4., 4.])
+    """
+    result = _products.sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return result if out is None else out.copy_(result)
 
 
 class check_sparse_tensor_invariants:  # noqa: N801  (torch's name)
     """Accepted: indices are always checked."""
 
-    def __init__(self, enable=True):
+    def __init__(self, enable: bool = True) -> None:
         self._enable = enable
 
     @staticmethod
-    def is_enabled():
+    def is_enabled() -> bool:
         return True
 
     @staticmethod
-    def enable():
+    def enable() -> None:
         """Do nothing."""
 
     @staticmethod
-    def disable():
+    def disable() -> None:
         """Do nothing: an index out of range would crash the process."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         return None
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Any:
         return function
 
 
-def _missing(name):
-    def refuse(*args, **kwargs):
-        raise NotImplementedError(f"{name}: sparse tensors are in COO layout here, no other")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
-
-
-sparse_csr_tensor = _missing("sparse_csr_tensor")
-sparse_csc_tensor = _missing("sparse_csc_tensor")
-sparse_bsr_tensor = _missing("sparse_bsr_tensor")
-sparse_bsc_tensor = _missing("sparse_bsc_tensor")
-sparse_compressed_tensor = _missing("sparse_compressed_tensor")
-to_sparse_semi_structured = _missing("to_sparse_semi_structured")
+def to_sparse_semi_structured(original_tensor: Tensor, transposed: bool = False) -> Any:
+    """Not supported: a layout of CUDA devices."""
+    raise NotImplementedError(
+        "to_sparse_semi_structured: a layout of CUDA devices, asked for with"
+        f" transposed={transposed} for a tensor on {original_tensor.device}"
+    )
 
 
 def _typed(name, dtype):
@@ -142,7 +174,7 @@ def _typed(name, dtype):
     return function
 
 
-FloatTensor = _typed("FloatTensor", rushlight.float32)
-DoubleTensor = _typed("DoubleTensor", rushlight.float64)
-HalfTensor = _typed("HalfTensor", rushlight.float16)
-LongTensor = _typed("LongTensor", rushlight.int64)
+FloatTensor: Any = _typed("FloatTensor", rushlight.float32)
+DoubleTensor: Any = _typed("DoubleTensor", rushlight.float64)
+HalfTensor: Any = _typed("HalfTensor", rushlight.float16)
+LongTensor: Any = _typed("LongTensor", rushlight.int64)

@@ -1,28 +1,62 @@
 """Sums and products of sparse tensors element by element, and sums over dims."""
 
+from __future__ import annotations
+
 import rushlight
-from rushlight import Tensor
-from rushlight.sparse._coo import SparseTensor, coalesced, construct, find, keys_of, take, values_of
+from rushlight import _C, Tensor
+from rushlight.sparse._convert import to_coo, to_layout
 from rushlight.sparse._functions import (
+    ANY,
+    COO_AND_CSR,
     check_same_form,
     clone,
     function,
     map_values,
     neg,
+    refuse,
+    replace,
     to,
     wrap_dim,
 )
+from rushlight.sparse._tensor import (
+    COO,
+    SparseTensor,
+    coalesced,
+    construct,
+    find,
+    keys_of,
+    values_of,
+    with_values,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.nn.parameter import Parameter
+    from rushlight.types import _dtype
 
 
-@function("add", "__add__", "__radd__")
-def add(input, other, *, alpha=1):
+@function("add", "__add__", "__radd__", layouts=ANY)
+def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor | SparseTensor:
     if not isinstance(other, SparseTensor) or not isinstance(input, SparseTensor):
         if isinstance(other, SparseTensor) and isinstance(input, Tensor):
             return add_to_dense(input, other, alpha)
+        if isinstance(other, Tensor) and input.layout is not COO:
+            return rushlight.add(input.to_dense(), other, alpha=alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     check_same_form("add", input, other)
-    both = input.is_coalesced() and other.is_coalesced()
     scaled = values_of(other) if alpha == 1 else values_of(other) * alpha
+    if input.layout is COO:
+        return _add_coo(input, other, scaled)
+    if _C._sparse_same_pattern(input, other):
+        return with_values(input, values_of(input) + scaled)
+    total = _add_coo(to_coo(input), to_coo(other), values_of(to_coo(with_values(other, scaled))))
+    return to_layout(total.coalesce(), input.layout, like=input)
+
+
+def _add_coo(input, other, scaled):
+    both = input.is_coalesced() and other.is_coalesced()
     if rushlight.equal(input._indices(), other._indices()):
         return construct(input._indices(), values_of(input) + scaled, input.shape, both)
     indices = rushlight.cat([input._indices(), other._indices()], 1)
@@ -31,49 +65,50 @@ def add(input, other, *, alpha=1):
     return coalesced(total) if both else total
 
 
-@function("sub", "subtract", "__sub__")
-def sub(input, other, *, alpha=1):
+@function("sub", "subtract", "__sub__", layouts=ANY)
+def sub(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor | SparseTensor:
     return add(input, other, alpha=-alpha)
 
 
-@function("__rsub__", "rsub")
-def rsub(input, other, *, alpha=1):
+@function("__rsub__", "rsub", layouts=ANY)
+def rsub(input: Tensor, other: Tensor, *, alpha: float = 1) -> SparseTensor:
     return add(other, input, alpha=-alpha)
 
 
-def add_to_dense(a, b, alpha=1):
-    """Dense plus sparse, in any order."""
-    dense, sparse = (b, a) if a.is_sparse else (a, b)
+def add_to_dense(dense: Tensor, sparse: bool, alpha: float = 1) -> Tensor:
     return rushlight.add(dense, sparse.to_dense(), alpha=alpha)
 
 
-def add_sparse_(dense, sparse, alpha=1):
+def _add_to_dense_(dense, sparse, alpha=1):
     """dense += alpha * sparse, touching only the elements that are there."""
     if dense.shape != sparse.shape:
         raise RuntimeError(
             f"add_: the shapes {tuple(dense.shape)} and {tuple(sparse.shape)} differ"
         )
-    values = values_of(coalesced(sparse)) if sparse.requires_grad else None
+    if sparse.layout is not COO:
+        return dense.add_(sparse.to_dense(), alpha=alpha)
     source = coalesced(sparse)
-    values = source._values() if values is None else values
+    values = values_of(source) if sparse.requires_grad else source._values()
     scaled = values if alpha == 1 else values * alpha
     return dense.index_put_(tuple(source._indices()), scaled.to(dense.dtype), accumulate=True)
 
 
-@function("add_", "__iadd__")
-def add_(input, other, *, alpha=1):
+@function("add_", "__iadd__", layouts=ANY)
+def add_(input: Tensor, other: Tensor, *, alpha: float = 1) -> Parameter | SparseTensor:
     if not isinstance(input, SparseTensor):
-        return add_sparse_(input, other, alpha)
-    return _replace(input, add(input, other, alpha=alpha))
+        return _add_to_dense_(input, other, alpha)
+    if isinstance(other, Tensor) and not isinstance(other, SparseTensor):
+        raise RuntimeError("add_: a dense tensor cannot be added to a sparse one in place")
+    return replace(input, add(input, other, alpha=alpha))
 
 
-@function("sub_", "__isub__")
-def sub_(input, other, *, alpha=1):
+@function("sub_", "__isub__", layouts=ANY)
+def sub_(input: Tensor, other: Tensor, *, alpha: float = 1) -> SparseTensor:
     return add_(input, other, alpha=-alpha)
 
 
-@function("mul", "multiply", "__mul__", "__rmul__")
-def mul(input, other):
+@function("mul", "multiply", "__mul__", "__rmul__", layouts=ANY)
+def mul(input: Tensor, other: Tensor) -> SparseTensor:
     if not isinstance(input, SparseTensor):
         input, other = other, input
     if isinstance(other, SparseTensor):
@@ -86,13 +121,17 @@ def mul(input, other):
             f" {tuple(input.shape)} larger"
         )
     source = coalesced(input)
-    indices = source._indices()
-    factors = take(other.expand(input.shape), indices, None)
-    return construct(indices, values_of(source) * factors, input.shape, True)
+    return with_values(
+        source, values_of(source) * _C._sparse_take(other.expand(input.shape), source)
+    )
 
 
 def _mul_sparse(a, b):
     check_same_form("mul", a, b)
+    if a.layout is not COO:
+        if _C._sparse_same_pattern(a, b):
+            return with_values(a, values_of(a) * values_of(b))
+        return to_layout(_mul_sparse(to_coo(a), to_coo(b)), a.layout, like=a)
     a, b = coalesced(a), coalesced(b)
     shape = a.shape[: a.sparse_dim()]
     keys = keys_of(a._indices(), shape)
@@ -102,73 +141,90 @@ def _mul_sparse(a, b):
     return construct(a._indices()[:, mine], values, a.shape, True)
 
 
-@function("div", "divide", "true_divide", "__truediv__")
-def div(input, other, *, rounding_mode=None):
-    if isinstance(other, Tensor) and (other.is_sparse or other.dim()):
+@function("div", "divide", "true_divide", "__truediv__", layouts=ANY)
+def div(input: Tensor, other: Tensor, *, rounding_mode: Any = None) -> SparseTensor:
+    if not isinstance(input, SparseTensor):
+        refuse("div", rushlight.strided, other.layout)
+    if isinstance(other, Tensor) and (isinstance(other, SparseTensor) or other.dim()):
         raise RuntimeError("div: a sparse tensor is divided by a number or a tensor without dims")
-    return map_values(input, lambda values: values.div(other, rounding_mode=rounding_mode))
+    if rounding_mode is None:
+        return map_values(input, lambda values: values.div(other))
+    return map_values(
+        coalesced(input), lambda values: values.div(other, rounding_mode=rounding_mode)
+    )
 
 
-@function("mul_", "__imul__", "multiply_")
-def mul_(input, other):
+@function("mul_", "__imul__", "multiply_", layouts=ANY)
+def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
-        return _replace(input, mul(input, other))
+        return replace(input, mul(input, other))
     raise NotImplementedError("mul_: a dense tensor does not become a sparse one in place")
 
 
-@function("div_", "__itruediv__")
-def div_(input, other):
-    return _replace(input, div(input, other))
+@function("div_", "__itruediv__", layouts=ANY)
+def div_(input: Tensor, other: Tensor) -> Any:
+    return replace(input, div(input, other))
 
 
-@function()
-def neg_(input):
-    return _replace(input, neg(input))
+@function(layouts=ANY)
+def neg_(input: Tensor) -> SparseTensor:
+    return replace(input, neg(input))
 
 
-@function()
-def zero_(input):
-    return _replace(input, rushlight.zeros_like(input))
+@function(layouts=ANY)
+def zero_(input: Tensor) -> SparseTensor:
+    return replace(input, rushlight.zeros_like(input))
 
 
-@function()
-def copy_(input, src, non_blocking=False):
+@function(layouts=ANY)
+def copy_(input: Tensor, src: int, non_blocking: bool = False) -> SparseTensor:
     if not isinstance(input, SparseTensor) or not isinstance(src, SparseTensor):
         raise NotImplementedError("copy_: between a dense and a sparse tensor; see to_dense")
     check_same_form("copy_", input, src)
-    return _replace(input, to(clone(src), input.dtype))
+    return replace(input, to(clone(src), input.dtype))
 
 
-def _replace(input, result):
-    if input.requires_grad or result.requires_grad:
-        raise RuntimeError("a sparse tensor that requires a gradient cannot be changed in place")
-    if result.dtype != input.dtype:
-        raise RuntimeError(f"result type {result.dtype} can't be cast to {input.dtype} in place")
-    input.__dict__.update(
-        coo_indices=result._indices(),
-        coo_values=result._values(),
-        coo_coalesced=result.is_coalesced(),
-    )
-    return input
-
-
-@function()
-def sum(input, dim=None, keepdim=False, *, dtype=None):
+@function(layouts=ANY)
+def sum(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: _dtype | None = None
+) -> Tensor | SparseTensor:
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return values_of(coalesced(input)).sum(dtype=dtype)
     dims = sorted({wrap_dim(d, input) for d in ([dim] if isinstance(dim, int) else dim)})
-    if keepdim:
-        raise NotImplementedError("sum: keepdim for sparse tensors")
+    if input.layout is not COO:
+        return _sum_compressed(input, dims, keepdim, dtype)
     source = coalesced(input)
     sparse_dim = source.sparse_dim()
     values = values_of(source)
     values = values if dtype is None else values.to(dtype)
     inner = [d - sparse_dim + 1 for d in dims if d >= sparse_dim]
-    values = values.sum(inner) if inner else values
+    values = values.sum(inner, keepdim=keepdim) if inner else values
+    indices = source._indices()
+    if keepdim:
+        indices = indices.clone()
+        indices[[d for d in dims if d < sparse_dim]] = 0
+        size = [1 if d in dims else s for d, s in enumerate(input.shape)]
+        unchanged = dims[0] >= sparse_dim
+        total = construct(indices, values, size, unchanged)
+        return total if unchanged else coalesced(total)
     kept = [d for d in range(sparse_dim) if d not in dims]
     if not kept:
         return values.sum(0)
     size = [s for d, s in enumerate(input.shape) if d not in dims]
     if len(kept) == sparse_dim:
-        return construct(source._indices(), values, size, True)
-    return coalesced(construct(source._indices()[kept], values, size, False))
+        return construct(indices, values, size, True)
+    return coalesced(construct(indices[kept], values, size, False))
+
+
+def _sum_compressed(input, dims, keepdim, dtype):
+    if input.layout not in COO_AND_CSR:
+        refuse("sum", input.layout)
+    if not keepdim:
+        raise RuntimeError(f"sum: of a tensor in layout {input.layout} needs keepdim=True")
+    total = sum(to_coo(input), dims, True, dtype=dtype)
+    return to_layout(total, input.layout, like=input)
+
+
+@function("any", layouts=ANY)
+def any_(input: Tensor) -> Tensor:
+    return values_of(coalesced(input)).any()

@@ -1,30 +1,60 @@
 """The functions that take sparse tensors, and those of one tensor, value by value.
 
 All others say that they do not. `_shapes`, `_arithmetic` and `_products` add theirs to the table.
+A rule names the layouts that it takes; without, it takes COO alone.
 """
+
+from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
-from rushlight.sparse import _coo
-from rushlight.sparse._coo import SparseTensor, coalesced, construct, values_of
+from rushlight.sparse._tensor import (
+    COMPRESSED,
+    COO,
+    CSR,
+    SparseTensor,
+    coalesced,
+    values_of,
+    with_values,
+)
 
-# What is known without the elements: the core answers for the meta tensor.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight.types import Device, _dtype, _layout, _memory_format
+
+ANY = (COO, *COMPRESSED)
+COO_AND_CSR = (COO, CSR)
+
+# What is known without the elements.
 _OF_THE_SHAPE = {
     "size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point",
     "is_complex", "is_signed", "is_inference", "requires_grad_", "retain_grad", "register_hook",
     "register_post_accumulate_grad_hook", "backward", "is_same_size", "detach_", "__len__",
     "_is_view", "is_pinned", "is_conj", "is_neg", "get_device",
+    "as_tensor", "asarray",  # of a tensor, that tensor
 }  # fmt: skip
 _ATTRIBUTES = {
     "shape", "dtype", "ndim", "itemsize", "requires_grad", "grad", "_grad", "grad_fn", "is_leaf",
     "retains_grad", "output_nr", "_version", "_backward_hooks", "_post_accumulate_grad_hooks",
-    "is_cuda", "is_mps", "is_xpu", "is_mkldnn", "is_nested", "is_quantized", "is_sparse_csr",
-    "name", "_cdata",
+    "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_mkldnn", "is_nested", "is_quantized",
+    "is_sparse", "is_sparse_csr", "layout", "device", "data", "_grad_fn", "nbytes", "name",
+    "_cdata",
 }  # fmt: skip
-_FUNCTIONS = {}
+_FUNCTIONS = {}  # name -> the rule, and the layouts that it takes
 
 
-def call(func, args, kwargs):
+def _layouts_of(arguments):
+    for argument in arguments:
+        if isinstance(argument, SparseTensor):
+            yield argument.layout
+        elif isinstance(argument, (list, tuple)):
+            yield from _layouts_of(argument)
+
+
+def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry out a function or method of tensors, some of which are sparse."""
     name = getattr(func, "__name__", str(func))
     owner = getattr(func, "__self__", None)
@@ -33,30 +63,39 @@ def call(func, args, kwargs):
         if name in _ATTRIBUTES:
             with _C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name](*args, **kwargs)
     if name in _OF_THE_SHAPE:
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
+    rule, layouts = _FUNCTIONS.get(name, (None, ()))
+    given = list(_layouts_of([*args, *kwargs.values()]))
+    for layout in given:
+        if layout not in layouts:
+            refuse(name, layout)
+    return rule(*args, **kwargs)
+
+
+def refuse(name: str, *layouts: Any) -> None:
+    """Raise the error for a function without a rule."""
+    given = " and ".join(str(layout).removeprefix("torch.") for layout in layouts)
     raise NotImplementedError(
-        f"{name}: not implemented for sparse COO tensors; x.to_dense() gives an ordinary tensor"
+        f"{name}: not implemented for tensors in layout {given}; x.to_dense() gives an ordinary"
+        " tensor"
     )
 
 
-def function(*names):
-    """Make the decorated function the one that these names call."""
+def function(*names: Any, layouts: Sequence[_layout] = (COO,)) -> Callable[..., Any]:
+    """Make the decorated function the one that these names call for sparse tensors."""
 
     def register(f):
         for name in names or [f.__name__]:
-            _FUNCTIONS[name] = f
+            _FUNCTIONS[name] = f, layouts
         return f
 
     return register
 
 
-def map_values(sparse, f):
-    values = f(values_of(sparse))
-    return construct(sparse._indices(), values, sparse.shape, sparse.is_coalesced())
+def map_values(sparse: bool, f: Callable[..., Any]) -> SparseTensor:
+    return with_values(sparse, f(values_of(sparse)))
 
 
 def _each(sparse, f):
@@ -65,44 +104,69 @@ def _each(sparse, f):
 
 def _add_unary(name):
     plain = getattr(rushlight, name)
-    _FUNCTIONS[name] = lambda input: _each(input, plain)
+    _FUNCTIONS[name] = (lambda input, **options: _each(input, lambda v: plain(v, **options))), ANY
+    if hasattr(Tensor, f"{name}_"):
+        _FUNCTIONS[f"{name}_"] = (lambda input: replace(input, _each(input, plain))), ANY
 
 
 for _name in (
     "abs", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh", "sqrt", "square",
     "sign", "sgn", "floor", "ceil", "round", "trunc", "expm1", "log1p", "relu", "erf", "erfinv",
-    "deg2rad", "rad2deg", "nan_to_num", "isnan", "isinf", "frac", "positive",
+    "deg2rad", "rad2deg", "nan_to_num", "isnan", "isinf", "isposinf", "isneginf", "signbit", "frac",
+    "positive", "conj", "conj_physical", "angle",
 ):  # fmt: skip
     if hasattr(rushlight, _name):
         _add_unary(_name)
 _FUNCTIONS["absolute"] = _FUNCTIONS["__abs__"] = _FUNCTIONS["abs"]
 
 
-@function("neg", "negative", "__neg__")
-def neg(input):
+@function("neg", "negative", "__neg__", layouts=ANY)
+def neg(input: Tensor) -> SparseTensor:
     return map_values(input, rushlight.neg)
 
 
-@function("pow", "__pow__")
-def power(input, exponent):
+@function("pow", "__pow__", layouts=ANY)
+def power(input: Tensor, exponent: int | SparseTensor) -> SparseTensor:
     if not isinstance(exponent, (int, float)) or isinstance(input, (int, float)) or exponent <= 0:
         raise RuntimeError("pow: a sparse tensor takes a positive number as its exponent")
     return _each(input, lambda values: values**exponent)
 
 
-@function()
-def clone(input, *, memory_format=None):
-    values = values_of(input).clone()
-    return construct(input._indices().clone(), values, input.shape, input.is_coalesced())
+@function(layouts=ANY)
+def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> SparseTensor:
+    if memory_format not in (None, rushlight.preserve_format):
+        raise RuntimeError(f"clone: sparse tensors have no memory format such as {memory_format}")
+    return _C._sparse_clone(input)
 
 
-@function()
-def detach(input):
-    return _coo.wrap(input._indices(), input._values(), input.shape, input.is_coalesced())
+@function(layouts=ANY)
+def detach(input: Tensor) -> SparseTensor:
+    with rushlight.no_grad():
+        return map_values(input, lambda values: values)
 
 
-@function()
-def to(input, *args, dtype=None, device=None, copy=False, **options):
+def replace(input: Tensor, result: Any) -> SparseTensor:
+    """Give `input` the elements of `result`."""
+    if rushlight.is_grad_enabled() and (input.requires_grad or result.requires_grad):
+        raise RuntimeError("a sparse tensor that requires a gradient cannot be changed in place")
+    if result.dtype != input.dtype:
+        raise RuntimeError(f"result type {result.dtype} can't be cast to {input.dtype} in place")
+    _C._sparse_replace(input, result)
+    return input
+
+
+@function(layouts=ANY)
+def to(
+    input: Tensor,
+    *args: Any,
+    dtype: _dtype | None = None,
+    device: Device = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+    memory_format: _memory_format | None = None,
+) -> SparseTensor:  # fmt: skip
+    if memory_format not in (None, rushlight.preserve_format):
+        raise RuntimeError(f"to: sparse tensors have no memory format such as {memory_format}")
     for arg in args:
         if isinstance(arg, Tensor):
             dtype = arg.dtype
@@ -118,7 +182,7 @@ def to(input, *args, dtype=None, device=None, copy=False, **options):
 
 
 def _add_conversion(name, dtype):
-    _FUNCTIONS[name] = lambda input, **options: to(input, dtype)
+    _FUNCTIONS[name] = (lambda input, **options: to(input, dtype)), ANY
 
 
 for _name, _dtype in {
@@ -130,23 +194,23 @@ for _name, _dtype in {
     _add_conversion(_name, _dtype)
 
 
-@function("cpu", "contiguous")
-def same(input, **options):
+@function("cpu", "contiguous", layouts=ANY)
+def same(input: Tensor, **options: Any) -> Any:
     return input
 
 
-@function()
-def type_as(input, other):
+@function(layouts=ANY)
+def type_as(input: Tensor, other: Tensor) -> Any:
     return to(input, other.dtype)
 
 
-@function()
-def is_contiguous(input, **options):
+@function(layouts=ANY)
+def is_contiguous(input: Tensor, **options: Any) -> bool:
     return False
 
 
-@function("is_nonzero", "__bool__")
-def is_nonzero(input):
+@function("is_nonzero", "__bool__", layouts=ANY)
+def is_nonzero(input: Tensor) -> bool:
     if input.numel() != 1:
         raise RuntimeError(
             "Boolean value of Tensor with more than one value is ambiguous"
@@ -156,21 +220,23 @@ def is_nonzero(input):
     return bool(input.to_dense())
 
 
-@function("item", "__float__", "__int__")
-def item(input):
+@function("item", "__float__", "__int__", layouts=ANY)
+def item(input: Tensor) -> Any:
     if input.numel() != 1:
         raise RuntimeError(f"a Tensor with {input.numel()} elements cannot be converted to Scalar")
     return input.to_dense().item()
 
 
-@function("data_ptr", "untyped_storage", "storage", "stride", "storage_offset", "tolist")
-def data_ptr(input, *args):
+@function(
+    "data_ptr", "untyped_storage", "storage", "stride", "storage_offset", "tolist", layouts=ANY
+)  # fmt: skip
+def data_ptr(input: Tensor, *args: Any) -> Any:
     raise RuntimeError(
-        "a sparse tensor has no storage of its elements; x.indices() and x.values() have"
+        "a sparse tensor has no storage of its elements; its indices and values have"
     )
 
 
-def wrap_dim(dim, tensor):
+def wrap_dim(dim: int, tensor: Tensor) -> int:
     if not -tensor.dim() <= dim < tensor.dim():
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-tensor.dim()},"
@@ -179,17 +245,19 @@ def wrap_dim(dim, tensor):
     return dim % tensor.dim()
 
 
-def need_sparse(name, *tensors):
+def need_sparse(name: str, *tensors: Any) -> None:
     if not all(isinstance(tensor, SparseTensor) for tensor in tensors):
         raise RuntimeError(f"{name}: sparse and dense tensors together; see to_dense")
 
 
-def check_same_form(name, a, b):
+def check_same_form(name: str, a: Tensor, b: SparseTensor) -> None:
     if a.shape != b.shape:
         raise RuntimeError(
             f"{name}: sparse tensors of shapes {tuple(a.shape)} and {tuple(b.shape)}; they do not"
             " broadcast"
         )
+    if a.layout is not b.layout:
+        refuse(name, a.layout, b.layout)
     if a.sparse_dim() != b.sparse_dim():
         raise RuntimeError(
             f"{name}: sparse tensors with {a.sparse_dim()} and {b.sparse_dim()} sparse dims"

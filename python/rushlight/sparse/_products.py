@@ -1,20 +1,44 @@
 """Products of sparse and dense matrices, and softmax."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 from rushlight import Tensor
-from rushlight.sparse._coo import SparseTensor, coalesced, construct, keys_of, values_of
-from rushlight.sparse._functions import (
-    function,
-    wrap_dim,
+from rushlight.sparse._convert import parts_of, to_layout
+from rushlight.sparse._functions import ANY, COO_AND_CSR, function, refuse, wrap_dim
+from rushlight.sparse._tensor import (
+    BSC,
+    BSR,
+    COMPRESSED,
+    COO,
+    CSR,
+    SparseTensor,
+    coalesced,
+    construct,
+    keys_of,
+    values_of,
+    with_values,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-@function("mm", "matmul", "__matmul__", "__rmatmul__", "mv", "spmm")
-def matmul(input, other):
+    from rushlight.types import _dtype
+
+
+def _is_sparse(operand):
+    return isinstance(operand, SparseTensor)
+
+
+@function("mm", "matmul", "__matmul__", "__rmatmul__", "mv", "spmm", "dot", layouts=ANY)
+def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise TypeError("matmul: both operands must be tensors")
+    if input.dim() == other.dim() == 3:
+        return bmm(input, other)
     if input.dim() > 2 or other.dim() > 2 or 0 in (input.dim(), other.dim()):
         raise NotImplementedError(
             f"matmul: sparse operands have 1 or 2 dims, not {input.dim()} and {other.dim()}"
@@ -24,68 +48,199 @@ def matmul(input, other):
             f"matmul: shapes {tuple(input.shape)} and {tuple(other.shape)} cannot be multiplied"
         )
     for operand in (input, other):
-        if operand.is_sparse and operand.dense_dim():
+        if _is_sparse(operand) and operand.dense_dim():
             raise NotImplementedError("matmul: a sparse operand with dense dims")
     if input.dtype != other.dtype:
         raise RuntimeError(f"matmul: dtypes {input.dtype} and {other.dtype} differ")
     if input.dim() == 1:
-        product = matmul(other.t(), input.unsqueeze(1) if not input.is_sparse else input.to_dense())
+        product = matmul(
+            other.t(), input.unsqueeze(1) if not _is_sparse(input) else input.to_dense()
+        )
         return product.squeeze(-1) if product.dim() == 2 else product
-    if input.is_sparse and other.is_sparse:
+    if _is_sparse(input) and _is_sparse(other):
         return _sparse_times_sparse(input, other)
-    if other.is_sparse:
+    if _is_sparse(other):
         return _sparse_times_dense(other.t(), input.t()).t()
     return _sparse_times_dense(input, other)
 
 
-def _sparse_times_dense(sparse, dense):
-    source = coalesced(sparse)
-    rows, columns = source._indices()
-    values = values_of(source)
-    if dense.dim() == 2 and dense.is_floating_point():  # sums of rows without the products' memory
+def _rows(sparse):
+    """Rows, in ascending order, columns and values of the elements of a matrix."""
+    keys, values = parts_of(sparse)
+    if sparse.layout not in COO_AND_CSR:
+        keys, order = keys.sort(stable=True)
+        values = values[order]
+    width = max(1, sparse.shape[1])
+    return keys // width, keys % width, values
+
+
+def _sparse_times_dense(sparse, dense, mode="sum"):
+    rows, columns, values = _rows(sparse)
+    if dense.dim() == 2 and dense.is_floating_point() and mode == "sum":
+        # sums of rows without the products' memory
         starts = rushlight.searchsorted(rows, rushlight.arange(sparse.shape[0]))
         return rushlight.nn.functional.embedding_bag(
             columns, dense, starts, mode="sum", per_sample_weights=values
         )
     products = dense[columns] * (values if dense.dim() == 1 else values.unsqueeze(1))
     total = rushlight.zeros([sparse.shape[0], *dense.shape[1:]], dtype=products.dtype)
-    return total.index_add(0, rows, products)
+    if mode == "sum":
+        return total.index_add(0, rows, products)
+    return total.index_reduce(0, rows, products, mode, include_self=False)
+
+
+def reduced_product(sparse: bool, dense: Tensor, reduce: bool | None) -> Tensor:
+    """For each row, the mean or the largest or smallest of the products instead of their sum."""
+    if not _is_sparse(sparse) or _is_sparse(dense) or sparse.layout is not CSR:
+        refuse(f"sparse.mm with reduce={reduce!r}", sparse.layout, dense.layout)
+    modes = {"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "amin",
+             "min": "amin"}  # fmt: skip
+    if reduce not in modes:
+        raise ValueError(f"sparse.mm: reduce must be one of {list(modes)}, got {reduce!r}")
+    return _sparse_times_dense(sparse, dense, modes[reduce])
 
 
 def _sparse_times_sparse(a, b):
+    compressed = [operand.layout in COMPRESSED for operand in (a, b)]
+    blocks = any(operand.layout in (BSR, BSC) for operand in (a, b))
+    if compressed[0] != compressed[1] or blocks:
+        refuse("matmul", a.layout, b.layout)
     if b.dim() == 1:
         return _sparse_times_dense(a, b.to_dense())
-    a, b = coalesced(a), coalesced(b)
-    rows, middle = a._indices()
-    b_rows, b_columns = b._indices()
+    rows, middle, a_values = _rows(a)
+    b_rows, b_columns, b_values = _rows(b)
     # The elements of each row of b lie together: for each of a, all those of its row.
     starts = rushlight.searchsorted(b_rows, middle)
     counts = rushlight.searchsorted(b_rows, middle, right=True) - starts
     which = rushlight.arange(len(middle)).repeat_interleave(counts)
     within = rushlight.arange(len(which)) - (counts.cumsum(0) - counts)[which]
     partner = starts[which] + within
-    values = values_of(a)[which] * values_of(b)[partner]
+    values = a_values[which] * b_values[partner]
     indices = rushlight.stack([rows[which], b_columns[partner]])
-    return coalesced(construct(indices, values, [a.shape[0], b.shape[1]], False))
+    product = coalesced(construct(indices, values, [a.shape[0], b.shape[1]], False))
+    return to_layout(product, CSR) if compressed[0] else product
 
 
-@function()
-def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+@function("bmm")
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    if not _is_sparse(input) or _is_sparse(mat2) or input.dense_dim():
+        raise NotImplementedError("bmm: a sparse COO tensor without dense dims times a dense one")
+    if input.dim() != 3 or mat2.dim() != 3 or (input.shape[0], input.shape[2]) != mat2.shape[:2]:
+        raise RuntimeError(
+            f"bmm: shapes {tuple(input.shape)} and {tuple(mat2.shape)} cannot be multiplied"
+        )
+    batches, height, width = input.shape
+    source = coalesced(input)
+    batch, row, column = source._indices()
+    flat = construct(
+        rushlight.stack([batch * height + row, batch * width + column]), values_of(source),
+        [batches * height, batches * width], True,
+    )  # fmt: skip
+    product = matmul(flat, mat2.reshape(batches * width, mat2.shape[2]))
+    return product.reshape(batches, height, mat2.shape[2])
+
+
+@function(layouts=ANY)
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
     product = matmul(mat1, mat2)
-    if product.is_sparse and not input.is_sparse:
+    if _is_sparse(product) and not _is_sparse(input):
         product = product.to_dense()
-    if input.is_sparse and not product.is_sparse:
+    if _is_sparse(input) and not _is_sparse(product):
         raise RuntimeError("addmm: a dense product cannot be added to a sparse tensor")
     return input * beta + product * alpha
 
 
-@function("norm", "linalg_vector_norm", "vector_norm")
-def norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
+def _need_coo(name, *matrices):
+    for matrix in matrices:
+        if matrix.layout is not COO:
+            raise RuntimeError(
+                f"{name}: a matrix in layout sparse_coo expected, not {matrix.layout}"
+            )
+
+
+@function("smm")
+def smm(input: Tensor, mat: Tensor) -> SparseTensor:
+    """The product of a COO and a dense matrix, as a COO matrix."""
+    _need_coo("smm", input)
+    return _whole(matmul(input, mat), input)
+
+
+def _whole(product, matrix):
+    """A dense product as a sparse tensor of each element in the rows that `matrix` has."""
+    rows = coalesced(matrix.detach())._indices()[0].unique()
+    width = product.shape[1]
+    indices = rushlight.stack(
+        [rows.repeat_interleave(width), rushlight.arange(width).repeat(len(rows))]
+    )
+    return construct(indices, product[rows].reshape(-1), product.shape, True)
+
+
+@function("hspmm")
+def hspmm(mat1: Tensor, mat2: Tensor) -> SparseTensor:
+    """The product of a COO and a dense matrix, as a COO matrix with a dense dim."""
+    _need_coo("hspmm", mat1)
+    product = matmul(mat1, mat2)
+    rows = coalesced(mat1.detach())._indices()[0].unique()
+    return construct(rows.unsqueeze(0), product[rows], product.shape, True)
+
+
+@function("sspaddmm")
+def sspaddmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> SparseTensor:
+    """beta * input + alpha * (mat1 @ mat2), input and mat1 in COO layout, as a COO matrix."""
+    _need_coo("sspaddmm", input, mat1)
+    product = _whole(matmul(mat1, mat2), mat1)
+    if input.shape != product.shape:
+        raise RuntimeError(
+            f"sspaddmm: input has shape {tuple(input.shape)}, the product {tuple(product.shape)}"
+        )
+    indices = rushlight.cat([input._indices(), product._indices()], 1)
+    values = rushlight.cat([values_of(input) * beta, values_of(product) * alpha])
+    return construct(indices, values, input.shape, False)
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> SparseTensor:
+    """beta * input + alpha * (mat1 @ mat2) at the indices of a CSR tensor."""
+    if not _is_sparse(input) or input.layout is not CSR:
+        refuse("sparse.sampled_addmm", input.layout)
+    if input.dim() != 2 or mat1.dim() != 2 or mat2.dim() != 2:
+        raise NotImplementedError(
+            f"sparse.sampled_addmm: matrices expected, got {input.dim()}, {mat1.dim()} and"
+            f" {mat2.dim()} dims"
+        )
+    if mat1.shape[1] != mat2.shape[0] or (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
+        raise RuntimeError(
+            f"sparse.sampled_addmm: shapes {tuple(input.shape)}, {tuple(mat1.shape)} and"
+            f" {tuple(mat2.shape)} do not fit"
+        )
+    rows, columns, values = _rows(input)
+    products = (mat1[rows] * mat2.t()[columns]).sum(1)
+    return with_values(input, values * beta + products * alpha)
+
+
+@function("norm", "linalg_vector_norm", "vector_norm", layouts=ANY)
+def norm(
+    input: Tensor,
+    ord: float | str | None = 2,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+) -> Any:
     return SparseTensor.norm(input, ord, dim, keepdim, dtype)
 
 
-def softmax(input, dim, *, log=False, dtype=None):
+def softmax(
+    input: Tensor, dim: int, *, log: bool = False, dtype: _dtype | None = None
+) -> SparseTensor:
     """Softmax over the elements that are there, as if all others were minus infinity."""
+    if input.layout is not COO:
+        refuse("sparse.log_softmax" if log else "sparse.softmax", input.layout)
     dim = wrap_dim(dim, input)
     source = coalesced(input)
     values = values_of(source)
@@ -106,3 +261,16 @@ def softmax(input, dim, *, log=False, dtype=None):
     total = rushlight.zeros(size, dtype=values.dtype).index_add(0, group, shifted.exp())[group]
     result = shifted - total.log() if log else shifted.exp() / total
     return construct(source._indices(), result, input.shape, True)
+
+
+# ---- functions of rushlight -------------------------------------------------------------------
+
+
+def spmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`mm`, by the name it has where `input` is sparse."""
+    return rushlight.mm(input, mat2) if out is None else rushlight.mm(input, mat2, out=out)
+
+
+spmm, smm, hspmm, sspaddmm = (
+    rushlight.overrides._overridable(f, "rushlight") for f in (spmm, smm, hspmm, sspaddmm)
+)

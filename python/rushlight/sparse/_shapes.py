@@ -1,32 +1,78 @@
 """Sparse tensors in other shapes: turned, cut, put together."""
 
+from __future__ import annotations
+
 import rushlight
-from rushlight.sparse import _coo
-from rushlight.sparse._coo import coalesced, construct, values_of
+from rushlight import _C
+from rushlight.sparse._convert import to_coo
 from rushlight.sparse._functions import (
+    ANY,
     function,
+    map_values,
     need_sparse,
+    refuse,
     wrap_dim,
 )
+from rushlight.sparse._tensor import (
+    BSC,
+    BSR,
+    COO,
+    CSC,
+    CSR,
+    coalesced,
+    compress,
+    construct,
+    rebuild,
+    values_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.sparse._tensor import SparseTensor
+    from rushlight.types import Device, _dtype, _layout, _memory_format
+
+_TURNED = {CSR: CSC, CSC: CSR, BSR: BSC, BSC: BSR}
 
 
-@function("transpose", "swapaxes", "swapdims")
-def transpose(input, dim0, dim1):
+@function("transpose", "swapaxes", "swapdims", layouts=ANY)
+def transpose(input: Tensor, dim0: int, dim1: int) -> SparseTensor:
     dim0, dim1 = wrap_dim(dim0, input), wrap_dim(dim1, input)
+    if input.layout is not COO:
+        return _transpose_compressed(input, dim0, dim1)
     order = list(range(input.dim()))
     order[dim0], order[dim1] = dim1, dim0
     return permute(input, order)
 
 
-@function()
-def t(input):
+def _transpose_compressed(input, dim0, dim1):
+    """The same indices, read as columns instead of rows; blocks are turned too."""
+    if dim0 == dim1:
+        return input
+    compressed, plain, _ = _C._sparse_parts(input)
+    batch = compressed.dim() - 1
+    if {dim0, dim1} != {batch, batch + 1}:
+        raise RuntimeError("transpose: the two sparse dims of a compressed tensor alone are turned")
+    values = values_of(input)
+    if input.layout in (BSR, BSC):
+        values = values.transpose(batch + 1, batch + 2)
+    size = list(input.shape)
+    size[dim0], size[dim1] = size[dim1], size[dim0]
+    return compress(_TURNED[input.layout], compressed, plain, values, size)
+
+
+@function(layouts=ANY)
+def t(input: Tensor) -> SparseTensor:
     if input.dim() > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
     return transpose(input, 0, 1) if input.dim() == 2 else input
 
 
 @function()
-def permute(input, *dims):
+def permute(input: Tensor, *dims: Any) -> SparseTensor:
     dims = dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
     dims = [wrap_dim(dim, input) for dim in dims]
     sparse_dim = input.sparse_dim()
@@ -42,7 +88,7 @@ def permute(input, *dims):
 
 
 @function()
-def unsqueeze(input, dim):
+def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     dim = dim + input.dim() + 1 if dim < 0 else dim
     if not 0 <= dim <= input.sparse_dim():
         raise NotImplementedError("unsqueeze: among the dense dims of a sparse tensor")
@@ -53,9 +99,11 @@ def unsqueeze(input, dim):
     return construct(indices, values_of(input), size, input.is_coalesced())
 
 
-@function()
-def select(input, dim, index):
+@function("select", "select_copy", layouts=ANY)
+def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
     dim = wrap_dim(dim, input)
+    if input.layout is not COO:
+        return _select_compressed(input, dim, index)
     length = input.shape[dim]
     if not -length <= index < length:
         raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
@@ -75,8 +123,25 @@ def select(input, dim, index):
     return construct(rest, values, size, True)
 
 
-@function("__getitem__")
-def get_item(input, index):
+def _select_compressed(input, dim, index):
+    """A matrix of a batch, or a row or column in COO layout."""
+    length = input.shape[dim]
+    if not -length <= index < length:
+        raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
+    compressed, plain, _ = _C._sparse_parts(input)
+    batch = compressed.dim() - 1
+    if dim < batch:
+        size = [s for d, s in enumerate(input.shape) if d != dim]
+        values = values_of(input).select(dim, index)
+        indices = compressed.select(dim, index), plain.select(dim, index)
+        return compress(input.layout, *indices, values, size)
+    if batch or input.layout in (BSR, BSC):
+        refuse("select of a batch's matrices" if batch else "select", input.layout)
+    return select(to_coo(input), dim, index)
+
+
+@function("__getitem__", layouts=ANY)
+def get_item(input: Tensor, index: Sequence[Any] | int | slice) -> Tensor | SparseTensor:
     index = index if isinstance(index, tuple) else (index,)
     dim = 0
     for part in index:
@@ -91,13 +156,35 @@ def get_item(input, index):
     return input
 
 
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> SparseTensor:
+    dim = wrap_dim(dim, input)
+    end = start + length
+    if length < 0 or not 0 <= start <= end <= input.shape[dim]:
+        raise RuntimeError(
+            f"narrow_copy: start {start} and length {length} do not fit dim {dim} of size"
+            f" {input.shape[dim]}"
+        )
+    size = list(input.shape)
+    size[dim] = length
+    sparse_dim = input.sparse_dim()
+    if dim >= sparse_dim:
+        values = values_of(input).narrow(dim - sparse_dim + 1, start, length)
+        return construct(input._indices(), values, size, input.is_coalesced())
+    source = coalesced(input)
+    indices = source._indices()
+    kept = ((indices[dim] >= start) & (indices[dim] < end)).nonzero().reshape(-1)
+    indices = indices[:, kept]
+    indices[dim] -= start
+    return construct(indices, values_of(source)[kept], size, True)
+
+
 @function("__iter__", "unbind")
-def unbind(input, dim=0):
+def unbind(input: Tensor, dim: int = 0) -> Any:
     return iter([input.select(dim, index) for index in range(input.shape[dim])])
 
 
 @function()
-def index_select(input, dim, index):
+def index_select(input: Tensor, dim: int, index: Tensor) -> SparseTensor:
     dim = wrap_dim(dim, input)
     source = coalesced(input)
     sparse_dim = source.sparse_dim()
@@ -116,7 +203,7 @@ def index_select(input, dim, index):
 
 
 @function("cat", "concat", "concatenate")
-def cat(tensors, dim=0):
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     need_sparse("cat", *tensors)
     dim = wrap_dim(dim, tensors[0])
     sparse_dim = tensors[0].sparse_dim()
@@ -139,19 +226,52 @@ def cat(tensors, dim=0):
 
 
 @function()
-def stack(tensors, dim=0):
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     need_sparse("stack", *tensors)
     dim = dim + tensors[0].dim() + 1 if dim < 0 else dim
     return cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
 
 
-@function()
-def zeros_like(input, *, dtype=None, **options):
-    indices = rushlight.zeros(input.sparse_dim(), 0, dtype=rushlight.int64)
-    values = rushlight.zeros(0, *input._values().shape[1:], dtype=dtype or input.dtype)
-    return _coo.wrap(indices, values, input.shape, True)
+@function(layouts=ANY)
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: _dtype | None = None,
+    layout: _layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: _memory_format | None = None,
+) -> SparseTensor:  # fmt: skip
+    if layout is not None and layout is not input.layout:
+        raise NotImplementedError(f"zeros_like: the layout {layout} for one of {input.layout}")
+    if memory_format not in (None, rushlight.preserve_format):
+        raise RuntimeError(f"zeros_like: sparse tensors have no memory format {memory_format}")
+    rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
+    if device is not None and rushlight.device(device).type != "cpu":
+        raise NotImplementedError(f"zeros_like: sparse tensors are on the CPU, not on {device}")
+    compressed, plain, old = _C._sparse_parts(input)
+    batch = 0 if plain is None else plain.dim() - 1
+    values = rushlight.zeros(
+        *old.shape[:batch], 0, *old.shape[batch + 1 :], dtype=dtype or input.dtype
+    )
+    if plain is None:
+        indices = rushlight.zeros(input.sparse_dim(), 0, dtype=rushlight.int64)
+    else:
+        indices = rushlight.zeros_like(compressed)
+        plain = plain[..., :0].clone()
+    return rebuild(
+        input.layout, indices, plain, values, input.shape, input.layout is COO, requires_grad
+    )
 
 
-@function()
-def empty_like(input, *, dtype=None, **options):
-    return zeros_like(input, dtype=dtype)
+@function(layouts=ANY)
+def empty_like(input: Tensor, *, layout: _layout | None = None, **options: Any) -> SparseTensor:
+    if input.layout is COO or layout is not None:
+        return zeros_like(input, layout=layout, **options)
+    requires_grad = options.pop("requires_grad", False)
+    zeros_like(input, **options)  # complains about what there is not
+    dtype = options.get("dtype") or input.dtype
+    with rushlight.no_grad():
+        empty = map_values(input, lambda values: rushlight.empty_like(values, dtype=dtype))
+    return empty.requires_grad_(requires_grad)

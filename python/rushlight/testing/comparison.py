@@ -1,11 +1,20 @@
 """`assert_close`: equality up to tolerances, of tensors and of anything made of them."""
 
+from __future__ import annotations
+
 import cmath
 import collections.abc
 import sys
 import warnings
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 # (rtol, atol) of floating dtypes; other dtypes must agree exactly.
 _TOLERANCES = {
@@ -24,7 +33,7 @@ _NUMBER_DTYPES = {
 }
 
 
-def default_tolerances(*inputs):
+def default_tolerances(*inputs: Any) -> tuple[float, float]:
     """Return (rtol, atol), the larger ones if the inputs, tensors or dtypes, differ."""
     dtypes = [x if isinstance(x, rushlight.dtype) else x.dtype for x in inputs]
     pairs = [_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
@@ -32,19 +41,19 @@ def default_tolerances(*inputs):
 
 
 def assert_close(
-    actual,
-    expected,
+    actual: Tensor,
+    expected: Tensor,
     *,
-    allow_subclasses=True,
-    rtol=None,
-    atol=None,
-    equal_nan=False,
-    check_device=True,
-    check_dtype=True,
-    check_layout=True,
-    check_stride=False,
-    msg=None,
-):
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
     """Raise an error unless |actual - expected| <= atol + rtol * |expected| everywhere.
 
     Args:
@@ -94,7 +103,14 @@ def assert_close(
         raise AssertionError(text) from None
 
 
-def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+def assert_allclose(
+    actual: Tensor,
+    expected: Sequence[float],
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
     """Old form of `assert_close`, without checks of device, dtype and stride."""
     warnings.warn("assert_allclose is deprecated, use assert_close", FutureWarning, stacklevel=2)
     actual, expected = (
@@ -119,7 +135,7 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
 class _Difference(Exception):
     """A difference, and the path of keys to it."""
 
-    def __init__(self, text, path):
+    def __init__(self, text: str, path: str) -> None:
         if path:
             text += "\n\nThe failure occurred for item " + "".join(f"[{key!r}]" for key in path)
         super().__init__(text)
@@ -149,10 +165,10 @@ def _plain(number):
 class _Rules:
     """What counts as equal; `compare` goes through containers down to tensors and numbers."""
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         self.__dict__.update(options)
 
-    def compare(self, actual, expected, path):
+    def compare(self, actual: Tensor, expected: Tensor, path: str) -> None:
         if _is_sequence(actual) and _is_sequence(expected):
             self._compare_sequences(actual, expected, path)
         elif all(isinstance(x, collections.abc.Mapping) for x in (actual, expected)):
@@ -246,6 +262,19 @@ class _Rules:
                 f"The values for attribute '{name}' do not match: {actual} != {expected}.", path
             )
 
+    def _compare_sparse(self, actual, expected, path):
+        """The indices, which must be equal, and the values; all elements where layouts differ."""
+        if actual.layout is not expected.layout:
+            self._compare_tensors(actual.to_dense(), expected.to_dense(), path)
+            return
+        if actual.layout is rushlight.sparse_coo:
+            actual, expected = actual.coalesce(), expected.coalesce()
+        self._check_attribute("_nnz()", actual._nnz(), expected._nnz(), path)
+        parts = zip(rushlight._C._sparse_parts(actual), rushlight._C._sparse_parts(expected))
+        for ours, theirs in parts:
+            if ours is not None:
+                self._compare_tensors(ours, theirs, path)
+
     def _compare_tensors(self, actual, expected, path):
         self._check_attribute("shape", actual.shape, expected.shape, path)
         if self.check_layout:
@@ -257,6 +286,9 @@ class _Rules:
         if self.check_dtype:
             self._check_attribute("dtype", actual.dtype, expected.dtype, path)
         if actual.is_meta or expected.is_meta:
+            return
+        if actual.layout is not rushlight.strided or expected.layout is not rushlight.strided:
+            self._compare_sparse(actual, expected, path)
             return
         tolerances = self.tolerances or default_tolerances(actual, expected)
         if actual.device != expected.device:

@@ -1,8 +1,17 @@
 """`make_tensor`: random tensors of any dtype."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype, _memory_format
 
 _INTEGRAL_DEFAULTS = {rushlight.bool: (0, 2), rushlight.uint8: (0, 10)}
 _SIGNED_DEFAULT = (-9, 10)
@@ -10,16 +19,16 @@ _REAL_DEFAULT = (-9, 9)
 
 
 def make_tensor(
-    *shape,
-    dtype,
-    device,
-    low=None,
-    high=None,
-    requires_grad=False,
-    noncontiguous=False,
-    exclude_zero=False,
-    memory_format=None,
-):
+    *shape: int | Sequence[int],
+    dtype: _dtype,
+    device: Device,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: _memory_format | None = None,
+) -> Tensor:
     """Return a tensor with values drawn uniformly from [low, high).
 
     Args:

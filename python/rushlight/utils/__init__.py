@@ -1,19 +1,74 @@
 """The `utils` namespace: data loading, checkpointing, TensorBoard, trees of containers, handles of
 hooks."""
 
+from __future__ import annotations
+
 import importlib
 
+from rushlight._set_module import set_module as _set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.utils import (
+        _pytree as _pytree,
+        checkpoint as checkpoint,
+        collect_env as collect_env,
+        cpp_extension as cpp_extension,
+        data as data,
+        deterministic as deterministic,
+        dlpack as dlpack,
+        hooks as hooks,
+        model_zoo as model_zoo,
+        tensorboard as tensorboard,
+    )
+    from rushlight.utils._summary import summary as summary
+
 _SUBMODULES = (
-    "_pytree", "checkpoint", "collect_env", "cpp_extension", "data", "deterministic", "dlpack",
-    "hooks", "model_zoo", "tensorboard",
+    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "checkpoint",
+    "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks",
+    "model_zoo", "tensorboard", "weak",
 )  # fmt: skip
 
 
-def __getattr__(name):
-    if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def swap_tensors(t1, t2):
+    """Exchange two tensors: each object then has the elements, the class and the attributes of the
+    other.
+
+    Args:
+        t1, t2: tensors that no weak reference refers to, leaves of no graph that is alive.
+
+    Raises:
+        RuntimeError: one of them has weak references or a graph.
+
+    Example:
+        >>> a, b = rushlight.ones(1), rushlight.zeros(2)
+        >>> swap_tensors(a, b)
+        >>> a
+        tensor([0., 0.])
+    """
+    from rushlight.utils._swap import swap
+
+    swap(t1, t2)
 
 
-def __dir__():
-    return sorted([*globals(), *_SUBMODULES])
+def set_module(obj, mod):
+    """Let a class or function say that it lives in the module `mod`."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    _set_module(mod, obj)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "summary":
+            return importlib.import_module(f"{__name__}._summary").summary
+        if name in _SUBMODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_SUBMODULES, "summary"])

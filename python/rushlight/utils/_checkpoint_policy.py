@@ -6,6 +6,8 @@ saves for its backward is handed over in its stead: its arguments, which the sec
 anew, and its results, which were kept.
 """
 
+from __future__ import annotations
+
 import enum
 import types
 
@@ -13,6 +15,15 @@ import rushlight
 from rushlight import Tensor
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils import _pytree as pytree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.library._operator import _Builtin
 
 
 class CheckpointPolicy(enum.Enum):
@@ -29,7 +40,10 @@ class CheckpointPolicy(enum.Enum):
 class SelectiveCheckpointContext:
     """What a policy is told; it is asked in the first call alone."""
 
-    def __init__(self, *, is_recompute, op_output=None):
+    is_recompute: bool
+    op_output: Any
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
@@ -47,7 +61,7 @@ def _of_matmul(args):
     return known.get(ndims, "mm" if ndims[1] == 2 else "bmm")
 
 
-def operation(func, args, kwargs):
+def operation(func: Callable[..., Any], args: Any, kwargs: Any) -> _Builtin | None:
     """What torch calls the operation that a function runs, or None: torch.ops.aten.mm.default."""
     name = getattr(func, "__name__", "")
     if name.startswith("__") or name in _QUESTIONS or isinstance(func, types.FunctionType):
@@ -75,7 +89,15 @@ def _place(tensor):
 class _Kept:
     """The results of one operation, and where what it saves is to be found again."""
 
-    def __init__(self, result, args, kwargs, saved, random_state, may_change):
+    def __init__(
+        self,
+        result: Any,
+        args: Any,
+        kwargs: Any,
+        saved: Sequence[Any],
+        random_state: Tensor | None,
+        may_change: bool,
+    ) -> None:
         leaves, self.structure = pytree.tree_flatten(result)
         self.needs = [isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves]
         self.leaves = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -88,7 +110,7 @@ class _Kept:
     def _versions(self):
         return [leaf._version for leaf in _tensors(self.leaves)]
 
-    def again(self, args, kwargs, pack):
+    def again(self, args: Any, kwargs: Any, pack: Callable[..., Any]) -> Tensor:
         """The results, once `pack` has got what the operation saves."""
         if self.versions is not None and self._versions() != self.versions:
             raise RuntimeError(
@@ -110,20 +132,22 @@ class _Kept:
 class Selective(TorchFunctionMode):
     """Sees every operation; Python functions of the library it follows inside."""
 
-    def __init__(self, policy, kept, may_change):
+    def __init__(self, policy: Callable[..., Any], kept: dict[Any, Any], may_change: bool) -> None:
         super().__init__()
         self.policy, self.kept, self.may_change = policy, kept, may_change
         self.frame, self.seen = None, {}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.seen = {}
         return super().__enter__()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.frame = None
         super().__exit__(*exception)
 
-    def __torch_function__(self, func, types_, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Callable[..., Any], types_: Sequence[Any], args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         inside = getattr(func, "__wrapped__", None)
         if inside is not None:
@@ -139,20 +163,20 @@ class Selective(TorchFunctionMode):
 class _Reentered:
     """The mode once more, inside of a function that it is looking into."""
 
-    def __init__(self, mode):
+    def __init__(self, mode: str) -> None:
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         TorchFunctionMode.__enter__(self.mode)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         TorchFunctionMode.__exit__(self.mode, *exception)
 
 
 class Keeping(Selective):
     """The mode of the first call."""
 
-    def run(self, op, number, func, args, kwargs):
+    def run(self, op: Any, number: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor:
         context = SelectiveCheckpointContext(is_recompute=False)
         policy = self.policy(context, op, *args, **kwargs)
         if policy not in _SAVES and policy is not True:
@@ -178,14 +202,17 @@ class Keeping(Selective):
 class Giving(Selective):
     """The mode of the second call."""
 
-    def run(self, op, number, func, args, kwargs):
+    def run(self, op: Any, number: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor:
         entry = self.kept.get((op, number))
         if entry is None:
             return func(*args, **kwargs)
         return entry.again(args, kwargs, self.frame.pack_again)
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., Any] | Sequence[Any] | int | None,
+    allow_cache_entry_mutation: bool = False,
+) -> tuple[Any, ...]:
     """The two contexts of a checkpoint that keeps the results of some operations.
 
     Args:

@@ -4,8 +4,20 @@ Lists, tuples, named tuples, dicts, ordered and default dicts, deques and regist
 nodes; everything else is a leaf, None too. Dicts keep their order.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
+
+from rushlight import Size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
 
 NodeDef = namedtuple("NodeDef", ["type", "flatten_fn", "unflatten_fn", "flatten_with_keys_fn"])
 
@@ -15,43 +27,43 @@ SUPPORTED_NODES = {}
 class SequenceKey(namedtuple("SequenceKey", ["idx"])):
     """A step of a path into a sequence."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
-    def get(self, sequence):
+    def get(self, sequence: Sequence[Any]) -> Any:
         return sequence[self.idx]
 
 
 class MappingKey(namedtuple("MappingKey", ["key"])):
     """A step of a path into a mapping."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"[{self.key!r}]"
 
-    def get(self, mapping):
+    def get(self, mapping: Mapping[Any, Any]) -> Any:
         return mapping[self.key]
 
 
 class GetAttrKey(namedtuple("GetAttrKey", ["name"])):
     """A step of a path to an attribute."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f".{self.name}"
 
-    def get(self, instance):
+    def get(self, instance: Any) -> int:
         return getattr(instance, self.name)
 
 
 def register_pytree_node(
-    cls,
-    flatten_fn,
-    unflatten_fn,
+    cls: type[Any],
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
     *,
-    serialized_type_name=None,
-    to_dumpable_context=None,
-    from_dumpable_context=None,
-    flatten_with_keys_fn=None,
-):
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
+) -> None:
     """Make instances of `cls` nodes.
 
     Args:
@@ -104,6 +116,7 @@ _register_sequence(
     lambda tree: (list(tree), type(tree)),
     lambda children, kind: kind(*children) if hasattr(kind, "_fields") else kind(children),
 )
+_register_sequence(Size, lambda tree: (list(tree), None), lambda children, _: Size(children))
 _register_mapping(dict, list, lambda children, keys: dict(zip(keys, children, strict=True)))
 _register_mapping(
     OrderedDict, list, lambda children, keys: OrderedDict(zip(keys, children, strict=True))
@@ -130,13 +143,13 @@ def _get_node_type(tree):
     return _node_type(tree) or type(tree)
 
 
-def tree_is_leaf(tree, is_leaf=None):
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Say whether `tree` is a leaf, by its type or because `is_leaf` says so."""
     return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
 
 
 _is_leaf = tree_is_leaf
-PyTree = Any
+PyTree = Context = Any
 
 
 class TreeSpec:
@@ -146,7 +159,7 @@ class TreeSpec:
     needs to be rebuilt.
     """
 
-    def __init__(self, type, context, children):
+    def __init__(self, type: type[Any] | None, context: Any, children: Sequence[TreeSpec]) -> None:
         self.type = type
         self.context = context
         self._children = list(children)
@@ -154,16 +167,16 @@ class TreeSpec:
         self.num_leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
         self.num_nodes = 1 + sum(child.num_nodes for child in self._children)
 
-    def is_leaf(self):
+    def is_leaf(self) -> bool:
         return self.type is None
 
-    def children(self):
+    def children(self) -> list[Self]:
         return list(self._children)
 
-    def child(self, index):
+    def child(self, index: int) -> Self:
         return self._children[index]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented
         return (self.type, self.context, self._children) == (
@@ -172,16 +185,16 @@ class TreeSpec:
             other._children,
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.type, str(self.context), tuple(self._children)))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.is_leaf():
             return "*"
         children = ",\n".join(map(repr, self._children)).replace("\n", "\n  ")
         return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
-    def unflatten(self, leaves):
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree of this shape with the given leaves."""
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
@@ -197,7 +210,7 @@ class TreeSpec:
         children = [child._build(leaves) for child in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
-    def flatten_up_to(self, tree):
+    def flatten_up_to(self, tree: Sequence[int] | dict[Any, Any]) -> list[Any]:
         """Return the subtrees of `tree` that stand where this spec has leaves."""
         subtrees = []
         self._collect(tree, subtrees)
@@ -234,12 +247,14 @@ class TreeSpec:
 _LEAF = TreeSpec(None, None, [])
 
 
-def LeafSpec():
+def LeafSpec() -> Any:
     """Return the spec of a leaf."""
     return _LEAF
 
 
-def tree_flatten(tree, is_leaf=None):
+def tree_flatten(
+    tree: Sequence[Any] | Tensor | dict[str, Tensor], is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], TreeSpec]:
     """Return (list of leaves, `TreeSpec`)."""
     leaves = []
     return leaves, _flatten_into(tree, leaves, is_leaf)
@@ -254,35 +269,46 @@ def _flatten_into(tree, leaves, is_leaf):
     return TreeSpec(kind, context, [_flatten_into(child, leaves, is_leaf) for child in children])
 
 
-def tree_unflatten(leaves, treespec):
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """Return the tree of the given shape and leaves: the inverse of `tree_flatten`."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"tree_unflatten: expected a TreeSpec, got {type(treespec).__name__}")
     return treespec.unflatten(leaves)
 
 
-def tree_iter(tree, is_leaf=None):
+def tree_iter(tree: Sequence[Any], is_leaf: Callable[[Any], bool] | None = None) -> Iterable[Any]:
     """Iterate over the leaves."""
     yield from tree_flatten(tree, is_leaf)[0]
 
 
-def tree_leaves(tree, is_leaf=None):
+def tree_leaves(
+    tree: Sequence[Any] | Tensor | dict[str, Any], is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
     """Return the list of leaves."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree, is_leaf=None):
+def tree_structure(
+    tree: Sequence[Any] | dict[Any, Any], is_leaf: Callable[[Any], bool] | None = None
+) -> TreeSpec:
     """Return the `TreeSpec`."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(func, tree, *rests, is_leaf=None):
+def tree_map(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
     """Return a tree of `func(leaf, ...)`; the `rests` have at least the shape of `tree`."""
     leaves, spec = tree_flatten(tree, is_leaf)
     return spec.unflatten(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
 
 
-def tree_map_(func, tree, *rests, is_leaf=None):
+def tree_map_(
+    func: Callable[..., Any],
+    tree: dict[str, Any],
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """Call `func` on each leaf and return `tree` itself."""
     leaves, spec = tree_flatten(tree, is_leaf)
     for arguments in zip(leaves, *[spec.flatten_up_to(rest) for rest in rests], strict=True):
@@ -298,7 +324,9 @@ def _predicate(types_or_predicate):
     return lambda leaf: isinstance(leaf, types_or_predicate)
 
 
-def map_only(type_or_types_or_pred, /):
+def map_only(
+    type_or_types_or_pred: type[Any], /
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
     """Return a decorator: the function then leaves everything but the given types as it is."""
     applies = _predicate(type_or_types_or_pred)
 
@@ -308,27 +336,49 @@ def map_only(type_or_types_or_pred, /):
     return decorate
 
 
-def tree_map_only(type_or_types_or_pred, /, func, tree, is_leaf=None):
+def tree_map_only(
+    type_or_types_or_pred: type[Any],
+    /,
+    func: Callable[[Any], Any],
+    tree: Sequence[Any],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """Like `tree_map`, for leaves of the given types, or that a predicate accepts."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(type_or_types_or_pred, /, func, tree, is_leaf=None):
+def tree_map_only_(
+    type_or_types_or_pred: Any,
+    /,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """Like `tree_map_`, for leaves of the given types, or that a predicate accepts."""
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_all(pred, tree, is_leaf=None):
+def tree_all(
+    pred: Callable[[Any], bool],
+    tree: Sequence[int | list[int]],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
     """Say whether `pred` holds for all leaves."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_any(pred, tree, is_leaf=None):
+def tree_any(
+    pred: Callable[[Any], bool],
+    tree: Sequence[int | list[None]],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
     """Say whether `pred` holds for some leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_leaves_with_path(tree, is_leaf=None):
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[tuple[tuple[Any, ...], Any]]:
     """Return a list of (path, leaf); a path is a tuple of keys."""
     return list(_walk((), tree, is_leaf))
 
@@ -348,12 +398,19 @@ def _walk(path, tree, is_leaf):
         yield from _walk((*path, key), child, is_leaf)
 
 
-def tree_flatten_with_path(tree, is_leaf=None):
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
     """Return (list of (path, leaf), `TreeSpec`)."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
-def tree_map_with_path(func, tree, *rests, is_leaf=None):
+def tree_map_with_path(
+    func: Callable[..., Any],
+    tree: Sequence[Any],
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """Like `tree_map`, with the path as the first argument of `func`."""
     keyed, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [spec.flatten_up_to(rest) for rest in rests]
@@ -362,12 +419,12 @@ def tree_map_with_path(func, tree, *rests, is_leaf=None):
     )
 
 
-def keystr(kp):
+def keystr(kp: tuple[Any, ...]) -> str:
     """Return a path as text, such as `['weights'][0]`."""
     return "".join(map(str, kp))
 
 
-def key_get(obj, kp):
+def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
     """Return what the path leads to in `obj`."""
     for key in kp:
         obj = key.get(obj)
@@ -377,34 +434,61 @@ def key_get(obj, kp):
 # ---- what programs ask besides
 
 
-def tree_all_only(type_or_types, /, pred, tree, is_leaf=None):
+def tree_all_only(
+    type_or_types: type[Any],
+    /,
+    pred: Callable[[Any], bool],
+    tree: Sequence[int | str],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
     """Say whether `pred` holds for all leaves of the given types."""
     return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
-def tree_any_only(type_or_types, /, pred, tree, is_leaf=None):
+def tree_any_only(
+    type_or_types: type[Any],
+    /,
+    pred: Callable[[Any], bool],
+    tree: Sequence[int | str],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
     """Say whether `pred` holds for some leaf of the given types."""
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
-def arg_tree_leaves(*args, **kwargs):
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
     """Return the leaves of the arguments."""
     return tree_leaves((args, kwargs))
 
 
-def is_namedtuple_class(cls):
+def is_namedtuple_class(cls: type[Any]) -> bool:
     """Is it a class of named tuples?"""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
-def is_namedtuple_instance(obj):
+def is_namedtuple_instance(obj: Any) -> bool:
     """Is it a named tuple?"""
     return is_namedtuple_class(type(obj))
 
 
-def is_namedtuple(obj):
+def is_namedtuple(obj: object | type[Any]) -> bool:
     """Is it a named tuple, or a class of them?"""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_class(cls):
+    """Say whether a class is one of the C kind of named tuple."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
+
+
+def is_structseq_instance(obj):
+    """Say whether an object is of such a class."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj):
+    """Say whether it is such a class, or an object of one."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
 def treespec_leaf():
@@ -412,18 +496,20 @@ def treespec_leaf():
     return _LEAF
 
 
-def treespec_tuple(iterable=()):
+def treespec_tuple(iterable: Iterable[TreeSpec] = ()) -> TreeSpec:
     """Return the spec of a tuple whose parts have the given specs."""
     return TreeSpec(tuple, None, iterable)
 
 
-def treespec_dict(mapping=(), /, **kwargs):
+def treespec_dict(
+    mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec]] = (), /, **kwargs: TreeSpec
+) -> TreeSpec:
     """Return the spec of a dict whose values have the given specs."""
     specs = dict(mapping, **kwargs)
     return TreeSpec(dict, list(specs), specs.values())
 
 
-def treespec_pprint(treespec):
+def treespec_pprint(treespec: TreeSpec) -> str:
     """Return the spec as text: the tree with `*` for leaves."""
 
     class Leaf:
@@ -433,7 +519,13 @@ def treespec_pprint(treespec):
     return repr(treespec.unflatten(Leaf() for _ in range(treespec.num_leaves)))
 
 
-def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
     """Make instances of a dataclass nodes; the fields in `drop_field_names` are lost.
 
     Args:
@@ -461,7 +553,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
     )
 
 
-def register_constant(cls):
+def register_constant(cls: type[Any]) -> None:
     """Make instances of `cls` nodes without children: parts of the shape, compared with ==."""
     register_pytree_node(
         cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj)

@@ -3,17 +3,28 @@
 Training Deep Nets with Sublinear Memory Cost (Chen, Xu, Zhang and Guestrin, 2016).
 """
 
+from __future__ import annotations
+
 import contextlib
 import warnings
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._set_module import set_module
 from rushlight.utils._checkpoint_policy import (
     CheckpointPolicy,
     Selective,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
+    from rushlight.types import Device
 
 _settings = {"early_stop": True, "debug": None}
 
@@ -25,11 +36,11 @@ class CheckpointError(RuntimeError):
 class _AllSavedAgain(Exception):
     """Ends a recomputation that has gone far enough."""
 
-    def __init__(self, frame):
+    def __init__(self, frame: _Frame) -> None:
         self.frame = frame
 
 
-def noop_context_fn():
+def noop_context_fn() -> tuple[Any, Any]:
     """Two contexts that change nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
@@ -43,14 +54,14 @@ def _set(name, value):
         _settings[name] = before
 
 
-def set_checkpoint_early_stop(enable):
+def set_checkpoint_early_stop(enable: bool) -> Any:
     """A context: may a recomputation stop as soon as everything that was saved has been saved
     again?
     """
     return _set("early_stop", enable)
 
 
-def set_checkpoint_debug_enabled(enabled):
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
     """A context; accepted for compatibility: errors always say what differs."""
     return _set("debug", enabled)
 
@@ -58,7 +69,7 @@ def set_checkpoint_debug_enabled(enabled):
 class _Surroundings:
     """The random numbers and autocast that the first computation met."""
 
-    def __init__(self, preserve_rng_state):
+    def __init__(self, preserve_rng_state: bool) -> None:
         self.rng_state = rushlight.get_rng_state() if preserve_rng_state else None
         self.autocast = {
             "enabled": rushlight.is_autocast_enabled("cpu"),
@@ -67,7 +78,7 @@ class _Surroundings:
         }
 
     @contextlib.contextmanager
-    def again(self):
+    def again(self) -> Iterator[Any]:
         with rushlight.random.fork_rng(enabled=self.rng_state is not None):
             if self.rng_state is not None:
                 rushlight.set_rng_state(self.rng_state)
@@ -76,15 +87,15 @@ class _Surroundings:
 
 
 def checkpoint(
-    function,
-    *args,
-    use_reentrant=None,
-    context_fn=noop_context_fn,
-    determinism_check="default",
-    debug=False,
-    early_stop=True,
-    **kwargs,
-):
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Tensor | tuple[Tensor, Tensor]:
     """function(*args, **kwargs), whose intermediate results are not saved but computed again.
 
     Args:
@@ -146,31 +157,40 @@ def checkpoint(
 class _Frame:
     """One checkpointed call: how many tensors it saved, of what kind, and how to get them again."""
 
-    def __init__(self, function, args, kwargs, surroundings, context, check, early_stop):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        surroundings: _Surroundings,
+        context: Any,
+        check: bool,
+        early_stop: bool,
+    ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings, self.context = surroundings, context
         self.check, self.early_stop = check, early_stop
         self.kinds = []  # of the saved tensors, in their order
         self.again = {}  # the number of a saved tensor -> the tensor
 
-    def pack(self, tensor):
+    def pack(self, tensor: Tensor) -> tuple[_Frame, int]:
         self.kinds.append((tuple(tensor.shape), tensor.dtype, tensor.device))
         return self, len(self.kinds) - 1
 
     @staticmethod
-    def unpack(packed):
+    def unpack(packed: Sequence[int | _Frame]) -> Tensor:
         """The tensor that `pack` was given, from now on the caller's alone."""
         frame, number = packed
         if number not in frame.again:
             frame.recompute()
         return frame.again.pop(number)
 
-    def enter(self, context):
+    def enter(self, context: Any) -> None:
         """Let a context that chooses what to keep know whose tensors these are."""
         if isinstance(context, Selective):
             context.frame = self
 
-    def recompute(self):
+    def recompute(self) -> None:
         count = 0
 
         def pack(tensor):
@@ -216,7 +236,9 @@ class CheckpointFunction(rushlight.autograd.Function):
     """The reentrant way: forward without a graph, and in backward a graph of its own."""
 
     @staticmethod
-    def forward(ctx, run_function, preserve_rng_state, *args):
+    def forward(
+        ctx: Any, run_function: Callable[..., Any] | Module, preserve_rng_state: bool, *args: Any
+    ) -> Tensor:
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.surroundings = _Surroundings(preserve_rng_state)
@@ -227,7 +249,7 @@ class CheckpointFunction(rushlight.autograd.Function):
             return run_function(*args)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> tuple[None, None, Tensor]:
         if _C.backward_is_restricted():  # the pass inside would fill .grad of what it was not to
             raise RuntimeError(
                 "checkpoint: use_reentrant=True does not work with autograd.grad or backward(inputs"
@@ -252,20 +274,20 @@ class CheckpointFunction(rushlight.autograd.Function):
         return None, None, *(i.grad if isinstance(i, Tensor) else None for i in inputs)
 
 
-def get_device_states(*args):
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """(devices, states of their generators) of the GPUs whose tensors are among the arguments: two
     empty lists.
     """
     return [], []
 
 
-def set_device_states(devices, states, *, device_type=None):
+def set_device_states(devices: Any, states: Any, *, device_type: Any = None) -> None:
     """Set the states of GPUs' generators, as `get_device_states` returned them."""
     for device in devices:
         rushlight.cuda.set_rng_state(None, device)  # there is none: the error says so
 
 
-def detach_variable(inputs):
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """The tensors of a tuple without their history."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
@@ -277,7 +299,7 @@ def detach_variable(inputs):
     )
 
 
-def check_backward_validity(inputs):
+def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor requires a gradient."""
     if not any(i.requires_grad for i in inputs if isinstance(i, Tensor)):
         warnings.warn(
@@ -285,7 +307,13 @@ def check_backward_validity(inputs):
         )
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+def checkpoint_sequential(
+    functions: Module,
+    segments: int,
+    input: Tensor,
+    use_reentrant: bool | None = None,
+    **kwargs: Any,
+) -> Tensor:
     """Run functions one after another, all but the last of `segments` equal parts checkpointed.
 
     Args:
@@ -341,12 +369,12 @@ class DefaultDeviceType:
     _type = "cuda"
 
     @staticmethod
-    def set_device_type(device="cuda"):
+    def set_device_type(device: Device = "cuda") -> None:
         """Set it."""
         DefaultDeviceType._type = device
 
     @staticmethod
-    def get_device_type():
+    def get_device_type() -> str:
         """What was set."""
         return DefaultDeviceType._type
 
@@ -358,3 +386,7 @@ __all__ = [
     "noop_context_fn",
     "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip
+
+set_module(
+    __name__, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+)

@@ -1,12 +1,18 @@
 """What to say in a report of a bug: python -m rushlight.utils.collect_env."""
 
+from __future__ import annotations
+
 import platform
 import sys
 
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def get_env_info():
+
+def get_env_info() -> Any:
     """Facts about this installation and machine: name -> text."""
     try:
         import numpy
@@ -26,12 +32,12 @@ def get_env_info():
     }
 
 
-def get_pretty_env_info():
+def get_pretty_env_info() -> Any:
     """The same as text."""
     return "\n".join(f"{name}: {value}" for name, value in get_env_info().items())
 
 
-def main():
+def main() -> None:
     """Print it."""
     print(get_pretty_env_info())
 

@@ -1,9 +1,17 @@
 """Tensors shared with other libraries without a copy."""
 
+from __future__ import annotations
+
 from rushlight import from_dlpack
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def to_dlpack(tensor):
+    from rushlight import Tensor
+
+
+def to_dlpack(tensor: Tensor) -> Any:
     """The tensor as a DLPack capsule, for `from_dlpack` of another library."""
     return tensor.__dlpack__()
 

@@ -1,13 +1,25 @@
 """How many floating-point operations a program's matrix products and convolutions take."""
 
+from __future__ import annotations
+
 import math
 
 from rushlight import Tensor
+from rushlight._ignored import warn_of
 from rushlight.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
 from rushlight.overrides import TorchFunctionMode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.nn.modules.module import Module
 
 # ---- operations of one call, a multiplication and an addition counting 2
 
@@ -63,7 +75,18 @@ class FlopCounterMode:
         48
     """
 
-    def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+    depth: int
+    display: bool
+    flop_counts: dict[str, dict[Any, Any]]
+
+    def __init__(
+        self,
+        mods: Module | list[Module] | None = None,
+        depth: int = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Any] | None = None,
+    ) -> None:
+        warn_of("FlopCounterMode", "all modules are seen", mods=mods)
         self.depth, self.display = depth, display
         self._formulas = dict(_FORMULAS)
         for op, formula in (custom_mapping or {}).items():
@@ -72,16 +95,17 @@ class FlopCounterMode:
                 (),
             )
         self.flop_counts = {"Global": {}}
+        super().__init__()
 
-    def get_total_flops(self):
+    def get_total_flops(self) -> int:
         """The sum of all."""
         return sum(self.flop_counts["Global"].values())
 
-    def get_flop_counts(self):
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
         """{name of a module, or "Global": {operation: count}}"""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
-    def get_table(self, depth=None):
+    def get_table(self, depth: Any = None) -> str:
         """The counts as text."""
         depth = self.depth if depth is None else depth
         lines = [f"{'Module':<40} {'FLOP':>16} {'% Total':>8}"]
@@ -92,7 +116,7 @@ class FlopCounterMode:
                 lines.append(f"{name:<40} {count:>16,} {100 * count / total:>7.2f}%")
         return "\n".join(lines)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._stack, self.flop_counts = [], {"Global": {}}
         self._mode = _Counting(self)
         self._hooks = [
@@ -102,7 +126,7 @@ class FlopCounterMode:
         self._mode.__enter__()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._mode.__exit__(*exception)
         for hook in self._hooks:
             hook.remove()
@@ -139,11 +163,17 @@ class FlopCounterMode:
 
 
 class _Counting(TorchFunctionMode):
-    def __init__(self, counter):
+    def __init__(self, counter: FlopCounterMode) -> None:
         super().__init__()
         self._counter = counter
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "").partition(".")[0]
@@ -152,7 +182,7 @@ class _Counting(TorchFunctionMode):
         return result
 
 
-def register_flop_formula(targets):
+def register_flop_formula(targets: Tensor) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function of the shapes of an operation's arguments that counts its operations."""
 
     def register(formula):

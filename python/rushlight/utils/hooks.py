@@ -1,5 +1,7 @@
 """Handles that remove a registered hook, and the hooks on a module's backward pass."""
 
+from __future__ import annotations
+
 import os
 import threading
 import warnings
@@ -7,6 +9,16 @@ import weakref
 from collections import OrderedDict
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -24,9 +36,16 @@ class RemovableHandle:
         extra_dict: a dict, or several, that may hold further entries under the same `id`.
     """
 
+    id: int | str
+
     next_id = 0
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    def __init__(
+        self,
+        hooks_dict: OrderedDict[Any, Any],
+        *,
+        extra_dict: Sequence[OrderedDict[Any, Any]] | None = None,
+    ) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         with _numbering:
             self.id = RemovableHandle.next_id
@@ -39,38 +58,38 @@ class RemovableHandle:
             extras = (extra_dict,)
         self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extras)
 
-    def remove(self):
+    def remove(self) -> None:
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = ref()
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         hooks, self.id, extras = state if len(state) == 3 else (*state, ())
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(
+        self.hooks_dict_ref: Any = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref: tuple[Any, ...] = tuple(
             weakref.ref(OrderedDict() if extra is None else extra) for extra in extras
         )
         with _numbering:
-            RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+            RemovableHandle.next_id: int = max(RemovableHandle.next_id, self.id + 1)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.remove()
 
 
-def unserializable_hook(hook):
+def unserializable_hook(hook: Callable[..., Any]) -> Any:
     """Mark a tensor hook as one that saving silently drops."""
     hook.__torch_unserializable__ = True
     return hook
 
 
-def warn_if_has_hooks(tensor):
+def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn about backward hooks of `tensor` that saving will drop."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -85,7 +104,7 @@ def _identity_function():
     global _identity
     if _identity is None:
 
-        class ModuleBoundary(rushlight.autograd.Function):
+        class BackwardHookFunction(rushlight.autograd.Function):
             @staticmethod
             def forward(ctx, *tensors):
                 ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
@@ -95,7 +114,7 @@ def _identity_function():
             def backward(ctx, *grads):
                 return grads
 
-        _identity = ModuleBoundary
+        _identity = BackwardHookFunction
     return _identity
 
 
@@ -106,7 +125,17 @@ class BackwardHook:
     gradients at those two nodes with None at the places of values that are not tensors.
     """
 
-    def __init__(self, module, user_hooks, user_pre_hooks):
+    n_inputs: int
+    input_places: Any
+    n_outputs: int
+    output_places: Any
+
+    def __init__(
+        self,
+        module: Module,
+        user_hooks: Sequence[Callable[..., Any]],
+        user_pre_hooks: Sequence[Any],
+    ) -> None:
         self.module = module
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
@@ -116,14 +145,14 @@ class BackwardHook:
         self.n_outputs = -1
         self.output_places = None
 
-    def setup_input_hook(self, args):
+    def setup_input_hook(self, args: Any) -> tuple[Tensor]:
         args, node, places = self._pass_through(args)
         self.n_inputs, self.input_places = len(args), places
         if node is not None:
             node.register_hook(self._at_input)
         return args
 
-    def setup_output_hook(self, result):
+    def setup_output_hook(self, result: Any) -> Tensor:
         single = not isinstance(result, tuple)
         result, node, places = self._pass_through((result,) if single else result)
         self.n_outputs, self.output_places = len(result), places
@@ -167,13 +196,12 @@ class BackwardHook:
 
     def _at_input(self, grads, _):
         if self.grad_outputs is None:
-            raise RuntimeError(
-                f"full backward hook of {type(self.module).__name__}: the gradient reached the "
-                "module's inputs before its outputs, so an output was changed after the call"
-            )
+            # The gradient did not come through the module's output: a second backward through
+            # what a hook computed, or a module that returned no tensor. The hooks have no say.
+            return None
         grad_inputs = self._spread(grads, self.input_places, self.n_inputs)
         grad_inputs = self._run_hooks(grad_inputs)
-        self.grad_outputs = None
+        self.grad_outputs: tuple[Any, ...] | None = None
         return tuple(grad_inputs[i] for i in self.input_places)
 
     def _run_hooks(self, grad_inputs):
@@ -182,6 +210,8 @@ class BackwardHook:
             if changed is None:
                 continue
             if self.input_places is None:
+                if isinstance(changed, (tuple, list)) and all(g is None for g in changed):
+                    continue
                 raise RuntimeError(
                     "full backward hook: returned a gradient, but no input of the module needs one"
                 )
@@ -190,8 +220,7 @@ class BackwardHook:
 
     @staticmethod
     def _as_grads(changed, count, name):
-        if not isinstance(changed, tuple):
-            changed = (changed,)
+        changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
         if len(changed) != count:
             raise RuntimeError(f"{name}: returned {len(changed)} gradients, expected {count}")
         return changed

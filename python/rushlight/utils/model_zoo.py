@@ -1,12 +1,20 @@
 """The older place of what rushlight.hub downloads."""
 
-from rushlight.hub import download_url_to_file as _download_url_to_file  # noqa: F401
-from rushlight.hub import load_state_dict_from_url as load_url
+from __future__ import annotations
+
+from rushlight.hub import (
+    download_url_to_file as _download_url_to_file,  # noqa: F401
+    load_state_dict_from_url as load_url,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["load_url"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "tqdm":  # programs that download show their progress with it
         from tqdm import tqdm
 

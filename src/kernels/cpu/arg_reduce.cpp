@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/interpreter.h"
 #include "kernels/cpu/arg_tiles.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -63,10 +64,13 @@ class ArgReducer {
     int64_t places[max_width];
     std::fill_n(places, width, -1);
     int64_t together = columns_ ? width : 1, rows = tile_elements / together;
+    Interruption interruption;
     for (int64_t j = 0; j < width; j += together)
-      for (int64_t i = 0; i < reduced_.numel; i += rows)
+      for (int64_t i = 0; i < reduced_.numel; i += rows) {
+        if (i > 0) interruption.poll();
         fold_tile(p[0] + j * kept_.strides[0][0], together, i, std::min(rows, reduced_.numel - i),
                   reinterpret_cast<char*>(best) + j * itemsize(element_), places + j);
+      }
     store_strip(DType::Int64, places, indices_.dtype, p[1], kept_.strides[1][0], width);
     if (values_) store_strip(element_, best, values_->dtype, p[2], kept_.strides[2][0], width);
   }
@@ -93,8 +97,8 @@ class ArgReducer {
   const View* values_;
   const View& indices_;
   DType element_;
-  Walk<3> kept_;  // input, indices, values
-  Walk<1> reduced_;
+  StridedIterator<3> kept_;  // input, indices, values
+  StridedIterator<1> reduced_;
   bool columns_, direct_;
   int64_t width_;
 };

@@ -1,7 +1,7 @@
 // The typed inner loops of max_with_index and min_with_index.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

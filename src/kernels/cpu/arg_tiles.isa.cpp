@@ -25,7 +25,7 @@ void arg_row(const T* x, int64_t n, int64_t first, T* value, int64_t* index) {
     vec<T> high = load(x);
     vec<Place> round = {}, now = {};
     for (i = width; i + width <= n; i += width) {
-      ++now;
+      now += 1;
       vec<T> v = load(x + i);
       auto better = (high == high) & ~(largest ? v <= high : v >= high);
       high = better ? v : high;
@@ -35,12 +35,12 @@ void arg_row(const T* x, int64_t n, int64_t first, T* value, int64_t* index) {
     Place rounds[width];
     __builtin_memcpy(values, &high, sizeof high);
     __builtin_memcpy(rounds, &round, sizeof round);
-    best = fold<std::conditional_t<largest, Larger, Smaller>>(values, width);
+    best = fold<std::conditional_t<largest, Max, Min>>(values, width);
     place = static_cast<Place>(n);
     for (int k = 0; k < width; ++k) {
       bool equal = (values[k] == best) | ((values[k] != values[k]) & (best != best));
       Place at = static_cast<Place>(rounds[k] * width + k);
-      place = equal & (at < place) ? at : place;
+      place = (equal & (at < place)) ? at : place;
     }
   }
   for (; i < n; ++i)

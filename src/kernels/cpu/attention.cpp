@@ -4,7 +4,7 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/attention_blocks.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {

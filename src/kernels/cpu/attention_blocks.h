@@ -1,7 +1,7 @@
 // The inner loops of attention: one head of one sample at a time.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

@@ -2,9 +2,9 @@
 
 #include <limits>
 
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/lanes.h"
-#include "kernels/gemm_tiles.h"
-#include "kernels/transpose.h"
+#include "kernels/cpu/transpose.h"
 #include "math/math.h"
 
 namespace rl::kernels::RL_ISA {
@@ -52,7 +52,7 @@ template <class M, class F> RL_INLINE void for_row(const AttentionMatrix& m, int
 }
 
 // x or -inf, by bits: gcc makes a jump of a choice.
-template <class T> RL_INLINE T if_allowed(T x, uint8_t allowed) {
+template <class T> RL_INLINE T if_allowed(T x, bool allowed) {
   using Int = typename math::Format<T>::Int;
   Int keep = -static_cast<Int>(allowed);
   return math::bit_cast<T>((math::bit_cast<Int>(x) & keep) |
@@ -69,8 +69,8 @@ void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, 
     T* row = scores + i * columns;
     int64_t at = (first + i) * h.mask.row + from * h.mask.column;
     if (h.mask.data && h.mask_is_bool)
-      for_row<uint8_t>(h.mask, at, columns,
-                       [row](int64_t j, uint8_t allowed) { row[j] = if_allowed(row[j], allowed); });
+      for_row<Bool>(h.mask, at, columns,
+                    [row](int64_t j, bool allowed) { row[j] = if_allowed(row[j], allowed); });
     else if (h.mask.data)
       for_row<T>(h.mask, at, columns, [row](int64_t j, T bias) { row[j] += bias; });
     if (h.causal)
@@ -84,8 +84,8 @@ template <class T>
 void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, T* row) {
   if (!h.kept.data) return;
   T scale = static_cast<T>(h.kept_scale);
-  for_row<uint8_t>(h.kept, query * h.kept.row + from * h.kept.column, columns,
-                   [=](int64_t j, uint8_t kept) { row[j] *= static_cast<T>(kept) * scale; });
+  for_row<Bool>(h.kept, query * h.kept.row + from * h.kept.column, columns,
+                [=](int64_t j, bool kept) { row[j] *= static_cast<T>(kept) * scale; });
 }
 
 // Keys beyond these no query of the block attends to.
@@ -112,18 +112,18 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
     score<T>(h, keys, first, count, from, columns, scores);
     for (int64_t i = 0; i < count; ++i) {
       T* row = scores + i * columns;
-      T top = Larger::apply(high[i], fold<Larger>(row, columns));
+      T top = Max::apply(high[i], fold<Max>(row, columns));
       if (top == lowest<T>) {  // nothing to attend to, so far
         for (int64_t j = 0; j < columns; ++j) row[j] = 0;
         continue;
       }
       T correction = exp_below(high[i] - top);
-      T sum = sum_places<T>(columns, [row, top](auto at) {
+      T sum = sum_at<T>(columns, [row, top](auto at) {
         auto e = exp_below(at(row) - top);
         at.put(row, e);
         return e;
       });
-      total[i] = total[i] * correction + sum;
+      total[i] = mul_add(total[i], correction, sum);
       drop(h, first + i, from, columns, row);
       high[i] = top;
       if (from > 0)
@@ -160,7 +160,7 @@ void backward(const AttentionHead& h, bool add, Matrix<T> grad, Matrix<T> out, c
     for (int64_t i = 0; i < count; ++i) {
       T sum = 0;
       for (int64_t j = 0; j < h.value_width; ++j)
-        sum += g.data[i * g.row + j * g.column] * o.data[i * o.row + j * o.column];
+        sum = mul_add(g.data[i * g.row + j * g.column], o.data[i * o.row + j * o.column], sum);
       shift[i] = sum;
     }
     int64_t end = reach(h, first, count);
@@ -177,7 +177,7 @@ void backward(const AttentionHead& h, bool add, Matrix<T> grad, Matrix<T> out, c
         }
         drop(h, first + i, from, columns, s);
         T offset = shift[i];
-        for_places<T>(columns, [=](auto at) {
+        for_offsets<T>(columns, [=](auto at) {
           auto e = exp_below(at(w) - base);
           at.put(w, e);
           at.put(s, e * (at(s) - offset));

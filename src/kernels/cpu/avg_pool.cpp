@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/pooling.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {

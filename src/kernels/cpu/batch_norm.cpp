@@ -4,8 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/batch_norm_loops.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/batch_norm_loops.h"
+#include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -57,7 +58,7 @@ ChannelData rows_of(const View& v) {
   return {v.data, 0, 1};
 }
 
-// The tensors of a call in one layout, those that have another one as row-major copies.
+// The tensors of a call in one layout, those that have another one, or 16-bit floats, as copies.
 class Operands {
  public:
   // The last view is written to if `writes`.
@@ -65,7 +66,7 @@ class Operands {
       : views_(views), output_(writes ? views_.back() : nullptr) {
     const View& first = *views_[0];
     bool rows = true;
-    for (const View* v : views_) rows = rows && has_rows(*v) && !is_reduced(v->dtype);
+    for (const View* v : views_) rows = rows && has_rows(*v);
     layout.dtype = compute_dtype(first.dtype);
     layout.channels = first.sizes[1];
     layout.by_rows = rows && layout.channels > 1;
@@ -73,28 +74,35 @@ class Operands {
     for (int64_t i = 2; i < first.ndim; ++i) length *= first.sizes[i];
     layout.batch = layout.by_rows ? first.sizes[0] * length : first.sizes[0];
     layout.length = layout.by_rows ? 1 : length;
-    for (const View* v : views_) data.push_back(layout.by_rows ? rows_of(*v) : planes_of(*v));
+    for (const View* v : views_) data.push_back(layout.by_rows ? rows_or_copy(*v) : planes_of(*v));
   }
   ~Operands() = default;
   Operands(const Operands&) = delete;
 
   void write_back() {
-    if (output_copy_) copy(output_copy_->view(), *output_);
+    if (!output_copy_) return;
+    if (layout.by_rows) copy(output_copy_->view(), RowsView(*output_).view());
+    else copy(output_copy_->view(), *output_);
   }
   ChannelLayout layout;
   std::vector<ChannelData> data;
 
  private:
+  // A row-major copy of `v`, which is `from` or the same elements in another order, or for it.
+  View copied(const View& v, const View& from) {
+    if (&from == output_) return output_copy_.emplace(v.shape(), layout.dtype).view();
+    copies_.push_back(RowMajor::copy_of(v, layout.dtype));
+    return copies_.back().view();
+  }
   ChannelData planes_of(const View& v) {
     if (has_planes(v) && !is_reduced(v.dtype)) return {v.data, v.strides[0], v.strides[1]};
-    View copy;
-    if (&v == output_) {
-      copy = output_copy_.emplace(v.shape(), layout.dtype).view();
-    } else {
-      copies_.push_back(RowMajor::copy_of(v, layout.dtype));
-      copy = copies_.back().view();
-    }
+    View copy = copied(v, v);
     return {copy.data, copy.strides[0], copy.strides[1]};
+  }
+  ChannelData rows_or_copy(const View& v) {
+    if (!is_reduced(v.dtype)) return rows_of(v);
+    RowsView rows(v);
+    return {copied(rows.view(), v).data, layout.channels, 1};
   }
   std::vector<const View*> views_;
   const View* output_;
@@ -175,7 +183,7 @@ ChannelAffine batch_norm_eval(const BatchNormArgs& args, const View& mean, const
   return affine(args, read(mean), inverse_std(read(var), args.eps));
 }
 
-void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, const View& input,
+void batch_norm_backward(const View& grad_out, const StripFormula* lazy_grad, const View& input,
                          const View* weight, const View& mean, const View& invstd, bool train,
                          const View* grad_input, const View* grad_weight, const View* grad_bias) {
   int64_t channels = input.sizes[1];
@@ -184,7 +192,7 @@ void batch_norm_backward(const View& grad_out, const StripFormula* late_grad, co
     Values center = read(mean), inverse = read(invstd), scale = read(weight, channels, 1);
     const View& written = grad_input ? *grad_input : input;
     Operands in({&grad_out, &input, &written}, grad_input != nullptr);
-    in.data[0].formula = late_grad;
+    in.data[0].formula = lazy_grad;
     for (size_t c = 0; c < scale.size(); ++c) scale[c] *= inverse[c];
     channel_backward(
         in.layout, in.data[0], in.data[1],

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "core/parallel.h"
-#include "kernels/batch_norm_loops.h"
+#include "kernels/cpu/batch_norm_loops.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -99,10 +99,8 @@ template <class T, int n> struct Lanes {
     for (int i = 0; i < n; ++i) x.v[i] = v[i] - o.v[i];
     return x;
   }
-  Lanes operator*(const Lanes& o) const {
-    Lanes x;
-    for (int i = 0; i < n; ++i) x.v[i] = v[i] * o.v[i];
-    return x;
+  void add_product(const Lanes& a, const Lanes& b) {
+    for (int i = 0; i < n; ++i) v[i] = mul_add(a.v[i], b.v[i], v[i]);
   }
   Lanes operator*(T o) const {
     Lanes x;
@@ -119,7 +117,7 @@ template <class T> struct Lanes<T, 0> {
     return *this;
   }
   Lanes operator-(const Lanes& o) const { return {v - o.v}; }
-  Lanes operator*(const Lanes& o) const { return {v * o.v}; }
+  void add_product(const Lanes& a, const Lanes& b) { v = mul_add(a.v, b.v, v); }
   Lanes operator*(T o) const { return {v * o}; }
 };
 
@@ -132,7 +130,7 @@ class Rows {
   ChannelData at(int64_t first, int64_t count) {
     if constexpr (std::is_same_v<T, float>)
       if (from_.formula) {
-        from_.formula->work_out(first * channels_, count * channels_, memory_.data());
+        from_.formula->evaluate(first * channels_, count * channels_, memory_.data());
         return {memory_.data() - first * channels_, channels_, 1};
       }
     return from_;
@@ -178,7 +176,7 @@ void moments_by_rows(const ChannelLayout& l, const ChannelData& x, double* mean,
                      Lanes<T, n> center = sum * share;
                      for (int64_t row = first; row < last; ++row) {
                        Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(x, row, c)) - center;
-                       square += d * d;
+                       square.add_product(d, d);
                      }
                      center.to(means + c);
                      square.to(sums + c);
@@ -233,7 +231,7 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
                      for (int64_t row = first; row < last; ++row) {
                        Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(gradient, row, c));
                        sum += d;
-                       product += d * (Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
+                       product.add_product(d, Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
                      }
                      sum.to(some + c);
                      product.to(more + c);
@@ -285,7 +283,7 @@ void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* sc
       for (int64_t n = 0; n < l.batch; ++n) {
         const T* __restrict v = run_of<const T>(x, n, c);
         T* __restrict to = run_of<T>(out, n, c);
-        for (int64_t i = 0; i < l.length; ++i) to[i] = v[i] * s + t;
+        for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(v[i], s, t);
       }
     });
   WideRows wide(l, {&x, &out});
@@ -295,7 +293,7 @@ void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* sc
     const T* __restrict v = run_of<const T>(x, n, 0);
     const T* __restrict s = scales.data(), * __restrict t = shifts.data();
     T* __restrict to = run_of<T>(out, n, 0);
-    for (int64_t c = 0; c < length; ++c) to[c] = v[c] * s[c] + t[c];
+    for (int64_t c = 0; c < length; ++c) to[c] = mul_add(v[c], s[c], t[c]);
   });
 }
 
@@ -318,11 +316,11 @@ void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelDat
     T* to = run_of<T>(out, n, 0);
     if constexpr (std::is_same_v<T, float>)
       if (g.formula) {
-        g.formula->work_out(n * l.channels, length, to);
+        g.formula->evaluate(n * l.channels, length, to);
         d = to;
       }
-#pragma GCC ivdep
-    for (int64_t c = 0; c < length; ++c) to[c] = (d[c] - o[c] - (v[c] - m[c]) * k[c]) * s[c];
+    RL_INDEPENDENT
+    for (int64_t c = 0; c < length; ++c) to[c] = mul_add(m[c] - v[c], k[c], d[c] - o[c]) * s[c];
   });
 }
 
@@ -347,8 +345,8 @@ void backward_by_planes(const ChannelLayout& l, const ChannelData& g, const Chan
     for (int64_t n = 0; n < l.batch; ++n) {
       const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
       T* to = run_of<T>(*out, n, c);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < l.length; ++i) to[i] = (d[i] - o - (v[i] - m) * k) * s;
+      RL_INDEPENDENT
+      for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(m - v[i], k, d[i] - o) * s;
     }
   });
 }

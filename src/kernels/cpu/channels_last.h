@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "kernels/copy.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 
@@ -18,27 +18,50 @@ inline bool lies_channels_last(const View& v) {
   return same_layout(v.shape(), v.stride(), channels_last_strides(v.shape()));
 }
 
-// A float32 view of images, or a copy of it or for it, that lies channels_last.
+// A view of images, or a copy of it or for it, that lies channels_last.
 class ChannelsLast {
  public:
   ChannelsLast(const View& v, bool read) : given_(v) {
     if (lies_channels_last(v)) return;
     strides_ = channels_last_strides(v.shape());
-    copy_.emplace(v.numel);
+    copy_.emplace(v.numel * itemsize(v.dtype));
     if (read) copy(given_, view());
   }
-  float* data() const { return copy_ ? copy_->data() : given_.ptr<float>(); }
+  template <class T = float> T* data() const {
+    return copy_ ? copy_->as<T>() : static_cast<T*>(given_.data);
+  }
   void write_back() const {
     if (copy_) copy(view(), given_);
   }
 
  private:
   View view() const {
-    return {data(), given_.sizes, strides_.data(), given_.ndim, given_.numel, DType::Float32};
+    return {data<void>(), given_.sizes, strides_.data(), given_.ndim, given_.numel, given_.dtype};
   }
   const View& given_;
   Dims strides_;
-  std::optional<Buffer<float>> copy_;
+  std::optional<Workspace> copy_;
+};
+
+// A view of images with its channels last: in rows, a contiguous one.
+class RowsView {
+ public:
+  explicit RowsView(const View& v) : view_(v) {
+    for (int64_t i = 0; i < v.ndim; ++i) {
+      if (i == 1) continue;
+      sizes_.push_back(v.sizes[i]);
+      strides_.push_back(v.strides[i]);
+    }
+    sizes_.push_back(v.sizes[1]);
+    strides_.push_back(v.strides[1]);
+    view_.sizes = sizes_.data(), view_.strides = strides_.data();
+  }
+  RowsView(const RowsView&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  Dims sizes_, strides_;
+  View view_;
 };
 
 }  // namespace rl::kernels

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "core/view.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
-#include "kernels/isa.h"
 #include "math/arithmetic.h"
 
 namespace rl::kernels {
@@ -17,8 +17,8 @@ template <Combine op, class T>
 RL_INLINE T combine(T a, T b) {
   if constexpr (op == Combine::Set) {
     return b;
-  } else if constexpr (is_reduced_v<T>) {
-    return T(combine<op, float>(a, b));
+  } else if constexpr (!std::is_same_v<T, compute_t<T>>) {
+    return T(combine<op, compute_t<T>>(a, b));
   } else if constexpr (op == Combine::Max) {  // a choice of one instruction, then one that is rare
     T high = b > a ? b : a;
     return b != b ? b : high;

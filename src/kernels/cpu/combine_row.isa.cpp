@@ -16,7 +16,7 @@ void row(void* to, const void* from, bool constant, int64_t n) {
 }  // namespace
 
 void combine_row(DType dtype, Combine op, void* to, const void* from, bool constant, int64_t n) {
-  visit<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
+  visit<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
       "combine", dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         switch (op) {

@@ -5,8 +5,9 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/cpu/units.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/unfold.h"
-#include "kernels/workspace.h"
 
 namespace rl::kernels {
 
@@ -88,7 +89,7 @@ void sum_channels(const View& grad, const View& sums) {
 class Operand {
  public:
   enum Role { In, Out };
-  Operand(const View& v, Role role) : given_(v), role_(role) {
+  Operand(const View& v, Role role) : given_(v) {
     DType dtype = compute_dtype(v.dtype);
     if (dtype == v.dtype && onednn_describable(v)) return;
     if (role == In) copy_.emplace(RowMajor::copy_of(v, dtype));
@@ -101,9 +102,17 @@ class Operand {
 
  private:
   const View& given_;
-  Role role_;
   std::optional<RowMajor> copy_;
 };
+
+// Whether oneDNN multiplies bfloat16 as fast as our kernels multiply floats, or faster: not where
+// each channel has a filter of its own.
+bool multiplies_bfloat16(const ConvProblem& p, const View& large, const View& small,
+                         const View& weight) {
+  for (const View* v : {&large, &small, &weight})
+    if (v->dtype != DType::BFloat16 || !v->numel || !onednn_describable(*v)) return false;
+  return has_bfloat16_products() && p.groups < p.channels;
+}
 
 // The kernels read and write what a problem says exists: nothing may stick out.
 void check_fit(const ConvProblem& p, const View& large, const View& small, const View& weight) {
@@ -117,30 +126,36 @@ void check_fit(const ConvProblem& p, const View& large, const View& small, const
 }
 
 bool run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
-         const ConvGeometry& geometry, const StripFormula* late = nullptr) {
+         const ConvGeometry& geometry, const StripFormula* formula = nullptr) {
   int64_t ndim = geometry.dims + 2;
   check(large.ndim == ndim && small.ndim == ndim && weight.ndim == ndim, "convolution: expected ",
         ndim, "-dimensional tensors, got sizes ", large.shape(), ", ", small.shape(), " and ",
         weight.shape());
   auto role = [&](ConvOp writer) { return op == writer ? Operand::Out : Operand::In; };
-  Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
-      w(weight, role(ConvOp::Weight));
-  View lv = l.view(), sv = s.view(), wv = w.view();
   ConvProblem problem(large, small, weight, geometry);
   check_fit(problem, large, small, weight);
   std::optional<RowMajor> bias_copy;
   if (bias) {
-    if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), lv.dtype);
-    else bias_copy.emplace(RowMajor::copy_of(*bias, lv.dtype));
+    DType dtype = compute_dtype(large.dtype);
+    if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), dtype);
+    else bias_copy.emplace(RowMajor::copy_of(*bias, dtype));
   }
-  bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
   bool scatter_bias = op == ConvOp::Scatter && bias;
+  if (!formula && !scatter_bias && multiplies_bfloat16(problem, large, small, weight) &&
+      onednn_conv(op, problem, large, small, weight, bias ? bias_copy->ptr<float>() : nullptr)) {
+    if (op == ConvOp::Weight && bias) copy(bias_copy->view(), *bias);
+    return true;
+  }
+  Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
+      w(weight, role(ConvOp::Weight));
+  View lv = l.view(), sv = s.view(), wv = w.view();
+  bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
   float* used_bias = bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr;
-  if (!library || !(depthwise_conv(op, problem, lv, sv, wv, used_bias, late) ||
-                    (!late && winograd_conv(op, problem, lv, sv, wv, used_bias)) ||
-                    panel_conv(op, problem, lv, sv, wv, used_bias, late) ||
-                    (!late && onednn_conv(op, problem, lv, sv, wv, used_bias)))) {
-    if (late) return false;
+  if (!library || !(depthwise_conv(op, problem, lv, sv, wv, used_bias, formula) ||
+                    (!formula && winograd_conv(op, problem, lv, sv, wv, used_bias)) ||
+                    panel_conv(op, problem, lv, sv, wv, used_bias, formula) ||
+                    (!formula && onednn_conv(op, problem, lv, sv, wv, used_bias)))) {
+    if (formula) return false;
     generic_conv(op, problem, lv, sv, wv);
     if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());
     if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());
@@ -158,10 +173,10 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
 }  // namespace
 
 bool conv_forward(const View& input, const View& weight, const View* bias, const View& out,
-                  const ConvGeometry& geometry, const StripFormula* late) {
+                  const ConvGeometry& geometry, const StripFormula* formula) {
   if (out.numel == 0) return true;
-  if (!geometry.transposed) return run(ConvOp::Gather, input, out, weight, bias, geometry, late);
-  return !late && run(ConvOp::Scatter, out, input, weight, bias, geometry);
+  if (!geometry.transposed) return run(ConvOp::Gather, input, out, weight, bias, geometry, formula);
+  return !formula && run(ConvOp::Scatter, out, input, weight, bias, geometry);
 }
 
 void conv_backward_input(const View& grad_out, const View& weight, const View& grad_input,
@@ -173,10 +188,10 @@ void conv_backward_input(const View& grad_out, const View& weight, const View& g
 
 bool conv_backward_weight(const View& grad_out, const View& input, const View& grad_weight,
                           const View* grad_bias, const ConvGeometry& geometry,
-                          const StripFormula* late) {
+                          const StripFormula* formula) {
   if (!geometry.transposed)
-    return run(ConvOp::Weight, input, grad_out, grad_weight, grad_bias, geometry, late);
-  if (late) return false;
+    return run(ConvOp::Weight, input, grad_out, grad_weight, grad_bias, geometry, formula);
+  if (formula) return false;
   run(ConvOp::Weight, grad_out, input, grad_weight, nullptr, geometry);
   if (!grad_bias) return true;
   Operand grad(grad_out, Operand::In), sums(*grad_bias, Operand::Out);

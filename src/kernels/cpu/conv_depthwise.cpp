@@ -1,6 +1,6 @@
 // Depthwise convolutions: each channel with a filter of its own. Bands of an image are brought into
-// strips of channels, with zeros around, whatever order they lie in; what late elements are worked
-// out on the way. oneDNN reads channels_last alone, and nothing late.
+// strips of channels, with zeros around, whatever order they lie in; a formula is evaluated on
+// the way. oneDNN reads channels_last alone, and no formulas.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,17 +10,17 @@
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
-#include "kernels/depthwise.h"
-#include "kernels/transpose.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/depthwise.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
 
-constexpr int64_t band_size = int64_t(1) << 17;   // elements, which stay in the second-level cache
-constexpr int64_t least_late = int64_t(1) << 20;  // late elements that are not written
-constexpr int64_t least_plane = 256;              // pixels of an image in plain order
-constexpr int64_t near_size = int64_t(1) << 13;   // elements, which stay in the first-level cache
+constexpr int64_t band_size = int64_t(1) << 17;  // elements, which stay in the second-level cache
+constexpr int64_t least_formula = int64_t(1) << 20;  // elements of a formula that are not stored
+constexpr int64_t least_plane = 256;                 // pixels of an image in plain order
+constexpr int64_t fast_size = int64_t(1) << 13;     // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
 struct Axis {
@@ -97,7 +97,7 @@ void transpose_row(const float* from, int64_t plane, float* to, int64_t width) {
                    strip_width);
 }
 
-// What is read: images in either order of memory, or late.
+// What is read: images in either order of memory, or a formula in channels_last order.
 struct Source {
   const float* data;
   int64_t height, width, channels;
@@ -109,12 +109,12 @@ struct Source {
     int64_t line = width * channels;
     if (last) {
       int64_t most = formula ? std::max<int64_t>(1, 2048 / channels) : width;
-      Buffer<float> worked_out(formula ? most * channels : 0);
+      Buffer<float> evaluated(formula ? most * channels : 0);
       for (int64_t y = rows.begin; y < rows.end; ++y)
         for (int64_t x = 0; x < width; x += most) {
           int64_t at = (image * height + y) * line + x * channels, some = std::min(most, width - x);
-          if (formula) formula->work_out(at, some * channels, worked_out.data());
-          spread_to_strips(formula ? worked_out.data() : data + at, some, channels,
+          if (formula) formula->evaluate(at, some * channels, evaluated.data());
+          spread_to_strips(formula ? evaluated.data() : data + at, some, channels,
                            to + (y - rows.begin) * row + x * strip_width, strip_step);
         }
       return;
@@ -252,7 +252,7 @@ void Depthwise::run_data(bool scatter, const Source& source, const float* filter
   Bands bands(batch, height, row_size(columns.size()) * (scatter ? 1 : down.stride));
   int64_t most_rows = source_of(scatter, down, {0, bands.rows}).size() + 1;
   int64_t together = std::max<int64_t>(
-      1, (near_size / (columns.size() * strip_width) - down.reach()) / (scatter ? 1 : down.stride));
+      1, (fast_size / (columns.size() * strip_width) - down.reach()) / (scatter ? 1 : down.stride));
   std::vector<Lattice> across = lattices_of(scatter, right, {0, width});
   Buffer<float> whole_bias(bias ? strips * strip_width : 0);
   if (bias) {
@@ -331,13 +331,13 @@ bool suits(const ConvProblem& p) {
 }  // namespace
 
 bool depthwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                    const View& weight, const float* bias, const StripFormula* late) {
+                    const View& weight, const float* bias, const StripFormula* formula) {
   if (!suits(p)) return false;
   // oneDNN is quicker where elements lie channels_last, or are in the caches once they do: 0.14 ms
   // against 0.19 for 4 x 960 x 7 x 7.
   bool last = lies_channels_last(large) && lies_channels_last(small);
   int64_t plane = large.numel / (p.batch * p.channels);
-  if (late ? large.numel < least_late : last || plane <= least_plane) return false;
+  if (formula ? large.numel < least_formula : last || plane <= least_plane) return false;
   Depthwise d(p);
   bool scatter = op == ConvOp::Scatter;
   for (const Axis& a : d.axes)
@@ -352,7 +352,7 @@ bool depthwise_conv(ConvOp op, const ConvProblem& p, const View& large, const Vi
   }
   float* filters = plain ? plain->ptr<float>() : weight.ptr<float>();
   const View &from = scatter ? small : large, &to = scatter ? large : small;
-  std::optional<Source> source = source_of(from, d.axes.data(), scatter, late);
+  std::optional<Source> source = source_of(from, d.axes.data(), scatter, formula);
   if (!source) return false;
   if (op == ConvOp::Weight) {
     std::optional<Source> gradient = source_of(small, d.axes.data(), true, nullptr);

@@ -3,9 +3,9 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/gemm.h"
 #include "kernels/unfold.h"
-#include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {

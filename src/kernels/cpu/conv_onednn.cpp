@@ -12,7 +12,7 @@
 namespace rl::kernels {
 namespace {
 
-constexpr int key_length = 31;  // 7 + 6 x 3 + 6 strides
+constexpr int key_length = 32;  // 8 + 6 x 3 + 6 strides
 
 struct ConvKey {
   int64_t values[key_length] = {};
@@ -31,13 +31,15 @@ struct Layouts {
   ConvProblem problem;
   Dims weight;  // strides
   bool bias;
+  DType dtype;  // of all but the bias, and of a gradient of the weight before it is written
 
   ConvKey key(ConvOp op) const {
     ConvKey k;
     const ConvProblem& p = problem;
     int64_t* v = k.values;
-    for (int64_t x : {static_cast<int64_t>(op), static_cast<int64_t>(bias),
-                      static_cast<int64_t>(p.dims), p.batch, p.channels, p.filters, p.groups})
+    for (int64_t x :
+         {static_cast<int64_t>(op), static_cast<int64_t>(bias), static_cast<int64_t>(dtype),
+          static_cast<int64_t>(p.dims), p.batch, p.channels, p.filters, p.groups})
       *v++ = x;
     for (int i = 0; i < p.dims; ++i)
       for (int64_t x :
@@ -76,9 +78,9 @@ DnnlPrimitiveDesc conv_desc(ConvOp op, const Layouts& l) {
   const ConvProblem& p = l.problem;
   Dims large_sizes = tensor_sizes(p, p.channels, p.large),
        small_sizes = tensor_sizes(p, p.filters, p.small);
-  DnnlDesc large = dnnl_desc(large_sizes, channels_last_strides(large_sizes));
-  DnnlDesc small = dnnl_desc(small_sizes, channels_last_strides(small_sizes));
-  DnnlDesc weight = dnnl_desc_any(weight_sizes(p));
+  DnnlDesc large = dnnl_desc(large_sizes, channels_last_strides(large_sizes), l.dtype);
+  DnnlDesc small = dnnl_desc(small_sizes, channels_last_strides(small_sizes), l.dtype);
+  DnnlDesc weight = dnnl_desc_any(weight_sizes(p), l.dtype);
   DnnlDesc bias = l.bias ? dnnl_desc(Dims{p.filters}, Dims{1}) : nullptr;
   dnnl_dim_t dilates[3], after[3];
   for (int i = 0; i < p.dims; ++i) {
@@ -94,6 +96,7 @@ DnnlPrimitiveDesc conv_desc(ConvOp op, const Layouts& l) {
     return nullptr;
   if (op == ConvOp::Gather) return DnnlPrimitiveDesc(forward);
   DnnlPrimitiveDesc hint(forward);
+  if (op == ConvOp::Weight) weight = dnnl_desc_any(weight_sizes(p));  // sums in float
   if (op == ConvOp::Scatter)
     dnnl_convolution_backward_data_primitive_desc_create(
         &result, onednn_engine(), dnnl_convolution_direct, large.get(), weight.get(), small.get(),
@@ -124,7 +127,7 @@ ConvPlan::ConvPlan(ConvOp op, const Layouts& l) {
   };
   large = memory_of(queried(desc, q.large));
   small = memory_of(queried(desc, q.small));
-  weight = Port(dnnl_desc(weight_sizes(p), l.weight), queried(desc, q.weight),
+  weight = Port(dnnl_desc(weight_sizes(p), l.weight, l.dtype), queried(desc, q.weight),
                 op == ConvOp::Weight ? Port::Out : Port::In);
   if (l.bias) bias = memory_of(queried(desc, q.weight, 1));
   primitive = Primitive(desc);
@@ -147,8 +150,8 @@ struct Chunk {
 
 void run_chunk(ConvOp op, ConvPlan& plan, const Chunk& at) {
   ChannelsLast large(at.large, op != ConvOp::Scatter), small(at.small, op != ConvOp::Gather);
-  dnnl_memory_set_data_handle(plan.large.get(), large.data());
-  dnnl_memory_set_data_handle(plan.small.get(), small.data());
+  dnnl_memory_set_data_handle(plan.large.get(), large.data<void>());
+  dnnl_memory_set_data_handle(plan.small.get(), small.data<void>());
   plan.weight.attach(at.weight);
   if (plan.bias) dnnl_memory_set_data_handle(plan.bias.get(), at.bias);
   struct Names {
@@ -218,7 +221,7 @@ struct Task {
   Task(ConvOp op_, const ConvProblem& p, const View& l, const View& s, const View& w, float* b)
       : op(op_),
         chunks(chunk_count(op_, p)),
-        layouts{p, grouped_strides(w, p), b != nullptr},
+        layouts{p, grouped_strides(w, p), b != nullptr, l.dtype},
         large(l),
         small(s),
         large_sizes(l.shape()),
@@ -367,7 +370,7 @@ bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const
   if (op == ConvOp::Weight && problem.dims == 3 && problem.stride[0] > 1 &&
       problem.padding[0] > problem.stride[0])
     return false;
-  LongWork work(operation_count(problem) > long_operations);
+  ScopedGilRelease work(operation_count(problem) > long_operations);
   if (op == ConvOp::Gather && problem.batch == 1) {
     std::vector<Task> parts = parts_of(problem, large, small, weight, bias);
     if (parts.size() > 1) return run_parts(parts);

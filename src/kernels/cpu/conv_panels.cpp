@@ -7,20 +7,20 @@
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/gemm.h"
-#include "kernels/panel_product.h"
-#include "kernels/transpose.h"
-#include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
 
-// Images as matrices (pixels, channels), one of whose strides is 1. Late ones lie channels_last,
-// and their data is what they are made of.
+// Images as matrices (pixels, channels), one of whose strides is 1. Those with a formula are
+// channels_last, and their data is the first operand of the formula.
 struct Pixels {
   float* data;
   int64_t images, count, image, pixel, channel;  // `count` pixels in each; strides
-  const StripFormula* late = nullptr;
+  const StripFormula* formula = nullptr;
 
   // Images that lie channels_last are one matrix.
   void merge() {
@@ -28,8 +28,8 @@ struct Pixels {
     images = 1;
   }
   float* at(int64_t i, int64_t first) const { return data + i * image + first * pixel; }
-  void work_out(int64_t first, int64_t some, float* to) const {
-    late->work_out(first * pixel, some * pixel, to);
+  void evaluate(int64_t first, int64_t some, float* to) const {
+    formula->evaluate(first * pixel, some * pixel, to);
   }
 };
 
@@ -68,7 +68,7 @@ const float* rows_of(const Pixels& from, int64_t inputs, int64_t image, int64_t 
                      int64_t count, float* near, int64_t row) {
   const float* there = from.at(image, first);
   if (from.channel != 1) transpose_floats(there, from.channel, near, row, inputs, count);
-  else if (from.late) from.work_out(first, count, near);
+  else if (from.formula) from.evaluate(first, count, near);
   else return there;
   return near;
 }
@@ -81,7 +81,7 @@ struct DataProduct {
   const float *weight, *bias;
   int64_t inputs = scatter ? p.filters : p.channels, outputs = scatter ? p.channels : p.filters;
   int64_t panels = outputs / panel_width, panel = inputs * panel_width;
-  bool here = from.channel == 1 && !from.late;
+  bool here = from.channel == 1 && !from.formula;
   int64_t row = from.channel == 1 ? inputs : inputs + row_gap;
 
   PanelProduct product(const float* rows, int64_t count, int64_t i, const float* filters,
@@ -99,9 +99,9 @@ struct DataProduct {
 void run_few(const DataProduct& d) {
   int64_t count = d.from.count;
   Buffer<float> near(d.here ? 0 : count * d.row);
-  if (d.from.late) d.from.late->fill(count * d.inputs, near.data(), true);
+  if (d.from.formula) d.from.formula->fill(count * d.inputs, near.data(), true);
   const float* rows =
-      d.from.late ? near.data() : rows_of(d.from, d.inputs, 0, 0, count, near.data(), d.row);
+      d.from.formula ? near.data() : rows_of(d.from, d.inputs, 0, 0, count, near.data(), d.row);
   parallel_for(0, d.panels, 1 + default_grain / d.panel, [&](int64_t begin, int64_t end) {
     Buffer<float> filters(d.panel);
     for (int64_t i = begin; i < end; ++i) {
@@ -171,16 +171,17 @@ void pack_pixels(const Pixels& p, int64_t image, int64_t first, int64_t count, i
                       panel_width * 4);
 }
 
-// Late pixels [first, first + count), in rows: some at a time, so that rows may have gaps.
-void gather_late(const Pixels& x, int64_t first, int64_t count, float* rows, int64_t row) {
+// Pixels [first, first + count) of images with a formula, in rows: some at a time, so that rows may
+// have gaps.
+void evaluate_rows(const Pixels& x, int64_t first, int64_t count, float* rows, int64_t row) {
   float some[4096];
   int64_t most = static_cast<int64_t>(std::size(some)) / x.pixel;
   if (!most)
-    for (int64_t i = 0; i < count; ++i) x.work_out(first + i, 1, rows + i * row);
+    for (int64_t i = 0; i < count; ++i) x.evaluate(first + i, 1, rows + i * row);
   else
     for (int64_t i = 0; i < count; i += most) {
       int64_t n = std::min(most, count - i);
-      x.work_out(first + i, n, some);
+      x.evaluate(first + i, n, some);
       for (int64_t k = 0; k < n; ++k)
         std::memcpy(rows + (i + k) * row, some + k * x.pixel, static_cast<size_t>(x.pixel) * 4);
     }
@@ -258,7 +259,7 @@ void run_weight(const ConvProblem& p, const Pixels& large, const Pixels& small, 
         if (!direct) {
           parallel_for(0, count, block, [&](int64_t begin, int64_t end) {
             float* rows = seen.data() + begin * row;
-            if (large.late) gather_late(large, first + begin, end - begin, rows, row);
+            if (large.formula) evaluate_rows(large, first + begin, end - begin, rows, row);
             else gather(p, large.at(image, 0), tap, first + begin, end - begin, rows, row);
           });
           x = {seen.data(), 1, count, 0, row, 1};
@@ -315,12 +316,12 @@ void run_weight_at_once(const ConvProblem& p, const Pixels& large, const Pixels&
 }  // namespace
 
 bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                const View& weight, const float* bias, const StripFormula* late) {
+                const View& weight, const float* bias, const StripFormula* formula) {
   int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
   if (p.groups != 1 || outputs % panel_width) return false;
   if (op == ConvOp::Weight && (bias || p.channels < 16 || p.channels % 8)) return false;
   bool pointwise = is_pointwise(p);
-  if (!pointwise && (late || op != ConvOp::Weight || p.dims != 2)) return false;
+  if (!pointwise && (formula || op != ConvOp::Weight || p.dims != 2)) return false;
   std::optional<Pixels> l = pixels_of(large), s = pixels_of(small);
   if (!l || !s) return false;
   bool last = l->channel == 1 && s->channel == 1;
@@ -330,10 +331,10 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   }
   const Pixels &from = op == ConvOp::Gather ? *l : *s, &to = op == ConvOp::Gather ? *s : *l;
   if (op == ConvOp::Weight ? !pointwise && !last : to.channel != 1) return false;
-  if (late && !last) return false;
-  if (late) {
-    l->late = late;
-    l->data = const_cast<float*>(late->stream());
+  if (formula && !last) return false;
+  if (formula) {
+    l->formula = formula;
+    l->data = const_cast<float*>(formula->stream());
   }
   std::optional<RowMajor> plain;
   if (!weight.contiguous()) {
@@ -343,10 +344,10 @@ bool panel_conv(ConvOp op, const ConvProblem& p, const View& large, const View& 
   float* w = plain ? plain->ptr<float>() : weight.ptr<float>();
   if (op == ConvOp::Weight) {
     bool at_once = pointwise && last && p.channels * p.filters >= 16 * s->count;
-    Buffer<float> worked_out(at_once && late ? large.numel : 0);
-    if (at_once && late) {
-      late->fill(large.numel, worked_out.data(), true);
-      l->data = worked_out.data();
+    Buffer<float> evaluated(at_once && formula ? large.numel : 0);
+    if (at_once && formula) {
+      formula->fill(large.numel, evaluated.data(), true);
+      l->data = evaluated.data();
     }
     at_once ? run_weight_at_once(p, *l, *s, w) : run_weight(p, *l, *s, w);
     if (plain) copy(plain->view(), weight);

@@ -21,9 +21,9 @@ struct ConvProblem {
               const ConvGeometry& geometry);
 };
 
-// In oneDNN: float32 views without empty dims or overlapping elements; false if it has no such
-// primitive. `bias` (contiguous, per filter) may be nullptr: read by Gather, written by Weight, and
-// nothing to Scatter. `weight` is (filters, channels / groups, *).
+// In oneDNN: float32 or bfloat16 views without empty dims or overlapping elements; false if it has
+// no such primitive. `bias` (contiguous, per filter) may be nullptr: read by Gather, written by
+// Weight, and nothing to Scatter. `weight` is (filters, channels / groups, *).
 bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                  const View& weight, float* bias);
 // Whether oneDNN can describe a view's strides: no element is seen twice.
@@ -35,15 +35,15 @@ bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, con
                    const View& weight, const float* bias);
 
 // The same, as matrix products without a change of layout; false where that does not apply or is no
-// quicker. `late` is what the elements of `large`, which Gather and Weight read, are to be if they
-// are late, or null.
+// quicker. `formula`, or null, describes the elements of `large`, which Gather and Weight read,
+// where they are not in memory.
 bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                const View& weight, const float* bias, const StripFormula* late);
+                const View& weight, const float* bias, const StripFormula* formula);
 
 // The same, where each channel has a filter of its own; false where that is not so, where oneDNN is
 // quicker, or where the result might spread an infinity.
 bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                    const View& weight, const float* bias, const StripFormula* late);
+                    const View& weight, const float* bias, const StripFormula* formula);
 
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,

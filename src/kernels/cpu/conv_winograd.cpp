@@ -6,9 +6,9 @@
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
-#include "kernels/panel_product.h"
-#include "kernels/winograd.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/winograd.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {

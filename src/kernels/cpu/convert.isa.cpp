@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/reduced_floats.h"
 #include "kernels/cpu/strip.h"
 
 namespace rl::kernels::RL_ISA {
@@ -27,10 +27,6 @@ void from_real(DType to, const void* in, void* out, int64_t n) {
     default: return;
   }
 }
-
-#ifdef __AVX512F__
-constexpr __mmask16 every = 0xffff;  // gcc warns of its own header where there is no mask
-#endif
 
 void half_to_float(const void* in, void* out, int64_t n) {
   const half* x = static_cast<const half*>(in);
@@ -73,19 +69,14 @@ template <int... k>
 vec<uint16_t> upper_lanes(vec<uint16_t> a, vec<uint16_t> b, std::integer_sequence<int, k...>) {
   return shuffle<2 * k + 1 ...>(a, b);
 }
-vec<uint32_t> rounded_to_upper_half(const float* p) {  // as bfloat16::encode, a vector at a time
-  vec<float> value = load(p);
-  vec<uint32_t> bits = (vec<uint32_t>)value, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return value != value ? vec<uint32_t>{} + 0x7fc00000u : rounded;
-}
 void float_to_bfloat16(const void* in, void* out, int64_t n) {
   constexpr int64_t lanes = Vector<uint16_t>::lanes;
   const float* x = static_cast<const float*>(in);
   bfloat16* y = static_cast<bfloat16*>(out);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    vec<uint16_t> first = (vec<uint16_t>)rounded_to_upper_half(x + i);
-    vec<uint16_t> second = (vec<uint16_t>)rounded_to_upper_half(x + i + lanes / 2);
+    vec<uint16_t> first = (vec<uint16_t>)rounded_to_upper_half(load(x + i));
+    vec<uint16_t> second = (vec<uint16_t>)rounded_to_upper_half(load(x + i + lanes / 2));
     store(y + i, upper_lanes(first, second, std::make_integer_sequence<int, lanes>()));
   }
   for (; i < n; ++i) y[i].bits = bfloat16::encode(x[i]);
@@ -114,6 +105,19 @@ void nonzero_pairs(const void* in, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[2 * i] != 0 || x[2 * i + 1] != 0;
 }
 
+// In two vectorised steps: gcc makes no vectors of bytes compared with 0 and widened at once.
+void from_bool(DType to, const void* in, void* out, int64_t n) {
+  if (to == DType::Bool) return loop<uint8_t, bool>(in, out, n);
+  constexpr int64_t piece = 1024;
+  const uint8_t* x = static_cast<const uint8_t*>(in);
+  alignas(64) uint8_t truth[piece];
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = n - i < piece ? n - i : piece;
+    for (int64_t k = 0; k < m; ++k) truth[k] = x[i + k] != 0;
+    from_real<uint8_t>(to, truth, static_cast<char*>(out) + i * itemsize(to), m);
+  }
+}
+
 void from_float(DType to, const void* in, void* out, int64_t n) {
   if (to == DType::Float16) return float_to_half(in, out, n);
   if (to == DType::BFloat16) return float_to_bfloat16(in, out, n);
@@ -139,7 +143,7 @@ void from_complex128(DType to, const void* in, void* out, int64_t n) {
 
 void convert_direct(DType from, DType to, const void* in, void* out, int64_t n) {
   switch (from) {
-    case DType::Bool: return from_real<uint8_t>(to, in, out, n);  // a bool is a byte, 0 or 1
+    case DType::Bool: return from_bool(to, in, out, n);
     case DType::UInt8: return from_real<uint8_t>(to, in, out, n);
     case DType::Int8: return from_real<int8_t>(to, in, out, n);
     case DType::Int16: return from_real<int16_t>(to, in, out, n);

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kernels/cpu/stream.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/transpose.h"
-#include "kernels/walk.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t grain = 2 * default_grain;
 
 // Each panel of rows of dim d is a transposition.
-void copy_transposed(const Walk<2>& w, int d, int64_t size, bool streamed) {
+void copy_transposed(const StridedIterator<2>& w, int d, int64_t size, bool streamed) {
   constexpr int64_t width = 64;  // rows of `from` that are read side by side
   const int64_t *to = w.strides[0], *from = w.strides[1];
   w.parallel_panels(d, 256, grain, [&](char* const* p, int64_t rows) {
@@ -27,7 +27,7 @@ void copy_transposed(const Walk<2>& w, int d, int64_t size, bool streamed) {
 }
 
 // Several elements that lie side by side in both views are copied as one: returns its size.
-int64_t widen_element(Walk<2>& w, int64_t size) {
+int64_t widen_element(StridedIterator<2>& w, int64_t size) {
   constexpr int64_t widest = 64;
   int64_t bytes = size * w.sizes[0];
   if (w.ndim == 1 || w.strides[0][0] != size || w.strides[1][0] != size || bytes > widest ||
@@ -38,7 +38,7 @@ int64_t widen_element(Walk<2>& w, int64_t size) {
 }
 
 // Innermost runs of few elements: all first elements of the runs along dim 1, then all second ones.
-void copy_short_runs(Walk<2> w, int64_t size) {
+void copy_short_runs(StridedIterator<2> w, int64_t size) {
   constexpr int64_t strip = 512;  // runs that stay in the first-level cache
   int64_t inner = w.sizes[0], to = w.strides[0][0], from = w.strides[1][0];
   w.drop_innermost();
@@ -50,7 +50,7 @@ void copy_short_runs(Walk<2> w, int64_t size) {
   });
 }
 
-void copy_same_dtype(Walk<2> w, int64_t size) {
+void copy_same_dtype(StridedIterator<2> w, int64_t size) {
   bool streamed = worth_streaming(w.numel * size) && w.base[0] != w.base[1];
   size = widen_element(w, size);
   if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
@@ -66,7 +66,7 @@ void copy_same_dtype(Walk<2> w, int64_t size) {
   });
 }
 
-void copy_converting(const Walk<2>& w, DType from, DType to) {
+void copy_converting(const StridedIterator<2>& w, DType from, DType to) {
   constexpr int64_t strip = 1024;
   int64_t in = w.strides[1][0], out = w.strides[0][0], from_size = itemsize(from);
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
@@ -89,7 +89,7 @@ void copy(const View& from, const View& to) {
     std::memmove(to.data, from.data, static_cast<size_t>(to.numel * itemsize(to.dtype)));
     return;
   }
-  Walk<2> w({&to, &from}, true);
+  StridedIterator<2> w({&to, &from}, true);
   if (from.dtype == to.dtype) copy_same_dtype(w, itemsize(to.dtype));
   else copy_converting(w, from.dtype, to.dtype);
 }
@@ -97,7 +97,7 @@ void copy(const View& from, const View& to) {
 void conj_copy(const View& from, const View& to) {
   copy(from, to);
   if (!is_complex(from.dtype) || !is_complex(to.dtype)) return;
-  Walk<1> w({&to}, true);
+  StridedIterator<1> w({&to}, true);
   visit<complex64, complex128>("conj", to.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     w.parallel_runs(grain, [&](char* const* p, int64_t n) {
@@ -119,7 +119,7 @@ void fill(const View& to, const Scalar& value) {
 
 void fill_element(const View& to, const void* value) {
   if (to.numel == 0) return;
-  Walk<1> w({&to}, true);
+  StridedIterator<1> w({&to}, true);
   int64_t size = itemsize(to.dtype);
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
     copy_strided(size, static_cast<const char*>(value), 0, p[0], w.strides[0][0], n);

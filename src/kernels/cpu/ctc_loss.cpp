@@ -38,7 +38,8 @@ template <class T> class Path {
         step_(log_probs.strides[0]),
         class_step_(log_probs.strides[2]) {
     for (int64_t i = 0; i < count; ++i) {
-      int64_t label = labels[(backward ? count - 1 - i : i) * label_step];
+      int64_t label =
+          __atomic_load_n(&labels[(backward ? count - 1 - i : i) * label_step], __ATOMIC_RELAXED);
       check_index(0 <= label && label < log_probs.sizes[2], "ctc_loss: label ", label,
                   " is not one of the ", log_probs.sizes[2], " classes");
       labels_[static_cast<size_t>(2 * i + 1)] = label;

@@ -1,4 +1,4 @@
-#include "kernels/depthwise.h"
+#include "kernels/cpu/depthwise.h"
 
 #include <algorithm>
 
@@ -29,7 +29,8 @@ void product(const TapProduct& p, const float* in, const float* weights, const f
     for (int i = 0; i < parts; ++i) {
       V w = load(weight + i * lanes);
 #pragma GCC unroll 8
-      for (int x = 0; x < pixels; ++x) sums[x][i] += load(at + x * step + i * lanes) * w;
+      for (int x = 0; x < pixels; ++x)
+        sums[x][i] = mul_add(load(at + x * step + i * lanes), w, sums[x][i]);
     }
   }
 #pragma GCC unroll 8
@@ -82,7 +83,8 @@ template <int taps> void sum_taps(const TapGradient& g, int64_t first) {
       for (int i = 0; i < parts; ++i) {
         V d = load(grad + i * lanes);
 #pragma GCC unroll 9
-        for (int t = 0; t < taps; ++t) sums[t][i] += load(at[t] + here + i * lanes) * d;
+        for (int t = 0; t < taps; ++t)
+          sums[t][i] = mul_add(load(at[t] + here + i * lanes), d, sums[t][i]);
       }
     }
   for (int t = 0; t < taps; ++t)

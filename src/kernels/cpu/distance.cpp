@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/distance_tiles.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/distance_tiles.h"
-#include "kernels/transpose.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -38,7 +38,7 @@ void pack(const T* rows, int64_t d, int64_t count, int64_t k, int64_t depth, T* 
 // f(item, i, j) for all parts of `batch` items that are cut into n by m parts.
 template <class F> void for_parts(int64_t batch, int64_t n, int64_t m, double work, F f) {
   int64_t count = batch * n * m;
-  LongWork long_work(static_cast<double>(count) * work > long_operations);
+  ScopedGilRelease long_work(static_cast<double>(count) * work > long_operations);
   int64_t grain = std::max<int64_t>(static_cast<int64_t>(default_grain / std::max(work, 1.0)), 1);
   parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) f(at / (n * m), at / m % n, at % m);

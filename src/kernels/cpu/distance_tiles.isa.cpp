@@ -1,4 +1,4 @@
-#include "kernels/distance_tiles.h"
+#include "kernels/cpu/distance_tiles.h"
 
 #include <limits>
 #include <type_traits>
@@ -52,7 +52,7 @@ template <class T> struct Absolute {
 template <class T> struct Euclidean {
   using V = vec<T>;
   explicit Euclidean(double) {}
-  RL_INLINE V add(V sum, V difference) const { return sum + difference * difference; }
+  RL_INLINE V add(V sum, V difference) const { return mul_add(difference, difference, sum); }
   RL_INLINE V finish(V sum) const {
     return of_lanes<T>(sum, [](T x) { return math::sqrt(x); });
   }
@@ -64,8 +64,8 @@ template <class T> struct Greatest {
   explicit Greatest(double) {}
   RL_INLINE V add(V sum, V difference) const {
     // Magnitudes are ordered as their bits are, and NaN is above all of them.
-    Bits<T> so_far = (Bits<T>)sum, other = magnitude_bits<T>(difference);
-    return (V)(so_far > other ? so_far : other);
+    Bits<T> accumulated = (Bits<T>)sum, other = magnitude_bits<T>(difference);
+    return (V)(accumulated > other ? accumulated : other);
   }
   RL_INLINE V finish(V sum) const { return sum; }
   RL_INLINE V weight(V grad, V) const { return grad; }
@@ -126,7 +126,7 @@ void distances(const Norm& norm, const T* a, const T* panel, int64_t d, T* to) {
     for (int r = 0; r < rows; ++r)
       for (int w = 0; w < width; ++w) {
         if constexpr (std::is_same_v<Norm, Greatest<T>>)
-          totals[r][w] = Larger::apply(totals[r][w], sums[r][w]);
+          totals[r][w] = Max::apply(totals[r][w], sums[r][w]);
         else totals[r][w] += sums[r][w];
       }
   }

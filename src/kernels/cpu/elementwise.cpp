@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "kernels/cpu/stream.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/transpose.h"
-#include "kernels/walk.h"
+#include "kernels/cpu/strips.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels {
 namespace {
@@ -23,8 +24,8 @@ constexpr int64_t short_row = 64;  // innermost runs below this are collected in
 template <int N>
 class LoopRun {
  public:
-  LoopRun(StripFunction function, const Walk<N>& walk, const DType* stored, const DType* computed,
-          const Scalar* numbers, bool streamed)
+  LoopRun(StripFunction function, const StridedIterator<N>& walk, const DType* stored,
+          const DType* computed, const Scalar* numbers, bool streamed)
       : function_(function), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
@@ -120,7 +121,7 @@ class LoopRun {
   }
 
   void gather(int k, int64_t first, int64_t rows) {
-    const Walk<1>& lines = lines_[k];
+    const StridedIterator<1>& lines = lines_[k];
     int64_t n = walk_.sizes[0], size = itemsize(stored_[k]), step = walk_.strides[k][0];
     bool converted = stored_[k] != computed_[k], same = lines.ndim == 1 && lines.strides[0][0] == 0;
     if (same && filled_count_[k] >= rows) return;  // the one row, from the last time
@@ -197,7 +198,7 @@ class LoopRun {
   }
 
   StripFunction function_;
-  const Walk<N>& walk_;
+  const StridedIterator<N>& walk_;
   const DType* stored_;
   const DType* computed_;
   const Scalar* numbers_;
@@ -207,8 +208,8 @@ class LoopRun {
   bool direct_[N];
   const char* filled_[N];
   int64_t filled_count_[N] = {};
-  Walk<1> lines_[N];  // of rows(): the way of each operand from row to row
-  bool dense_[N];     // are its rows one after the other, without gaps?
+  StridedIterator<1> lines_[N];  // of rows(): the way of each operand from row to row
+  bool dense_[N];                // are its rows one after the other, without gaps?
   alignas(64) char buffers_[N * (strip_length * widest + slack)];
 };
 
@@ -224,7 +225,7 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
     stored[k] = inputs[k - 1].dtype;
     if (inputs[k - 1].data == out.data) streamed = false;  // in place: the line is there
   }
-  Walk<N> walk(views, true);
+  StridedIterator<N> walk(views, true);
   int transposed = 0;
   for (int k = 1; k < N && !transposed; ++k) transposed = walk.transposed_dim(k);
   if (transposed)
@@ -244,29 +245,32 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
 
 }  // namespace
 
-StripFunction find_strip(const Loop& loop, DType compute) {
-  StripFunction found = loop.strips[isa_index][static_cast<int>(compute)];
-  if (__builtin_expect(!found, 0))
+void check_dtype(const Loop& loop, DType compute) {
+  if (__builtin_expect(!(loop.dtypes >> static_cast<int>(compute) & 1), 0))
     fail(ErrorKind::NotImplemented, '"', loop.name, "\" not implemented for dtype ", compute);
-  return found;
 }
 
-void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out,
-              const View* inputs, int count, const Scalar* numbers) {
+StripFunction find_strip(const Loop& loop, DType compute) {
+  check_dtype(loop, compute);
+  return loop.strips->by_isa[isa_index][static_cast<int>(compute)];
+}
+
+void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, Views inputs,
+              const Scalar* numbers) {
   StripFunction function = find_strip(loop, compute);
   if (out.numel == 0) return;
   DType computed[max_loop_inputs + 1];
   computed[0] = loop_result_dtype(result, compute);
-  for (int k = 1; k <= count; ++k) computed[k] = compute;
-  switch (count) {
-    case 0: return run<1>(function, out, inputs, computed, numbers);
-    case 1: return run<2>(function, out, inputs, computed, numbers);
-    case 2: return run<3>(function, out, inputs, computed, numbers);
-    case 3: return run<4>(function, out, inputs, computed, numbers);
-    case 4: return run<5>(function, out, inputs, computed, numbers);
-    case 5: return run<6>(function, out, inputs, computed, numbers);
-    case 6: return run<7>(function, out, inputs, computed, numbers);
-    default: return run<8>(function, out, inputs, computed, numbers);
+  for (int k = 1; k <= inputs.count; ++k) computed[k] = compute;
+  switch (inputs.count) {
+    case 0: return run<1>(function, out, inputs.first, computed, numbers);
+    case 1: return run<2>(function, out, inputs.first, computed, numbers);
+    case 2: return run<3>(function, out, inputs.first, computed, numbers);
+    case 3: return run<4>(function, out, inputs.first, computed, numbers);
+    case 4: return run<5>(function, out, inputs.first, computed, numbers);
+    case 5: return run<6>(function, out, inputs.first, computed, numbers);
+    case 6: return run<7>(function, out, inputs.first, computed, numbers);
+    default: return run<8>(function, out, inputs.first, computed, numbers);
   }
 }
 

@@ -8,9 +8,9 @@
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/places.h"
 #include "kernels/cpu/row_sums.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -20,15 +20,15 @@ void check_table(const char* name, const View& weight) {
 }
 
 // The indices in row-major order, each in [0, rows).
-Places rows_of(const char* name, const View& index, int64_t rows) {
+Offsets rows_of(const char* name, const View& index, int64_t rows) {
   int64_t one = 1;
   // as if into single bytes, so that offsets are row numbers
   View table{nullptr, &rows, &one, 1, rows, DType::UInt8};
   return places(name, table, &index, Dims{0}, false);
 }
 
-Places frequencies(const Places& rows, int64_t count) {
-  Places found(static_cast<size_t>(count), 0);
+Offsets frequencies(const Offsets& rows, int64_t count) {
+  Offsets found(static_cast<size_t>(count), 0);
   for (int64_t r : rows) ++found[static_cast<size_t>(r)];
   return found;
 }
@@ -55,7 +55,7 @@ class Bags {
   int64_t end(int64_t bag) const { return starts_[static_cast<size_t>(bag) + 1]; }
 
  private:
-  Places starts_;
+  Offsets starts_;
 };
 
 // Rows of a 2-D view, as contiguous floats or doubles.
@@ -97,7 +97,7 @@ void visit_differentiable(const char* name, DType t, F&& f) {
 
 // to[row[i]] += factor[i] * from[source[i]], for many i.
 template <class T> struct Terms {
-  Places source, row;
+  Offsets source, row;
   std::vector<real_t<T>> factor;
   size_t count() const { return row.size(); }
   void add(int64_t from, int64_t to, real_t<T> by) {
@@ -158,16 +158,15 @@ template <class T> void add_terms(const View& from, const Terms<T>& terms, const
 
 void embedding(const View& weight, const View& index, const View& out) {
   check_table("embedding", weight);
-  read_places(places("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out,
-              index.ndim);
+  gather_at(places("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out, index.ndim);
 }
 
 void embedding_backward(const View& grad, const View& index, int64_t padding_idx,
                         bool scale_by_frequency, const View& grad_weight) {
   check_table("embedding_backward", grad_weight);
   int64_t rows = grad_weight.sizes[0], width = grad_weight.sizes[1];
-  Places all = rows_of("embedding_backward", index, rows);
-  Places counts = scale_by_frequency ? frequencies(all, rows) : Places();
+  Offsets all = rows_of("embedding_backward", index, rows);
+  Offsets counts = scale_by_frequency ? frequencies(all, rows) : Offsets();
   visit_differentiable("embedding_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // the gradient as a matrix, one row per index
@@ -194,7 +193,7 @@ void embedding_backward(const View& grad, const View& index, int64_t padding_idx
 
 void embedding_renorm(const View& weight, const View& index, double max_norm, double p) {
   check_table("embedding_renorm", weight);
-  Places rows = rows_of("embedding_renorm", index, weight.sizes[0]);
+  Offsets rows = rows_of("embedding_renorm", index, weight.sizes[0]);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   int64_t sizes[2] = {1, weight.sizes[1]}, one[2] = {1, 1};
@@ -219,14 +218,14 @@ void embedding_renorm(const View& weight, const View& index, double max_norm, do
 namespace {
 
 template <class T>
-void largest_of_bags(const View& weight, const Places& rows, const Bags& bags, int64_t padding_idx,
+void largest_of_bags(const View& weight, const Offsets& rows, const Bags& bags, int64_t padding_idx,
                      const View& out, const View& max_indices) {
   size_t width = static_cast<size_t>(weight.sizes[1]);
   int64_t work = static_cast<int64_t>(rows.size() * width) + 1;
   int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
   parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
     std::vector<T> largest(width), x(width);
-    Places origin(width);
+    Offsets origin(width);
     for (int64_t b = first; b < last; ++b) {
       std::fill(largest.begin(), largest.end(), T(0));
       std::fill(origin.begin(), origin.end(), -1);
@@ -249,7 +248,7 @@ void largest_of_bags(const View& weight, const Places& rows, const Bags& bags, i
 }
 
 template <class T>
-void sum_bags(const View& weight, const Places& rows, const Bags& bags, bool mean,
+void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool mean,
               const std::vector<T>& scale, int64_t padding_idx, const View& out) {
   int64_t width = weight.sizes[1], work = static_cast<int64_t>(rows.size()) * width + 1;
   int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
@@ -279,7 +278,7 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
                    const View* sample_weights, int64_t padding_idx, const View& out,
                    const View* max_indices) {
   check_table("embedding_bag", weight);
-  Places rows = rows_of("embedding_bag", index, weight.sizes[0]);
+  Offsets rows = rows_of("embedding_bag", index, weight.sizes[0]);
   Bags bags("embedding_bag", offsets, index.numel);
   visit_computing("embedding_bag", weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -297,7 +296,7 @@ template <class T>
 void add_maxima(const View& grad, const View& max_indices, const View& grad_weight) {
   int64_t size = itemsize(grad_weight.dtype);
   std::vector<T> g(static_cast<size_t>(grad.sizes[1]));
-  Places origin(g.size());
+  Offsets origin(g.size());
   for (int64_t b = 0; b < grad.sizes[0]; ++b) {
     load_row(grad, b, g.data());
     load_row(max_indices, b, origin.data());
@@ -325,13 +324,13 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
   check_table("embedding_bag_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t count = grad_weight.sizes[0];
-  Places rows = rows_of("embedding_bag_backward", index, count);
+  Offsets rows = rows_of("embedding_bag_backward", index, count);
   Bags bags("embedding_bag_backward", offsets, index.numel);
   visit_computing("embedding_bag_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (mode == Bag::Max) return add_maxima<T>(grad, *max_indices, grad_weight);
     std::vector<T> scale = load_vector_or_ones<T>(sample_weights, rows.size());
-    Places counts = frequencies(rows, count);
+    Offsets counts = frequencies(rows, count);
     Terms<T> terms;
     for (int64_t b = 0; b < bags.count(); ++b) {
       auto begin = rows.begin() + bags.begin(b), end = rows.begin() + bags.end(b);
@@ -353,7 +352,7 @@ void embedding_bag_sample_weights_backward(const View& grad, const View& weight,
                                            const View& out) {
   const char* name = "embedding_bag_sample_weights_backward";
   check_table(name, weight);
-  Places rows = rows_of(name, index, weight.sizes[0]);
+  Offsets rows = rows_of(name, index, weight.sizes[0]);
   Bags bags(name, offsets, index.numel);
   visit_computing(name, weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -1,4 +1,4 @@
-#include "kernels/factor_tiles.h"
+#include "kernels/cpu/factor_tiles.h"
 
 #include "kernels/cpu/lanes.h"
 
@@ -41,7 +41,7 @@ template <class T> struct PackedRow {
   // Less factor * pivot in the lanes after k.
   void eliminate(const PackedRow& pivot, T factor, int64_t k) {
     for (int v = 0; v < count; ++v) {
-      vec<T> changed = part[v] - factor * pivot.part[v];
+      vec<T> changed = mul_add(pivot.part[v], -factor, part[v]);
       part[v] = count_lanes<T>() > static_cast<LaneOf<T>>(k - v * n) ? changed : part[v];
     }
   }
@@ -125,13 +125,13 @@ template <int width, class T> RL_INLINE void solve_strip(const TriangleTile<T>& 
     int64_t j = 0;
     for (; j + 2 <= step; j += 2, a += 2 * t.column, solved += 2 * t.x_step) {
       get(solved, other);
-      for (int v = 0; v < width; ++v) sum[v] -= a[0] * other[v];
+      for (int v = 0; v < width; ++v) sum[v] = mul_add(other[v], -a[0], sum[v]);
       get(solved + t.x_step, other);
-      for (int v = 0; v < width; ++v) second[v] -= a[t.column] * other[v];
+      for (int v = 0; v < width; ++v) second[v] = mul_add(other[v], -a[t.column], second[v]);
     }
     if (j < step) {
       get(solved, other);
-      for (int v = 0; v < width; ++v) sum[v] -= a[0] * other[v];
+      for (int v = 0; v < width; ++v) sum[v] = mul_add(other[v], -a[0], sum[v]);
     }
     T diagonal = t.unit ? T(1) : t.a[i * (t.row + t.column)];
     for (int v = 0; v < width; ++v) {
@@ -155,14 +155,14 @@ RL_INLINE void solve_rows(const TriangleTile<T>& t, int64_t i, int64_t first, in
     vec<T> parts[rows] = {};
     for (k = 0; k + n <= known; k += n) {
       vec<T> solved = load(x + k);
-      for (int r = 0; r < rows; ++r) parts[r] += load(a + r * t.row + k) * solved;
+      for (int r = 0; r < rows; ++r) parts[r] = mul_add(load(a + r * t.row + k), solved, parts[r]);
     }
     for (int r = 0; r < rows; ++r) fold_lanes<Add, T>(parts[r], sums + r);
   } else {
     k = 0;
   }
   for (; k < known; ++k)
-    for (int r = 0; r < rows; ++r) sums[r] += a[r * t.row + k] * x[k];
+    for (int r = 0; r < rows; ++r) sums[r] = mul_add(a[r * t.row + k], x[k], sums[r]);
   for (int step = 0; step < rows; ++step) {
     int r = t.upper ? rows - 1 - step : step;
     const T* own = t.a + (i + r) * t.row + i;
@@ -170,7 +170,7 @@ RL_INLINE void solve_rows(const TriangleTile<T>& t, int64_t i, int64_t first, in
     if (!t.unit) value /= own[r];
     t.x[i + r] = value;
     for (int other = t.upper ? 0 : r + 1; other < (t.upper ? r : rows); ++other)
-      sums[other] += t.a[(i + other) * t.row + i + r] * value;
+      sums[other] = mul_add(t.a[(i + other) * t.row + i + r], value, sums[other]);
   }
 }
 
@@ -191,7 +191,7 @@ template <class T> void solve_vector(const TriangleTile<T>& t) {
     if (!t.unit) t.x[i] /= t.a[i * (t.row + t.column)];
     const T* a = t.a + next * t.row + i * t.column;
     T *x = t.x + next, value = t.x[i];
-    for_places<T>(t.n - 1 - step, [&](auto at) { at.put(x, at(x) - value * at(a)); });
+    for_offsets<T>(t.n - 1 - step, [&](auto at) { at.put(x, mul_add(at(a), -value, at(x))); });
   }
 }
 

@@ -15,7 +15,7 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/fft_lines.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

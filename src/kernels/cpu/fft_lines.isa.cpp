@@ -14,8 +14,13 @@ template <class V> struct Point {
   V re, im;
   friend Point operator+(Point a, Point b) { return {a.re + b.re, a.im + b.im}; }
   friend Point operator-(Point a, Point b) { return {a.re - b.re, a.im - b.im}; }
-  template <class R> Point times(R c, R s) const { return {re * c - im * s, re * s + im * c}; }
-  Point times(Point b) const { return {re * b.re - im * b.im, re * b.im + im * b.re}; }
+  template <class R> Point times(R c, R s) const {
+    return {mul_add(re, c, -(im * s)), mul_add(im, c, re * s)};
+  }
+  Point times(Point b) const { return times(b.re, b.im); }
+  template <class R> Point plus(Point b, R c) const {  // c times b
+    return {mul_add(b.re, c, re), mul_add(b.im, c, im)};
+  }
   template <class R> Point scaled(R c) const { return {re * c, im * c}; }
   Point down() const { return {im, -re}; }  // times -i
 };
@@ -30,11 +35,11 @@ template <class P> [[gnu::always_inline]] inline void transform2(P* t) {
 
 template <class R, class P> [[gnu::always_inline]] inline void transform3(P* t) {
   constexpr R half_root = R(0.86602540378443864676);
-  P sum = t[1] + t[2], turned = (t[1] - t[2]).down().scaled(half_root);
-  P middle = t[0] - sum.scaled(R(0.5));
+  P sum = t[1] + t[2], turned = (t[1] - t[2]).down();
+  P middle = t[0].plus(sum, R(-0.5));
   t[0] = t[0] + sum;
-  t[1] = middle + turned;
-  t[2] = middle - turned;
+  t[1] = middle.plus(turned, half_root);
+  t[2] = middle.plus(turned, -half_root);
 }
 
 template <class P> [[gnu::always_inline]] inline void transform4(P* t) {
@@ -49,8 +54,8 @@ template <class R, class P> [[gnu::always_inline]] inline void transform5(P* t) 
   constexpr R c1 = R(0.30901699437494742410), c2 = R(-0.80901699437494742410),
               s1 = R(0.95105651629515357212), s2 = R(0.58778525229247312917);
   P a = t[1] + t[4], b = t[2] + t[3], d = (t[1] - t[4]).down(), e = (t[2] - t[3]).down();
-  P p = t[0] + a.scaled(c1) + b.scaled(c2), q = t[0] + a.scaled(c2) + b.scaled(c1);
-  P u = d.scaled(s1) + e.scaled(s2), v = d.scaled(s2) - e.scaled(s1);
+  P p = t[0].plus(a, c1).plus(b, c2), q = t[0].plus(a, c2).plus(b, c1);
+  P u = d.scaled(s1).plus(e, s2), v = d.scaled(s2).plus(e, -s1);
   t[0] = t[0] + a + b;
   t[1] = p + u;
   t[2] = q + v;
@@ -63,13 +68,13 @@ template <class R, class P> [[gnu::always_inline]] inline void transform8(P* t) 
   P even[4] = {t[0], t[2], t[4], t[6]}, odd[4] = {t[1], t[3], t[5], t[7]};
   transform4(even);
   transform4(odd);
-  odd[1] = P{odd[1].re + odd[1].im, odd[1].im - odd[1].re}.scaled(root);
+  odd[1] = {odd[1].re + odd[1].im, odd[1].im - odd[1].re};
   odd[2] = odd[2].down();
-  odd[3] = P{odd[3].im - odd[3].re, -odd[3].re - odd[3].im}.scaled(root);
+  odd[3] = {odd[3].im - odd[3].re, -odd[3].re - odd[3].im};
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
-    t[k] = even[k] + odd[k];
-    t[k + 4] = even[k] - odd[k];
+    t[k] = k % 2 ? even[k].plus(odd[k], root) : even[k] + odd[k];
+    t[k + 4] = k % 2 ? even[k].plus(odd[k], -root) : even[k] - odd[k];
   }
 }
 
@@ -87,8 +92,8 @@ template <class R, class P> void transform_odd(P* t, int64_t radix, const R* roo
     for (int64_t q = 0, turn = p; q < pairs; ++q, turn += p) {
       if (turn >= radix) turn -= radix;
       const R* root = roots + 2 * (turn * step);
-      even = even + sums[q].scaled(root[0]);
-      odd = odd - turns[q].scaled(root[1]);
+      even = even.plus(sums[q], root[0]);
+      odd = odd.plus(turns[q], -root[1]);
     }
     t[p] = even + odd;
     t[radix - p] = even - odd;
@@ -288,8 +293,8 @@ template <class R> struct Block {
       for (int64_t l = 0; l < count; ++l) {
         const R* f = job.factors + (line + l) * job.out_line + p * job.out_step;
         R &re = block[2 * lanes * p + l], &im = block[2 * lanes * p + lanes + l];
-        R product = re * f[0] - im * f[job.out_imag];
-        im = re * f[job.out_imag] + im * f[0];
+        R product = mul_add(re, f[0], -(im * f[job.out_imag]));
+        im = mul_add(im, f[0], re * f[job.out_imag]);
         re = product;
       }
   }
@@ -369,9 +374,9 @@ template <class R> struct Pairs {
       V a = load(job.from + 2 * k),
         b = last_first(load(job.from + 2 * mirrored), lane_list<R>) * conjugate;
       V turn = load(job.turns + 2 * k), even = a + b, odd = a - b;
-      V turned = real_parts(turn, lane_list<R>) * job.turn_re * odd -
-                 imaginary_parts(turn, lane_list<R>) * job.turn_im * swap_pairs(odd, lane_list<R>) *
-                     conjugate;
+      V c = real_parts(turn, lane_list<R>) * job.turn_re,
+        s = imaginary_parts(turn, lane_list<R>) * job.turn_im;
+      V turned = mul_add(c, odd, -(s * swap_pairs(odd, lane_list<R>) * conjugate));
       store(job.to + 2 * k, (even + turned) * job.factor);
       store(job.to + 2 * mirrored,
             last_first((even - turned) * conjugate * job.factor, lane_list<R>));
@@ -380,7 +385,7 @@ template <class R> struct Pairs {
       const R *x = job.from + 2 * k, *y = job.from + 2 * (m - k);
       R c = job.turns[2 * k] * job.turn_re, s = job.turns[2 * k + 1] * job.turn_im;
       R even_re = x[0] + y[0], even_im = x[1] - y[1], odd_re = x[0] - y[0], odd_im = x[1] + y[1];
-      R turned_re = c * odd_re - s * odd_im, turned_im = c * odd_im + s * odd_re;
+      R turned_re = mul_add(c, odd_re, -(s * odd_im)), turned_im = mul_add(c, odd_im, s * odd_re);
       R *high = job.to + 2 * (m - k), *low = job.to + 2 * k;
       high[0] = (even_re - turned_re) * job.factor;
       high[1] = (turned_im - even_im) * job.factor;
@@ -395,12 +400,12 @@ template <class R> void multiply_pairs(const R* x, const R* y, R* to, int64_t n)
   int64_t i = 0;
   for (; i + width <= n; i += width) {
     Parts<R> a = load_pairs(x + 2 * i), b = load_pairs(y + 2 * i);
-    store_pairs(to + 2 * i, a.real * b.real - a.imaginary * b.imaginary,
-                a.real * b.imaginary + a.imaginary * b.real);
+    store_pairs(to + 2 * i, mul_add(a.real, b.real, -(a.imaginary * b.imaginary)),
+                mul_add(a.real, b.imaginary, a.imaginary * b.real));
   }
   for (; i < n; ++i) {
-    R re = x[2 * i] * y[2 * i] - x[2 * i + 1] * y[2 * i + 1];
-    to[2 * i + 1] = x[2 * i] * y[2 * i + 1] + x[2 * i + 1] * y[2 * i];
+    R re = mul_add(x[2 * i], y[2 * i], -(x[2 * i + 1] * y[2 * i + 1]));
+    to[2 * i + 1] = mul_add(x[2 * i], y[2 * i + 1], x[2 * i + 1] * y[2 * i]);
     to[2 * i] = re;
   }
 }

@@ -1,10 +1,13 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/gemm_tiles.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/units.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 
@@ -20,6 +23,7 @@ GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, i
   p.c = static_cast<char*>(p.c) + (i * p.c_row + j * p.c_col) * size;
   if (p.added)
     p.added = static_cast<const char*>(p.added) + (i * p.added_row + j * p.added_col) * size;
+  if (p.rounded.data) p.rounded.data += i * p.rounded.row + j * p.rounded.col;
   return p;
 }
 
@@ -77,6 +81,7 @@ GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
   p.b = static_cast<const char*>(p.b) + first * p.b_step * size;
   p.c = static_cast<char*>(p.c) + first * p.c_step * size;
   if (p.added) p.added = static_cast<const char*>(p.added) + first * p.added_step * size;
+  if (p.rounded.data) p.rounded.data += first * p.rounded.step;
   return p;
 }
 
@@ -105,12 +110,17 @@ void run(const GemmProblem& batch) {
   int64_t operations = batch.m * batch.n * batch.k;
   if (batch.count * operations <= 16384) return gemm_tiles(batch);
   int threads = in_parallel_region() ? 1 : num_threads();
-  // Two tiles for each thread even out odd numbers of them; a batch is cut as it is.
-  Tiling tiling(batch, threads == 1 || batch.count >= 2 * threads ? 1 : 8 * threads);
+  // Two tiles for each thread even out odd numbers of them; a batch is cut as it is. One thread
+  // works through tiles too where the product takes so long that the user may want to stop it.
+  constexpr int64_t most_of_a_tile = int64_t(1) << 32;
+  bool whole = threads == 1 || batch.count >= 2 * threads;
+  Tiling tiling(
+      batch, whole ? static_cast<int>(std::min<int64_t>(1 + operations / most_of_a_tile, 1 << 16))
+                   : 8 * threads);
   int64_t tiles = tiling.count();
-  LongWork long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
-                         static_cast<double>(batch.k) >
-                     long_operations);
+  ScopedGilRelease long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
+                                 static_cast<double>(batch.k) >
+                             long_operations);
   if (tiling.shares_packing(batch)) {
     for (int64_t i = 0; i < batch.count; ++i) run_packed(some_of(batch, i, 1), tiling);
     return;
@@ -148,27 +158,57 @@ void scale_output(const View& out, const Scalar& beta) {
 bool is_narrow(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
 
 // A matrix, or a batch of them, of which `size` neighbours along `dim` make a group; zeros fill the
-// last one up.
-RowMajor grouped(const View& v, int64_t dim, int size, int flip = 0) {
-  int64_t r = v.ndim - 2, c = v.ndim - 1, whole = v.sizes[dim] / size;
-  Dims sizes(v.shape());
-  sizes[dim] = (v.sizes[dim] + size - 1) / size;
-  RowMajor out(sizes, DType::Int32);
-  int64_t batches = v.ndim == 3 ? v.sizes[0] : 1, batch = v.ndim == 3 ? v.strides[0] : 0;
-  int64_t rows = sizes[r], count = sizes[c], row = v.strides[r], step = v.strides[c];
-  (dim == r ? row : step) *= size;
-  for (int64_t b = 0; b < batches; ++b) {
-    auto group = [&](int64_t i, int64_t j, int64_t m, int64_t n, int64_t members) {
-      int64_t at = (b * batch + i * row + j * step) * itemsize(v.dtype);
-      group_up({v.dtype, static_cast<const char*>(v.data) + at, m, n, row, step, v.strides[dim],
-                size, static_cast<int>(members), flip,
-                out.ptr<uint32_t>() + (b * rows + i) * count + j, count});
-    };
-    int64_t rest = v.sizes[dim] % size;
-    group(0, 0, dim == r ? whole : rows, dim == c ? whole : count, size);
-    if (rest && dim == r) group(whole, 0, 1, count, rest);
-    if (rest && dim == c) group(0, whole, rows, 1, rest);
+// last one up. In rows, or in columns.
+struct Grouped {
+  RowMajor memory;
+  bool columns;
+  Dims sizes, strides;
+
+  Grouped(Dims physical, bool columns) : memory(physical, DType::Int32), columns(columns) {
+    View v = memory.view();
+    for (int64_t d = 0; d < v.ndim; ++d)
+      sizes.push_back(v.sizes[d]), strides.push_back(v.strides[d]);
+    if (!columns) return;
+    std::swap(sizes[v.ndim - 2], sizes[v.ndim - 1]);
+    std::swap(strides[v.ndim - 2], strides[v.ndim - 1]);
   }
+  View view(DType dtype = DType::Int32) const {
+    View v = memory.view();
+    return {v.data, sizes.data(), strides.data(), v.ndim, v.numel, dtype};
+  }
+};
+
+Grouped grouped(View v, int64_t dim, int size, int flip = 0, bool columns = false) {
+  int64_t r = v.ndim - 2, c = v.ndim - 1;
+  Dims given(v.shape()), steps;
+  for (int64_t d = 0; d < v.ndim; ++d) steps.push_back(v.strides[d]);
+  if (columns) {
+    std::swap(given[r], given[c]);
+    std::swap(steps[r], steps[c]);
+    dim = r + c - dim;
+  }
+  int64_t whole = given[dim] / size, rest = given[dim] % size, between = steps[dim];
+  Dims sizes = given;
+  sizes[dim] = (given[dim] + size - 1) / size;
+  Grouped out(sizes, columns);
+  int64_t batches = v.ndim == 3 ? given[0] : 1, batch = v.ndim == 3 ? steps[0] : 0;
+  int64_t rows = sizes[r], count = sizes[c], row = steps[r], step = steps[c];
+  (dim == r ? row : step) *= size;
+  int64_t grain = 1 + default_grain / (count + 1);
+  parallel_for(0, batches * rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      int64_t b = at / rows, i = at % rows;
+      auto group = [&](int64_t j, int64_t n, int64_t members) {
+        int64_t first = (b * batch + i * row + j * step) * itemsize(v.dtype);
+        group_up({v.dtype, static_cast<const char*>(v.data) + first, 1, n, row, step, between, size,
+                  static_cast<int>(members), flip, out.memory.ptr<uint32_t>() + at * count + j,
+                  count});
+      };
+      if (dim == r) group(0, count, i < whole ? size : rest);
+      else group(0, whole, size);
+      if (rest && dim == c) group(whole, 1, rest);
+    }
+  });
   return out;
 }
 
@@ -182,18 +222,27 @@ struct Stacked {
   static bool can(const View& v) { return v.strides[0] == v.sizes[1] * v.strides[1]; }
 };
 
+// What else there is to a product than its operands.
+struct Kind {
+  int group = 1;
+  DType pairs = DType::Float32;
+  const View* rounded = nullptr;  // where the result goes as 16-bit floats
+};
+
 void multiply(const View& a, const View& b, const View& out, const GemmScale& scale,
-              const View& plus, int group) {
+              const View& plus, const Kind& kind) {
   int64_t r = out.ndim - 2, c = out.ndim - 1;
   // One matrix for the whole batch: a single product of all rows.
   if (out.ndim == 3 && a.sizes[0] > 1 && b.strides[0] == 0 && Stacked::can(a) &&
-      Stacked::can(out) && Stacked::can(plus)) {
-    Stacked sum(plus);
+      Stacked::can(out) && Stacked::can(plus) && (!kind.rounded || Stacked::can(*kind.rounded))) {
+    Stacked sum(plus), rounded(kind.rounded ? *kind.rounded : out);
     View one{b.data, b.sizes + 1, b.strides + 1, 2, b.sizes[1] * b.sizes[2], b.dtype};
-    return multiply(Stacked(a).view, one, Stacked(out).view, scale, sum.view, group);
+    Kind stacked = kind;
+    if (kind.rounded) stacked.rounded = &rounded.view;
+    return multiply(Stacked(a).view, one, Stacked(out).view, scale, sum.view, stacked);
   }
   GemmProblem batch;
-  batch.dtype = out.dtype, batch.group = group;
+  batch.dtype = out.dtype, batch.group = kind.group, batch.pairs = kind.pairs;
   batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
   batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
   batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
@@ -208,13 +257,10 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
     batch.c_step = out.strides[0];
     batch.added_step = plus.strides[0];
   }
+  if (const View* v = kind.rounded)
+    batch.rounded = {v->dtype, v->ptr<uint16_t>(), v->strides[r], v->strides[c],
+                     out.ndim == 3 ? v->strides[0] : 0};
   run(batch);
-}
-
-// The processor multiplies four unsigned bytes by four signed ones and adds the products up.
-bool has_byte_products() {
-  static const bool has = __builtin_cpu_supports("avx512vnni");
-  return has && isa() == Isa::AVX512;
 }
 
 // out[i][j] = the sums of the groups of row i of x, times row_factor, and of column j of y, times
@@ -248,14 +294,161 @@ void fill_with_sums(const View& x, int row_factor, const View& y, int column_fac
 void multiply_narrow(const View& a, const View& b, const View& out) {
   int64_t r = out.ndim - 2, c = out.ndim - 1;
   if (itemsize(a.dtype) > 1 || !has_byte_products())
-    return multiply(grouped(a, c, 2).view(), grouped(b, r, 2).view(), out, {}, out, 2);
+    return multiply(grouped(a, c, 2).view(), grouped(b, r, 2).view(), out, {}, out, {2});
   // a' of signed bytes, b' of unsigned ones, where the products of both are to be known:
   // a = a' + 128 and b = b' - 128 for those that are flipped.
   bool flip_a = a.dtype == DType::UInt8, flip_b = b.dtype == DType::Int8;
-  RowMajor x = grouped(a, c, 4, flip_a ? 128 : 0), y = grouped(b, r, 4, flip_b ? 128 : 0);
+  Grouped x = grouped(a, c, 4, flip_a ? 128 : 0), y = grouped(b, r, 4, flip_b ? 128 : 0);
   uint32_t constant = flip_a && flip_b ? -16384u * static_cast<uint32_t>(a.sizes[c]) : 0;
   fill_with_sums(x.view(), flip_b ? -128 : 0, y.view(), flip_a ? 128 : 0, constant, out);
-  multiply(x.view(), y.view(), out, {1, 1}, out, 4);
+  multiply(x.view(), y.view(), out, {1, 1}, out, {4});
+}
+
+// A view's elements as floats, each once where the view repeats it.
+class Floats {
+ public:
+  explicit Floats(const View& v) : memory_(unique(v), DType::Float32), sizes_(v.shape()) {
+    View made = memory_.view(), once = v;
+    once.sizes = made.sizes, once.numel = made.numel;
+    copy(once, made);
+    for (int64_t d = 0; d < v.ndim; ++d) strides_.push_back(v.strides[d] ? made.strides[d] : 0);
+    view_ = {made.data, sizes_.data(), strides_.data(), v.ndim, v.numel, DType::Float32};
+  }
+  Floats(const Floats&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  static Dims unique(const View& v) {
+    Dims sizes(v.shape());
+    for (int64_t d = 0; d < v.ndim; ++d)
+      if (!v.strides[d]) sizes[d] = 1;
+    return sizes;
+  }
+  RowMajor memory_;
+  Dims sizes_, strides_;
+  View view_;
+};
+
+// Matrices with rows and columns exchanged.
+class Exchanged {
+ public:
+  explicit Exchanged(const View& v) : sizes_(v.shape()), view_(v) {
+    for (int64_t d = 0; d < v.ndim; ++d) strides_.push_back(v.strides[d]);
+    std::swap(sizes_[v.ndim - 2], sizes_[v.ndim - 1]);
+    std::swap(strides_[v.ndim - 2], strides_[v.ndim - 1]);
+    view_.sizes = sizes_.data(), view_.strides = strides_.data();
+  }
+  Exchanged(const Exchanged&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  Dims sizes_, strides_;
+  View view_;
+};
+
+bool is_in_columns(const View& v) {
+  return v.strides[v.ndim - 2] == 1 && v.strides[v.ndim - 1] != 1;
+}
+
+// Matrices of 16-bit floats as such of float, whose rows or columns lie as theirs do.
+class Widened {
+ public:
+  explicit Widened(const View& v) {
+    if (!is_in_columns(v)) {
+      floats_.emplace(v);
+      return;
+    }
+    floats_.emplace(Exchanged(v).view());
+    exchanged_.emplace(floats_->view());
+  }
+  const View& view() const { return exchanged_ ? exchanged_->view() : floats_->view(); }
+
+ private:
+  std::optional<Floats> floats_;
+  std::optional<Exchanged> exchanged_;
+};
+
+// Matrices of 16-bit floats as such of pairs along `dim`, where they lie if they can be read so; in
+// columns if asked.
+class Paired {
+ public:
+  Paired(const View& v, int64_t dim, bool columns = false) {
+    bool even = v.strides[dim] == 1 && v.sizes[dim] % 2 == 0 &&
+                reinterpret_cast<uintptr_t>(v.data) % 4 == 0;
+    for (int64_t d = 0; d < v.ndim; ++d)
+      even = even && (d == dim || v.sizes[d] == 1 || v.strides[d] % 2 == 0);
+    if (!even) {
+      View bits = v;
+      bits.dtype = DType::Int16;
+      copy_.emplace(grouped(bits, dim, 2, 0, columns || is_in_columns(v)));
+      view_ = copy_->view(DType::Float32);
+      return;
+    }
+    for (int64_t d = 0; d < v.ndim; ++d) {
+      sizes_.push_back(d == dim ? v.sizes[d] / 2 : v.sizes[d]);
+      strides_.push_back(d == dim ? 1 : v.strides[d] / 2);
+    }
+    view_ = {v.data, sizes_.data(), strides_.data(), v.ndim, v.numel / 2, DType::Float32};
+  }
+  Paired(const Paired&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  std::optional<Grouped> copy_;
+  Dims sizes_, strides_;
+  View view_;
+};
+
+// `sums`, of Float32 and in rows, = a @ b of few rows by rows of 16-bit floats, read once.
+void multiply_rows(const View& a, const View& b, const View& sums) {
+  int64_t r = a.ndim - 2, c = a.ndim - 1, m = a.sizes[r], k = a.sizes[c], n = b.sizes[c];
+  int64_t batches = a.ndim == 3 ? a.sizes[0] : 1;
+  RowMajor rows = RowMajor::copy_of(a, DType::Float32);
+  // Parts of whole pages, whose sums stay in the first cache; a page of b is read at a time.
+  int64_t part = 1024, parts = (n + part - 1) / part;
+  parallel_for(0, batches * parts, 1 + default_grain / (k * part), [&](int64_t begin, int64_t end) {
+    Buffer<float> some(m * part);
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t batch = i / parts, j = i % parts * part, width = std::min(part, n - j);
+      int64_t at = (b.ndim == 3 ? batch * b.strides[0] : 0) + j;
+      rows_of_reduced({b.dtype, m, width, k, rows.ptr<float>() + batch * m * k,
+                       b.ptr<uint16_t>() + at, b.strides[r], some.data()});
+      for (int64_t x = 0; x < m; ++x)
+        std::copy_n(some.data() + x * width, width, sums.ptr<float>() + (batch * m + x) * n + j);
+    }
+  });
+}
+
+// Of 16-bit floats, added up in float and rounded once, before what finishes it.
+void multiply_reduced(const View& a, const View& b, const View& out, const GemmScale& scale,
+                      const View* added) {
+  int64_t r = out.ndim - 2, c = out.ndim - 1, m = out.sizes[r], n = out.sizes[c];
+  bool is_bfloat16 = out.dtype == DType::BFloat16;
+  std::optional<Floats> plus;
+  if (!scale.beta.equals(0)) plus.emplace(added ? *added : out);
+  RowMajor sums(out.shape(), DType::Float32);
+  const View sum = sums.view(), &start = plus ? plus->view() : sum;
+  if (std::min(m, n) <= few_pairs) {
+    if (n < m) {  // the transposed product has few rows
+      Exchanged x(a), y(b), z(out), with(added ? *added : out);
+      return multiply_reduced(y.view(), x.view(), z.view(), scale, added ? &with.view() : nullptr);
+    }
+    bool rows = b.strides[c] == 1 && n > 1;
+    if (rows && scale.alpha.equals(1) && !plus && !scale.finish) {
+      multiply_rows(a, b, sum);
+      return copy(sum, out);
+    }
+    if (!rows && (is_bfloat16 || isa() != Isa::SSE42)) {
+      Paired x(a, c), y(b, r, true);
+      return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
+    }
+  }
+  if (is_bfloat16 && has_bfloat16_products()) {
+    Paired x(a, c), y(b, r, std::min(m, n) <= few_pairs);  // of few rows, dots of columns
+    return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
+  }
+  Widened x(a), y(b);
+  multiply(x.view(), y.view(), sum, scale, start, {1, DType::Float32, &out});
 }
 
 }  // namespace
@@ -273,22 +466,16 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
   bool narrow =
       is_narrow(out.dtype) && std::min(out.sizes[r], out.sizes[c]) >= 16 && a.sizes[c] >= 16;
   // What is converted after the product is finished as it is then.
-  if (scale.finish && (a.sizes[c] == 0 || is_reduced(out.dtype) || narrow)) {
+  if (scale.finish && (a.sizes[c] == 0 || narrow)) {
     gemm(a, b, out, {scale.alpha, scale.beta}, added);
     DType compute = is_reduced(out.dtype) ? DType::Float32 : out.dtype;
-    return run_loop(*scale.finish, compute, LoopResult::Same, out, &out, 1, nullptr);
+    return run_loop(*scale.finish, compute, LoopResult::Same, out, {&out, 1}, nullptr);
   }
   if (a.sizes[c] == 0) {
     if (added && !scale.beta.equals(0)) copy(*added, out);
     return scale_output(out, scale.beta);
   }
-  if (is_reduced(out.dtype)) {
-    RowMajor a32 = RowMajor::copy_of(a, DType::Float32), b32 = RowMajor::copy_of(b, DType::Float32);
-    RowMajor out32(out.shape(), DType::Float32);
-    if (!scale.beta.equals(0)) copy(added ? *added : out, out32.view());
-    gemm(a32.view(), b32.view(), out32.view(), scale);
-    return copy(out32.view(), out);
-  }
+  if (is_reduced(out.dtype)) return multiply_reduced(a, b, out, scale, added);
   if (narrow) {
     RowMajor out32(out.shape(), DType::Int32);
     if (scale.beta.equals(0) && scale.alpha.equals(1)) {
@@ -296,11 +483,11 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     } else {
       if (!scale.beta.equals(0)) copy(added ? *added : out, out32.view());
       multiply(grouped(a, c, 2).view(), grouped(b, r, 2).view(), out32.view(), scale, out32.view(),
-               2);
+               {2});
     }
     return copy(out32.view(), out);
   }
-  multiply(a, b, out, scale, added ? *added : out, 1);
+  multiply(a, b, out, scale, added ? *added : out, {});
 }
 
 void gemm_bytes(const View& a, const View& b, const View& out) {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "kernels/cpu/gemm_problem.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -29,23 +29,67 @@ V sum_lanes(V v, std::integer_sequence<int, lane...> all) {
   return v;
 }
 
+template <class T> vec<T> load_first(const T* p, int64_t count) {
+  vec<T> v = {};
+  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
+  return v;
+}
+
+struct Wide {
+  vec<float> lower, upper;
+};
+// The halves in the lower part of a vector, and those in its upper one.
+inline Wide widened(vec<float> v) {
+#if defined(__AVX512F__)
+  auto wide = [](__m256i bits) { return (vec<float>)_mm512_maskz_cvtph_ps(every, bits); };
+  return {wide(_mm512_maskz_extracti64x4_epi64(0xff, (__m512i)v, 0)),
+          wide(_mm512_maskz_extracti64x4_epi64(0xff, (__m512i)v, 1))};
+#elif defined(__F16C__)
+  return {(vec<float>)_mm256_cvtph_ps(_mm256_extractf128_si256((__m256i)v, 0)),
+          (vec<float>)_mm256_cvtph_ps(_mm256_extractf128_si256((__m256i)v, 1))};
+#else
+  half elements[2 * Vector<float>::lanes];
+  std::memcpy(static_cast<void*>(elements), &v, sizeof v);
+  return {load_wide(elements), load_wide(elements + Vector<float>::lanes)};
+#endif
+}
+
+// x * y + sum, where each lane holds an element of T or a pair of 16-bit floats E.
+template <class E, class V> RL_INLINE V add_dots(V x, V y, V sum) {
+  if constexpr (std::is_same_v<E, bfloat16>) {
+    using Bits = vec<uint32_t>;
+    auto lower = [](V v) { return (V)((Bits)v << 16); };
+    auto upper = [](V v) { return (V)((Bits)v & 0xffff0000u); };
+    return mul_add(upper(x), upper(y), mul_add(lower(x), lower(y), sum));
+  } else if constexpr (std::is_same_v<E, half>) {
+    Wide left = widened(x), right = widened(y);
+    return mul_add(left.upper, right.upper, mul_add(left.lower, right.lower, sum));
+  } else {
+    return mul_add(x, y, sum);
+  }
+}
+
 // One row, by a column that is contiguous along k: a dot product, in four partial sums.
-template <class T> T dot_product(const T* a, const T* b, int64_t length) {
+template <class E, class T> T dot_product(const T* a, const T* b, int64_t length) {
   constexpr int n = lanes<T>;
   vec<T> sums[4] = {};
   int64_t i = 0;
   for (; i + 4 * n <= length; i += 4 * n)
 #pragma GCC unroll 4
-    for (int w = 0; w < 4; ++w) sums[w] += load(a + i + w * n) * load(b + i + w * n);
-  for (; i + n <= length; i += n) sums[0] += load(a + i) * load(b + i);
+    for (int w = 0; w < 4; ++w)
+      sums[w] = add_dots<E>(load(a + i + w * n), load(b + i + w * n), sums[w]);
+  for (; i + n <= length; i += n) sums[0] = add_dots<E>(load(a + i), load(b + i), sums[0]);
   T total = 0;
-  for (; i < length; ++i) total = static_cast<T>(total + times(a[i], b[i]));
+  if constexpr (std::is_same_v<E, T>)
+    for (; i < length; ++i) total = plus_product(total, a[i], b[i]);
+  else if (i < length)
+    sums[0] = add_dots<E>(load_first(a + i, length - i), load_first(b + i, length - i), sums[0]);
   return static_cast<T>(
       total + sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), lane_list<RealOf<T>>)[0]);
 }
 
 // Of complex numbers: the products of equal parts, and those of unlike ones.
-template <class R>
+template <class E, class R>
 std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, int64_t length) {
   constexpr int n = Vector<R>::lanes;
   const R *x = reinterpret_cast<const R*>(a), *y = reinterpret_cast<const R*>(b);
@@ -55,8 +99,8 @@ std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, 
 #pragma GCC unroll 2
     for (int w = 0; w < 2; ++w) {
       vec<R> left = load(x + i + w * n), right = load(y + i + w * n);
-      equal[w] += left * right;
-      unlike[w] += left * swap_pairs(right, lane_list<R>);
+      equal[w] = mul_add(left, right, equal[w]);
+      unlike[w] = mul_add(left, swap_pairs(right, lane_list<R>), unlike[w]);
     }
   std::complex<R> total = 0;
   for (; i < 2 * length; i += 2) total += times(a[i / 2], b[i / 2]);
@@ -81,14 +125,8 @@ void fold(V* sums, std::integer_sequence<int, lane...> all) {
   }
 }
 
-template <class T> vec<T> load_first(const T* p, int64_t count) {
-  vec<T> v = {};
-  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
-  return v;
-}
-
 // `m` of `rows` rows, `depth` apart, by `columns` columns of c.
-template <class T, int rows, int columns>
+template <class T, int rows, int columns, class E>
 void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
               const Target<T>& to) {
   constexpr int n = lanes<T>;
@@ -105,7 +143,7 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
       vec<T> across = read(a + r * depth);
       __asm__("" : "+v"(across));  // gcc would load it again for each column
 #pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) sums[j][r] += across * down[j];
+      for (int j = 0; j < columns; ++j) sums[j][r] = add_dots<E>(across, down[j], sums[j][r]);
     }
     a += n;
     b += n;
@@ -122,14 +160,14 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
 }
 
 // The `m` rows at `a`, which zeros follow where a tile has more.
-template <class T, int columns, int rows = dot_rows_of<T>>
+template <class T, class E, int columns, int rows = dot_rows_of<T>>
 void dot_rows(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth, const Target<T>& to,
               int64_t i = 0) {
   for (; m - i > rows / 2; i += rows)
-    dot_tile<T, rows, columns>(std::min<int64_t>(rows, m - i), a + i * depth, b, b_col, depth,
-                               to.at(i, 0));
+    dot_tile<T, rows, columns, E>(std::min<int64_t>(rows, m - i), a + i * depth, b, b_col, depth,
+                                  to.at(i, 0));
   if constexpr (rows > 1)
-    if (i < m) dot_rows<T, columns, rows / 2>(m, a, b, b_col, depth, to, i);
+    if (i < m) dot_rows<T, E, columns, rows / 2>(m, a, b, b_col, depth, to, i);
 }
 
 template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* to) {
@@ -140,7 +178,7 @@ template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* 
 
 // A few rows by columns that are contiguous along k: reads each column once, a vector at a time,
 // for all rows, whose parts of this depth stay in the first cache.
-template <class T> void by_dot_tiles(const Problem<T>& p) {
+template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
   constexpr int64_t bytes = sizeof(T), unit = lanes<T>;
   int64_t rows = (p.m + dot_rows_of<T> - 1) / dot_rows_of<T> * dot_rows_of<T>;
   int64_t deepest = std::min<int64_t>(4096, cache_bytes / rows) / bytes;
@@ -154,16 +192,16 @@ template <class T> void by_dot_tiles(const Problem<T>& p) {
     std::fill(packed.data() + p.m * deep, packed.data() + rows * deep, T(0));
     Target<T> to = p.target.part(k == 0, false);
     for (; j + tile_width <= p.n; j += tile_width)
-      dot_rows<T, tile_width>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep,
-                              to.at(0, j));
+      dot_rows<T, E, tile_width>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep,
+                                 to.at(0, j));
     for (; j < p.n; ++j)
-      dot_rows<T, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
+      dot_rows<T, E, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
   }
 }
 
-template <class T> void by_dots(const Problem<T>& p) {
+template <class T, class E> void by_dots(const Problem<T>& p) {
   if constexpr (!complex<T>)
-    if (p.m > 1 || p.a_col != 1) return by_dot_tiles(p);
+    if (p.m > 1 || p.a_col != 1) return by_dot_tiles<T, E>(p);
   const T* row = p.a;
   std::optional<Buffer<T>> packed;
   if (p.a_col != 1) {
@@ -171,7 +209,7 @@ template <class T> void by_dots(const Problem<T>& p) {
     copy_row(p.a, p.a_col, p.k, packed->data());
     row = packed->data();
   }
-  for (int64_t j = 0; j < p.n; ++j) p.target.put(0, j, dot_product(row, p.b + j * p.b_col, p.k));
+  for (int64_t j = 0; j < p.n; ++j) p.target.put(0, j, dot_product<E>(row, p.b + j * p.b_col, p.k));
 }
 
 // One row of c (contiguous) from a row-major b: streams through b, four rows at a time.
@@ -187,13 +225,13 @@ template <class T> void by_rows(const Problem<T>& p) {
     T a0 = times(t.alpha, a[0]), a1 = times(t.alpha, a[p.a_col]);
     T a2 = times(t.alpha, a[2 * p.a_col]), a3 = times(t.alpha, a[3 * p.a_col]);
     for (int64_t j = 0; j < p.n; ++j)
-      c[j] = static_cast<T>(
-          c[j] + ((times(a0, b0[j]) + times(a1, b1[j])) + (times(a2, b2[j]) + times(a3, b3[j]))));
+      c[j] = static_cast<T>(c[j] + (plus_product(times(a1, b1[j]), a0, b0[j]) +
+                                    plus_product(times(a3, b3[j]), a2, b2[j])));
   }
   for (; k < p.k; ++k) {
     const T* b = p.b + k * p.b_row;
     T a = times(t.alpha, p.a[k * p.a_col]);
-    for (int64_t j = 0; j < p.n; ++j) c[j] = static_cast<T>(c[j] + times(a, b[j]));
+    for (int64_t j = 0; j < p.n; ++j) c[j] = plus_product(c[j], a, b[j]);
   }
 }
 

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "core/dtype.h"
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/pairs.h"
+#include "kernels/cpu/reduced_floats.h"
 #include "kernels/elementwise.h"
+#include "math/complex.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -45,8 +48,7 @@ template <class T> constexpr int width_of = complex<T> ? 2 : tile_width;
 // Narrow unsigned integers would be promoted to int, whose overflow is not defined; complex numbers
 // would be examined for NaNs.
 template <class T> T times(T a, T b) {
-  if constexpr (complex<T>)
-    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  if constexpr (complex<T>) return math::times(a, b);
   else {
     using Wide = std::common_type_t<T, unsigned>;
     return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
@@ -58,13 +60,47 @@ template <class T> T scaled(T factor, T x) {
   return complex<T> && factor == T(1) ? x : times(factor, x);
 }
 
-// sum + factor * x: where it is rounded must not be left to how a loop is compiled.
+// sum + a * b
+template <class T> T plus_product(T sum, T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return mul_add(a, b, sum);
+  else return static_cast<T>(sum + times(a, b));
+}
 template <class T> T plus_scaled(T sum, T factor, T x) {
-#ifdef __FMA__
-  if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(factor, x, sum);
-  if constexpr (std::is_same_v<T, double>) return __builtin_fma(factor, x, sum);
-#endif
-  return static_cast<T>(sum + scaled(factor, x));
+  if constexpr (complex<T>) return sum + scaled(factor, x);
+  else return plus_product(sum, factor, x);
+}
+
+// f(pointer) to the element (i, j) of a rounded product.
+template <class F> void with_rounded(const Rounding& to, int64_t i, int64_t j, F f) {
+  uint16_t* at = to.data + i * to.row + j * to.col;
+  if (to.dtype == DType::BFloat16) f(reinterpret_cast<bfloat16*>(at));
+  else f(reinterpret_cast<half*>(at));
+}
+
+// `count` values to a row of a rounded product.
+void round_line(const Rounding& to, int64_t i, int64_t j, const float* values, int64_t count) {
+  constexpr int64_t n = Vector<float>::lanes;
+  with_rounded(to, i, j, [&](auto* out) {
+    int64_t x = 0;
+    if (to.col == 1)
+      for (; x + n <= count; x += n) store_narrow(out + x, load(values + x));
+    for (; x < count; ++x) out[x * to.col] = values[x];
+  });
+}
+
+// The nearest 16-bit floats to `values`.
+void round_values(DType dtype, float* values, int64_t count) {
+  auto round = [&](auto tag) {
+    using H = decltype(tag);
+    constexpr int64_t n = Vector<float>::lanes;
+    int64_t x = 0;
+    for (H some[n]; x + n <= count; x += n) {
+      store_narrow(some, load(values + x));
+      store(values + x, load_wide(some));
+    }
+    for (; x < count; ++x) values[x] = H(values[x]);
+  };
+  dtype == DType::BFloat16 ? round(bfloat16()) : round(half());
 }
 
 // Where a part of c goes: c = finish(alpha * sums + beta * added).
@@ -75,26 +111,33 @@ template <class T> struct Target {
   int64_t added_row, added_col;
   T alpha, beta;
   StripFunction finish = nullptr;  // none: c is the sum
+  Rounding rounded = {};
 
   Target at(int64_t i, int64_t j) const {
     Target t = *this;
     t.c += i * row + j * col;
     t.added += i * added_row + j * added_col;
+    if (rounded.data) t.rounded.data += i * rounded.row + j * rounded.col;
     return t;
   }
   // The same place for a part of the sums: the first finds what is added, the last finishes.
   Target part(bool first, bool last) const {
-    Target t = first ? *this : Target{c, row, col, c, row, col, alpha, T(1), finish};
-    if (!last) t.finish = nullptr;
+    Target t = first ? *this : Target{c, row, col, c, row, col, alpha, T(1), finish, rounded};
+    if (!last) t.finish = nullptr, t.rounded.data = nullptr;
     return t;
   }
-  // Without the finish.
+  bool ends() const { return finish || rounded.data; }
+  // Without the end.
   void put(int64_t i, int64_t j, T value) const {
     T sum = scaled(alpha, value);
     if (beta != T(0)) sum = plus_scaled(sum, beta, added[i * added_row + j * added_col]);
     c[i * row + j * col] = sum;
   }
+  // What is rounded was so before it is finished, too.
   void finish_line(T* values, int64_t count) const {
+    if (!finish) return;
+    if constexpr (std::is_same_v<T, float>)
+      if (rounded.data) round_values(rounded.dtype, values, count);
     void* operands[] = {values, values};
     finish(count, operands, nullptr);
   }
@@ -107,6 +150,7 @@ template <class T> struct Problem {
   Target<T> target;
   int64_t count, a_step, b_step, c_step, added_step;  // of a batch
   int group;
+  DType pairs;
   const T* packed;      // all of b, if another call did so
   int64_t first, last;  // the columns of c whose panels are asked for
 
@@ -115,6 +159,7 @@ template <class T> struct Problem {
     b += b_step;
     target.c += c_step;
     target.added += added_step;
+    if (target.rounded.data) target.rounded.data += target.rounded.step;
   }
   // c^T = b^T a^T
   void transpose() {
@@ -124,6 +169,7 @@ template <class T> struct Problem {
     std::swap(a_col, b_row);
     std::swap(target.row, target.col);
     std::swap(target.added_row, target.added_col);
+    std::swap(target.rounded.row, target.rounded.col);
     std::swap(a_step, b_step);
   }
 };

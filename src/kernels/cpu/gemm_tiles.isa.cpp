@@ -1,4 +1,4 @@
-#include "kernels/gemm_tiles.h"
+#include "kernels/cpu/gemm_tiles.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include "kernels/cpu/gemm_dots.h"
 #include "kernels/cpu/gemm_packing.h"
 #include "kernels/cpu/register_tile.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -30,7 +30,7 @@ void put_finished_tile(T* values, int64_t rows, int64_t row, int64_t columns, co
 
 template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
                                  const Target<T>& t) {
-  if (t.finish) return put_finished_tile(values, rows, row, columns, t);
+  if (t.ends()) return put_finished_tile(values, rows, row, columns, t);
   if (t.row < t.col)
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < rows; ++i) t.put(i, j, values[i * row + j]);
@@ -39,8 +39,31 @@ template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t c
       for (int64_t j = 0; j < columns; ++j) t.put(i, j, values[i * row + j]);
 }
 
+// Of a tile of floats that is rounded, row by row: one element at a time took 40 % of the product
+// of 32 rows by the transpose of a matrix 768 wide.
+[[gnu::noinline]] void put_rounded_tile(float* values, int64_t rows, int64_t row, int64_t columns,
+                                        const Target<float>& t) {
+  for (int64_t i = 0; i < rows; ++i) {
+    float* line = values + i * row;
+    const float* added = t.added + i * t.added_row;
+    if (t.alpha != 1)
+      for (int64_t j = 0; j < columns; ++j) line[j] *= t.alpha;
+    if (t.beta != 0 && t.added_col == 0)
+      for (int64_t j = 0; j < columns; ++j) line[j] = mul_add(t.beta, *added, line[j]);
+    else if (t.beta != 0 && t.added_col == 1)
+      for (int64_t j = 0; j < columns; ++j) line[j] = mul_add(t.beta, added[j], line[j]);
+    else if (t.beta != 0)
+      for (int64_t j = 0; j < columns; ++j)
+        line[j] = mul_add(t.beta, added[j * t.added_col], line[j]);
+    t.finish_line(line, columns);
+  }
+  round_rows(t.rounded, values, row, rows, columns);
+}
+
 template <class T> [[gnu::noinline]] void put_finished_tile(T* values, int64_t rows, int64_t row,
                                                             int64_t columns, const Target<T>& t) {
+  if constexpr (std::is_same_v<T, float>)
+    if (t.rounded.data) return put_rounded_tile(values, rows, row, columns, t);
   Target<T> here = t;
   here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
   put_tile(values, rows, row, columns, here);
@@ -56,6 +79,7 @@ template <class T> struct Block {
   const Target<T>* to;
   int64_t i, j;
   int group;
+  DType pairs;
 
   bool whole(int64_t columns) const {
     return right.columns >= columns && to->col == 1 && (to->beta == T(0) || to->added_col == 1);
@@ -85,23 +109,34 @@ template <class T, int bytes, int rows, int width, int group = 1> void tile(cons
   T values[rows][width * n];
   if (block.whole(width * n)) {
     const T* added = to.added + row * to.added_row + block.j * to.added_col;
-    T* out = to.finish ? values[0] : c;
-    int64_t out_row = to.finish ? width * n : to.row;
+    if constexpr (std::is_same_v<T, float> && bytes == vector_bytes)
+      if (to.rounded.data && to.rounded.col == 1 && !to.finish)
+        return with_rounded(to.rounded, row, block.j, [&](auto* rounded) {
+#pragma GCC unroll 8
+          for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+            for (int w = 0; w < width; ++w) {
+              vec<T> sum = sums[r][w] * to.alpha;
+              if (to.beta != 0) sum = mul_add(load(added + r * to.added_row + w * n), to.beta, sum);
+              store_narrow(rounded + r * to.rounded.row + w * n, sum);
+            }
+        });
+    T* out = to.ends() ? values[0] : c;
+    int64_t out_row = to.ends() ? width * n : to.row;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
         vec<T, bytes> sum = sums[r][w] * to.alpha;
-        if (to.beta != T(0)) {
-#ifdef __FMA__
-          __asm__("" : "+v"(sum));  // as plus_scaled rounds it
-#endif
-          sum += load<T, bytes>(added + r * to.added_row + w * n) * to.beta;
-        }
+        if (to.beta != T(0))
+          sum = mul_add(load<T, bytes>(added + r * to.added_row + w * n), to.beta, sum);
         store(out + r * out_row + w * n, sum);
       }
-    if (!to.finish) return;
+    if (!to.ends()) return;
     to.finish_line(values[0], rows * width * n);
+    if constexpr (std::is_same_v<T, float>)
+      if (to.rounded.data)
+        return round_rows(to.at(row, block.j).rounded, values[0], width * n, rows, width * n);
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w)
@@ -137,10 +172,10 @@ template <class T, int rows, int width> void complex_tile(const Block<T>& block,
       R a_real = a[r * a_row], a_imaginary = a[r * a_row + 1];
 #pragma GCC unroll 8
       for (int w = 0; w < width; ++w) {
-        real[r][w] += b_real[w] * a_real;
-        imaginary[r][w] += b_imaginary[w] * a_real;
-        real[r][w] -= b_imaginary[w] * a_imaginary;
-        imaginary[r][w] += b_real[w] * a_imaginary;
+        real[r][w] = mul_add(b_real[w], a_real, real[r][w]);
+        imaginary[r][w] = mul_add(b_imaginary[w], a_real, imaginary[r][w]);
+        real[r][w] = mul_add(b_imaginary[w], -a_imaginary, real[r][w]);
+        imaginary[r][w] = mul_add(b_real[w], a_imaginary, imaginary[r][w]);
       }
     }
   }
@@ -174,6 +209,11 @@ template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
       if (block.group > 1) {
         if (block.group == 2) tile<T, bytes, rows, width, 2>(block, i);
         else tile<T, bytes, rows, width, 4>(block, i);
+        continue;
+      }
+    if constexpr (std::is_same_v<T, float> && vector_bytes == 64)
+      if (block.pairs == DType::BFloat16) {
+        tile<T, bytes, rows, width, 2>(block, i);
         continue;
       }
     if constexpr (complex<T>) complex_tile<T, rows, width>(block, i);
@@ -216,7 +256,7 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
   constexpr int64_t n = lanes<T>;
   T* packed_left = packed + plan.right_size;
   Block<T> block;
-  block.group = p.group;
+  block.group = p.group, block.pairs = p.pairs;
   for (int64_t j0 = 0; j0 < p.n; j0 += plan.columns) {
     int64_t width = std::min(plan.columns, p.n - j0), there = plan.there;
     for (int64_t k0 = 0; k0 < p.k; k0 += plan.depth) {
@@ -293,7 +333,15 @@ template <class T> void by_way_of_rows(Problem<T> p) {
 
 // A small c, after all of its sums: it is still near.
 template <class T> void finish_all(Target<T> t, int64_t m, int64_t n) {
-  if (t.row < t.col) std::swap(t.row, t.col), std::swap(m, n);
+  if (t.row < t.col) {
+    std::swap(t.row, t.col), std::swap(m, n);
+    std::swap(t.rounded.row, t.rounded.col);
+  }
+  if constexpr (std::is_same_v<T, float>)
+    if (t.rounded.data) {  // whose sums lie in rows
+      for (int64_t i = 0; i < m; ++i) t.finish_line(t.c + i * t.row, n);
+      return round_rows(t.rounded, t.c, t.row, m, n);
+    }
   if (t.col == 1 && t.row == n) return t.finish_line(t.c, m * n);
   int64_t line = t.col == 1 ? n : 1;
   for (int64_t i = 0; i < m; ++i)
@@ -321,9 +369,23 @@ template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g
   to.finish = g.finish;
   p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
   p.added_step = g.added ? g.added_step : g.c_step;
-  p.group = g.group;
+  p.group = g.group, p.pairs = g.pairs;
+  to.rounded = g.rounded;
   p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
   return p;
+}
+
+// Pairs of 16-bit floats along k, which stand side by side in few rows, or of bfloat16 where the
+// processor multiplies them.
+template <class Finished> void solve_pairs(Problem<float>& p, Finished finished) {
+  if (std::min(p.m, p.n) <= few_pairs) {
+    if (p.n < p.m) p.transpose();
+    return p.pairs == DType::BFloat16 ? finished(by_dots<float, bfloat16>)
+                                      : finished(by_dots<float, half>);
+  }
+  // What would have to be transposed is read as it lies if the other matrix is small.
+  if (p.m <= 16 && p.m <= p.n && p.b_row == 1 && p.b_col != 1) p.transpose();
+  by_tiles(p);
 }
 
 template <class T> void solve(Problem<T>&& p) {
@@ -333,10 +395,12 @@ template <class T> void solve(Problem<T>&& p) {
   auto finished = [&](auto way) {
     each([&](const Problem<T>& one) {
       way(one);
-      if (one.target.finish) finish_all(one.target, one.m, one.n);
+      if (one.target.ends()) finish_all(one.target, one.m, one.n);
     });
   };
   if (p.packed || p.group > 1) return by_tiles(p);
+  if constexpr (std::is_same_v<T, float>)
+    if (p.pairs != DType::Float32) return solve_pairs(p, finished);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
     return finished(by_rows<T>);
@@ -344,7 +408,7 @@ template <class T> void solve(Problem<T>&& p) {
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
   if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return finished(by_dots<T>);
+    return finished(by_dots<T, T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_way_of_rows<T>);
@@ -353,6 +417,38 @@ template <class T> void solve(Problem<T>&& p) {
   if ((few && p.b_row == 1 && p.b_col != 1) || (p.target.row == 1 && p.target.col != 1 && p.m > 1))
     p.transpose();
   by_tiles(p);
+}
+
+// Four rows of b at a time pass c, which stays near.
+template <class H, int rows = 4> void add_rows_of(const RowsOfReduced& p) {
+  constexpr int64_t lane = Vector<float>::lanes;
+  const H* b = static_cast<const H*>(p.b);
+  std::fill(p.out, p.out + p.m * p.n, 0.0f);
+  int64_t k = 0;
+  auto some = [&](auto count) {
+    constexpr int c = decltype(count)::value;
+    const H* from = b + k * p.b_row;
+    int64_t j = 0;
+    for (; j + lane <= p.n; j += lane) {
+      vec<float> x[c];
+#pragma GCC unroll 4
+      for (int r = 0; r < c; ++r) x[r] = load_wide(from + r * p.b_row + j);
+      for (int64_t i = 0; i < p.m; ++i) {
+        float* out = p.out + i * p.n + j;
+        vec<float> sum = load(out);
+#pragma GCC unroll 4
+        for (int r = 0; r < c; ++r) sum = mul_add(x[r], p.a[i * p.k + k + r], sum);
+        store(out, sum);
+      }
+    }
+    for (; j < p.n; ++j)
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int r = 0; r < c; ++r)
+          p.out[i * p.n + j] = mul_add(static_cast<float>(from[r * p.b_row + j]),
+                                       p.a[i * p.k + k + r], p.out[i * p.n + j]);
+  };
+  for (; k + rows <= p.k; k += rows) some(std::integral_constant<int, rows>());
+  for (; k < p.k; ++k) some(std::integral_constant<int, 1>());
 }
 
 // `count` groups whose first elements stand `step` apart, and their elements `between`.
@@ -399,6 +495,25 @@ template <class F> void for_dtype(const GemmProblem& problem, F f) {
 
 void gemm_tiles(const GemmProblem& problem) {
   for_dtype(problem, [&](auto tag) { solve(typed<typename decltype(tag)::type>(problem)); });
+}
+
+void rows_of_reduced(const RowsOfReduced& p) {
+  if (p.dtype == DType::BFloat16) add_rows_of<bfloat16>(p);
+  else add_rows_of<half>(p);
+}
+
+void round_rows(const Rounding& to, const float* values, int64_t row, int64_t rows,
+                int64_t columns) {
+  constexpr int64_t few = 8, wide = 64;
+  if (to.col == 1 || rows > few || columns > wide) {
+    for (int64_t i = 0; i < rows; ++i) round_line(to, i, 0, values + i * row, columns);
+    return;
+  }
+  uint16_t bits[few * wide];
+  Rounding near{to.dtype, bits, wide, 1, 0};
+  for (int64_t i = 0; i < rows; ++i) round_line(near, i, 0, values + i * row, columns);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < rows; ++i) to.data[i * to.row + j * to.col] = bits[i * wide + j];
 }
 
 void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t last) {

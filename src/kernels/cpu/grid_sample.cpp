@@ -5,7 +5,7 @@
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
-#include "kernels/grid_tiles.h"
+#include "kernels/cpu/grid_tiles.h"
 
 namespace rl::kernels {
 namespace {
@@ -51,12 +51,12 @@ template <class F> void with_tile(const char* op, const Sampling& s, DType dtype
 }
 
 // f(n, p, count) for parts of all places; those of a part lie in image n, from p on.
-template <class F> void for_places(const Sampling& s, F&& f) {
+template <class F> void for_offsets(const Sampling& s, F&& f) {
   int64_t grain = default_grain / (s.channels * 8 + 16) + 1;
   parallel_for(0, s.batch * s.places, grain, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin, count; first < end; first += count) {
       int64_t n = first / s.places;
-      count = std::min({places_together, end - first, (n + 1) * s.places - first});
+      count = std::min({combined_offsets, end - first, (n + 1) * s.places - first});
       f(n, first % s.places, count);
     }
   });
@@ -70,7 +70,7 @@ void grid_sample(const View& input, const View& grid, const View& out, const Gri
   with_tile("grid_sample", s, input.dtype, [&](auto tag) {
     using Tile = typename decltype(tag)::type;
     using T = typename Tile::Element;
-    for_places(s, [&](int64_t n, int64_t p, int64_t count) {
+    for_offsets(s, [&](int64_t n, int64_t p, int64_t count) {
       Tile near(how, s.dims, s.size);
       near.count = count;
       find(near, grid.ptr<const T>() + (n * s.places + p) * s.dims);
@@ -88,9 +88,9 @@ void grid_slopes(const View& values, const View& images, const View& grid, const
   with_tile("grid_sample", s, images.dtype, [&](auto tag) {
     using Tile = typename decltype(tag)::type;
     using T = typename Tile::Element;
-    for_places(s, [&](int64_t n, int64_t p, int64_t count) {
+    for_offsets(s, [&](int64_t n, int64_t p, int64_t count) {
       Tile near[3] = {{how, s.dims, s.size}, {how, s.dims, s.size}, {how, s.dims, s.size}};
-      T sums[3 * places_together] = {};
+      T sums[3 * combined_offsets] = {};
       for (int d = 0; d < s.dims; ++d) {
         near[d].count = count;  // and one derivative more by its column
         ++near[d].how.orders[d];
@@ -101,7 +101,7 @@ void grid_slopes(const View& values, const View& images, const View& grid, const
                values.ptr<const T>() + (n * s.channels + c) * s.places + p, sums);
       T* to = out.ptr<T>() + (n * s.places + p) * s.dims;
       for (int64_t i = 0; i < count; ++i)
-        for (int d = 0; d < s.dims; ++d) to[i * s.dims + d] = sums[d * places_together + i];
+        for (int d = 0; d < s.dims; ++d) to[i * s.dims + d] = sums[d * combined_offsets + i];
     });
   });
 }
@@ -120,8 +120,8 @@ void grid_scatter(const View& values, const View& grid, const View& out, const G
       for (int64_t first = begin, last; first < end; first = last) {
         int64_t n = first / s.channels;
         last = std::min(end, (n + 1) * s.channels);
-        for (int64_t p = 0; p < s.places; p += places_together) {
-          near.count = std::min(places_together, s.places - p);
+        for (int64_t p = 0; p < s.places; p += combined_offsets) {
+          near.count = std::min(combined_offsets, s.places - p);
           find(near, grid.ptr<const T>() + (n * s.places + p) * s.dims);
           for (int64_t c = first; c < last; ++c) {
             const T* from = values.ptr<const T>() + c * s.places + p;

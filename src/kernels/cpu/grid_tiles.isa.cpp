@@ -1,4 +1,4 @@
-#include "kernels/grid_tiles.h"
+#include "kernels/cpu/grid_tiles.h"
 
 #include "kernels/cpu/lanes.h"
 
@@ -11,7 +11,7 @@ double nearest_of(double x) { return __builtin_nearbyint(x); }
 // The neighbours of a tile's places along one dim: pixel numbers, whole or NaN, and weights.
 template <class C> struct Line {
   int width;
-  C at[4][places_together], weight[4][places_together];
+  C at[4][combined_offsets], weight[4][combined_offsets];
 };
 
 // A place moved into the image, and how it then moves with the original one: 1, -1 or 0.
@@ -117,7 +117,7 @@ void find_line(const GridSampling& how, const C* coordinate, int dims, int64_t c
   C scale = static_cast<C>(how.align_corners ? size - 1 : size) / 2, chain = C(1);
   C whole = static_cast<C>(size);
   for (int i = 0; i < order; ++i) chain *= scale;
-  C pixel[places_together];
+  C pixel[combined_offsets];
   for (int64_t i = 0; i < count; ++i) {
     C one_more = coordinate[i * dims] + 1;
     pixel[i] = how.align_corners ? one_more * scale : (one_more * whole - 1) / 2;
@@ -146,7 +146,7 @@ void combine(GridTile<C, I>& tile, int before, const Line<C>& line, int64_t size
         I place = offset_before[i] * static_cast<I>(size) + column;
         C both = weight_before[i] * line.weight[k][i];
         offset[i] = within ? place : I(-1);
-        weight[i] = within ? both : C(0);
+        weight[i] = within || both != both ? both : C(0);  // no place is NaN times the zeros
       }
     }
 }
@@ -191,7 +191,7 @@ void read_some(const GridTile<C, I>& tile, const C* plane, C* to) {
     vec<C> sum = {};
 #pragma GCC unroll 16
     for (int k = 0; k < neighbours; ++k)
-      sum += load(tile.weight[k] + i) * pixels_at(plane, tile.offset[k] + i);
+      sum = mul_add(load(tile.weight[k] + i), pixels_at(plane, tile.offset[k] + i), sum);
     if (i + n <= tile.count) store(to + i, sum);
     else store_part(to + i, sum, tile.count - i);
   }
@@ -215,12 +215,13 @@ void slopes_of(const GridTile<C, I>* tiles, const C* plane, const C* values, C* 
     for (int k = 0; k < tiles->neighbours; ++k) {
       vec<C> pixels = pixels_at(plane, tiles->offset[k] + i);
 #pragma GCC unroll 3
-      for (int d = 0; d < dims; ++d) slope[d] += load(tiles[d].weight[k] + i) * pixels;
+      for (int d = 0; d < dims; ++d)
+        slope[d] = mul_add(load(tiles[d].weight[k] + i), pixels, slope[d]);
     }
     vec<C> value = i + n <= count ? load(values + i) : load_part(values + i, count - i);
     for (int d = 0; d < dims; ++d) {
-      C* sum = sums + d * places_together + i;
-      store(sum, load(sum) + value * slope[d]);
+      C* sum = sums + d * combined_offsets + i;
+      store(sum, mul_add(value, slope[d], load(sum)));
     }
   }
 }

@@ -42,13 +42,13 @@ void check_slices(const char* op, const View& v, int64_t dim, const View& index,
 }
 
 // Like places, for flat indices into `indexed` in row-major order.
-Places flat_places(const char* op, const View& indexed, const View& index) {
+Offsets flat_offsets(const char* op, const View& indexed, const View& index) {
   int64_t unit = 1;
   View flat = indexed;
   flat.sizes = &indexed.numel;
   flat.strides = &unit;
   flat.ndim = 1;
-  Places offsets = places(op, flat, &index, Dims{0}, true);
+  Offsets offsets = places(op, flat, &index, Dims{0}, true);
   if (indexed.contiguous()) return offsets;
   int64_t size = itemsize(indexed.dtype);
   for (int64_t& offset : offsets) {
@@ -74,7 +74,7 @@ void index_select(const View& input, int64_t dim, const View& index, const View&
   View x = at_least_1d(input), i = at_least_1d(index), y = at_least_1d(out);
   check_slices("index_select", x, dim, i, y);
   DimFirst to(y, dim);
-  read_places(places("index_select", x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
+  gather_at(places("index_select", x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
 }
 
 void index_combine(const char* op_name, const View& self, int64_t dim, const View& index,
@@ -83,8 +83,8 @@ void index_combine(const char* op_name, const View& self, int64_t dim, const Vie
   check_slices(op_name, to, dim, i, values);
   auto apply = [&](const View& target, const View& from, Combine step) {
     DimFirst slices(from, dim);
-    combine_places(op_name, places(op_name, target, &i, Dims{dim}, negative_indices), target,
-                   slices.rest, slices.view, 1, step);
+    scatter_at(op_name, places(op_name, target, &i, Dims{dim}, negative_indices), target,
+               slices.rest, slices.view, 1, step);
   };
   combine_by_steps(op_name, to, values, op, include_self, apply);
 }
@@ -93,14 +93,14 @@ void take(const View& input, const View& index, const View& out) {
   check(input.dtype == out.dtype && index.shape() == out.shape(), "take: index of sizes ",
         index.shape(), ", out of sizes ", out.shape());
   if (!index.contiguous() || !out.contiguous())
-    return read_places(flat_places("take", input, index), input, {}, out, out.ndim);
+    return gather_at(flat_offsets("take", input, index), input, {}, out, out.ndim);
   constexpr int64_t block = 4096;  // places that stay in the first-level cache
   parallel_for(0, (index.numel + block - 1) / block, default_grain / block,
                [&](int64_t begin, int64_t end) {
                  for (int64_t first = begin * block, n; begin < end; ++begin, first += n) {
                    n = std::min(block, index.numel - first);
                    View at = part_of(index, first, &n), to = part_of(out, first, &n);
-                   read_places(flat_places("take", input, at), input, {}, to, 1);
+                   gather_at(flat_offsets("take", input, at), input, {}, to, 1);
                  }
                });
 }
@@ -108,20 +108,19 @@ void take(const View& input, const View& index, const View& out) {
 void put(const View& self, const View& index, const View& src, bool accumulate) {
   check(self.dtype == src.dtype && index.shape() == src.shape(), "put: index of sizes ",
         index.shape(), ", source of sizes ", src.shape());
-  combine_places("put", flat_places("put", self, index), self, {}, src, src.ndim,
-                 accumulate ? Combine::Sum : Combine::Set);
+  scatter_at("put", flat_offsets("put", self, index), self, {}, src, src.ndim,
+             accumulate ? Combine::Sum : Combine::Set);
 }
 
-void index(const View& input, const View* indices, int64_t count, const View& out) {
-  Places offsets = places("index", input, indices, range_of_dims(0, count), true);
-  read_places(offsets, input, range_of_dims(count, input.ndim), out, indices[0].ndim);
+void index(const View& input, Views indices, const View& out) {
+  Offsets offsets = places("index", input, indices.first, range_of_dims(0, indices.count), true);
+  gather_at(offsets, input, range_of_dims(indices.count, input.ndim), out, indices[0].ndim);
 }
 
-void index_put(const View& self, const View* indices, int64_t count, const View& values,
-               bool accumulate) {
-  Places offsets = places("index_put", self, indices, range_of_dims(0, count), true);
-  combine_places("index_put", offsets, self, range_of_dims(count, self.ndim), values,
-                 indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
+void index_put(const View& self, Views indices, const View& values, bool accumulate) {
+  Offsets offsets = places("index_put", self, indices.first, range_of_dims(0, indices.count), true);
+  scatter_at("index_put", offsets, self, range_of_dims(indices.count, self.ndim), values,
+             indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
 }
 
 }  // namespace rl::kernels

@@ -11,9 +11,9 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/resample_loops.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/resample_loops.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {

@@ -21,18 +21,18 @@ struct Multiply {
   template <class T> static constexpr T identity = T(1);
   template <class V> RL_INLINE static V apply(V a, V b) { return a * b; }
 };
-struct Larger {  // or NaN
+struct Max {  // or NaN
   static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V high = a > b ? a : b;  // b if either is NaN
     return a == a ? high : a;
   }
 };
-struct Highest {  // drops NaN, in half the time, for those who meet it anyway
+struct Fmax {  // drops NaN, in half the time, for those who meet it anyway
   static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
 };
-struct Smaller {
+struct Min {
   static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
     V low = a < b ? a : b;
@@ -162,7 +162,7 @@ template <class T> struct PartPlace {
 };
 
 // f(at) for all n places. The two ways of a Sum are added to in turn, so that additions overlap.
-template <class T, class F> RL_INLINE void for_places(int64_t n, F f) {
+template <class T, class F> RL_INLINE void for_offsets(int64_t n, F f) {
   constexpr int64_t width = vector_bytes / sizeof(T);
   int64_t i = 0;
   for (; i + 2 * width <= n; i += 2 * width) {
@@ -193,9 +193,9 @@ template <class T> class Sum {
 };
 
 // The sum of f(at) over n places.
-template <class T, class F> RL_INLINE T sum_places(int64_t n, F f) {
+template <class T, class F> RL_INLINE T sum_at(int64_t n, F f) {
   Sum<T> sum;
-  for_places<T>(n, [&](auto at) { sum.add(at, f(at)); });
+  for_offsets<T>(n, [&](auto at) { sum.add(at, f(at)); });
   return sum.total();
 }
 
@@ -219,7 +219,7 @@ constexpr int64_t exponential_piece = 4096;  // stays in L1 between its maximum 
 template <class T, class Put>
 RL_INLINE T sum_exponentials(const T* x, T high, int64_t n, int64_t ahead, Put put) {
   Sum<T> sum;
-  for_places<T>(n, [&](auto at) {
+  for_offsets<T>(n, [&](auto at) {
     at.prefetch(x + ahead);
     auto e = exp_below(at(x) - high);
     put(at, e);
@@ -235,9 +235,9 @@ template <class T> RL_INLINE T sum_exponentials_of_row(const T* x, int64_t n, T*
   T high = lowest, sum = 0;
   for (int64_t i = 0; i < n; i += exponential_piece) {
     int64_t m = n - i < exponential_piece ? n - i : exponential_piece;
-    T top = Highest::apply(fold<Highest>(x + i, m), high);
+    T top = Fmax::apply(fold<Fmax>(x + i, m), high);
     if (top == lowest) {  // NaN among the infinite ones?
-      if (T all = fold<Larger>(x + i, m); all != all) sum = all;
+      if (T all = fold<Max>(x + i, m); all != all) sum = all;
       continue;
     }
     if (top != high) sum *= exp_below(high - top);

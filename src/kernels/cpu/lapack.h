@@ -9,7 +9,7 @@
 #include <lapacke.h>
 
 #include "kernels/cpu/threads.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 
@@ -131,12 +131,28 @@ template <class T> class Columns {
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) m(i, j) = (*this)(i, j);
   }
+  // Algorithms that iterate until they converge never do on an infinity or NaN.
+  bool is_finite() const {
+    return sum_of_zeros([](real_t<T> x) { return x * real_t<T>(0); }) == real_t<T>(0);
+  }
+  bool has_nan() const {
+    return sum_of_zeros([](real_t<T> x) { return x == x ? real_t<T>(0) : real_t<T>(1); }) !=
+           real_t<T>(0);
+  }
   void conjugate() const {
     if constexpr (is_complex_v<T>)
       for (int64_t i = 0; i < rows_ * columns_; ++i) buffer_[i] = std::conj(buffer_[i]);
   }
 
  private:
+  template <class F> real_t<T> sum_of_zeros(F f) const {
+    const auto* parts = reinterpret_cast<const real_t<T>*>(data());
+    real_t<T> sum(0);
+    for (int64_t i = 0; i < rows_ * columns_ * int64_t(sizeof(T) / sizeof(real_t<T>)); ++i)
+      sum += f(parts[i]);
+    return sum;
+  }
+
   int64_t rows_, columns_;
   Buffer<T> buffer_;
 };
@@ -156,7 +172,7 @@ template <class F> void for_matrices(const char* op, const View& a, F&& f) {
       (scipy_LAPACKE_set_nancheck(0), true);  // they give NaNs, not errors
   static_cast<void>(nans_pass);
   int64_t work = std::max<int64_t>(rows * columns * std::min(rows, columns), 1);
-  LongWork long_work(4.0 * static_cast<double>(work * batch_count(a, 2)) > long_operations);
+  ScopedGilRelease long_work(4.0 * static_cast<double>(work * batch_count(a, 2)) > long_operations);
   visit<float, double, complex64, complex128>(op, a.dtype, [&](auto tag) {
     parallel_for(0, batch_count(a, 2), std::max<int64_t>(default_grain / work, 1),
                  [&](int64_t begin, int64_t end) {

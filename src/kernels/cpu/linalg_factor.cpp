@@ -1,5 +1,6 @@
 // Orthogonal factorisations, eigenvalues, singular values and least squares.
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/lapack.h"
 #include "kernels/linalg.h"
@@ -222,6 +223,12 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
     Columns<T> right(u ? vh->sizes[vh->ndim - 2] : none, u ? from.columns : none);
     Buffer<R> values(std::max<int64_t>(few, 1)), superdiagonal(std::max<int64_t>(few, 1));
     m.load(from);
+    if (!m.is_finite()) {
+      // As in torch, singular values by themselves are NaN where there is an infinity.
+      std::fill_n(values.data(), few, std::numeric_limits<R>::quiet_NaN());
+      set_info(info, at, u || m.has_nan() ? not_finite : 0);
+      return store_vector<R>(values.data(), s, at);
+    }
     char job = !u ? 'N' : left.columns() == few && right.rows() == few ? 'S' : 'A';
     int code = 0;
     if (few == 0) {  // no singular values: any unitary bases will do
@@ -280,6 +287,8 @@ void lstsq(const View& a, const View& b, const View& solution, const View* rank,
     x.load(right);
     int found = 0;
     bool trivial = from.rows == 0 || from.columns == 0;
+    bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
+    if (iterates && !m.is_finite()) return set_info(info, at, not_finite);
     set_info(info, at,
              trivial ? 0 : least_squares<T>(m, x, s.data(), static_cast<R>(rcond), &found, driver));
     x.store(matrix_of<T>(solution, at));

@@ -130,7 +130,7 @@ void ldl_solve(const View& ld, const View& pivots, const View& b, const View& ou
     int rows = m.rows();
     for (int i = 0; i < rows; ++i) {
       int pivot = order[i];
-      check(pivot != 0 && std::abs(pivot) <= rows, "linalg.ldl_solve: pivot ", pivot,
+      check(pivot != 0 && pivot >= -rows && pivot <= rows, "linalg.ldl_solve: pivot ", pivot,
             " is none of a matrix of ", rows, " rows");
       if (pivot > 0) continue;
       check(i + 1 < rows && order[i + 1] == pivot, "linalg.ldl_solve: the negative pivot ", pivot,

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/pooling.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/unfold.h"
-#include "kernels/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -116,6 +117,29 @@ void pool_pixels_f32(const View& input, const View& out, const View* indices, in
   });
 }
 
+// Images of 16-bit floats that are by_pixels, as such of float: a copy of them, or for them.
+class FloatPixels {
+ public:
+  FloatPixels(const View& v, bool read)
+      : rows_(v),
+        memory_(rows_.view().shape(), DType::Float32),
+        strides_(channels_last_strides(v.shape())) {
+    if (read) copy(rows_.view(), memory_.view());
+    view_ = {memory_.view().data, v.sizes, strides_.data(), v.ndim, v.numel, DType::Float32};
+  }
+  const View& view() const { return view_; }
+  void write_back() const { copy(memory_.view(), rows_.view()); }
+
+ private:
+  RowsView rows_;
+  RowMajor memory_;
+  Dims strides_;
+  View view_;
+};
+
+// An index that the program may change meanwhile: what is checked is what is used.
+int64_t read_once(const int64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+
 // add_at_indices where all views are by_pixels.
 template <class T>
 void add_at_pixels(const View& from, const View& indices, const View& to, int dims) {
@@ -134,9 +158,11 @@ void add_at_pixels(const View& from, const View& indices, const View& to, int di
         const T* value = from.ptr<const T>() + image * from.strides[0] + p * channels;
         const int64_t* at =
             indices.ptr<const int64_t>() + image * indices.strides[0] + p * channels;
-        for (int64_t c = first; c < last; ++c)
-          if (static_cast<uint64_t>(at[c]) < static_cast<uint64_t>(limit))
-            out[at[c] * channels + c] += value[c];
+        for (int64_t c = first; c < last; ++c) {
+          int64_t place = read_once(at + c);
+          if (static_cast<uint64_t>(place) < static_cast<uint64_t>(limit))
+            out[place * channels + c] += value[c];
+        }
       }
     }
   });
@@ -171,9 +197,11 @@ void add_at_indices(const View& from, const View& indices, const View& to, int d
       int64_t z = line / source.size[1], y = line % source.size[1];
       const int64_t* at = where + places.at(z, y, 0);
       const T* value = values + source.at(z, y, 0);
-      for (int64_t x = 0; x < width; ++x, at += place_step, value += value_step)
-        if (static_cast<uint64_t>(*at) < static_cast<uint64_t>(limit))
-          sums[*at] += static_cast<C>(*value);
+      for (int64_t x = 0; x < width; ++x, at += place_step, value += value_step) {
+        int64_t place = read_once(at);
+        if (static_cast<uint64_t>(place) < static_cast<uint64_t>(limit))
+          sums[place] += static_cast<C>(*value);
+      }
     }
     if (!in_place) target.store(sums, out);
   });
@@ -192,7 +220,7 @@ void put_at_indices(const View& from, const View& indices, const View& to, int d
     for (int64_t z = 0; z < source.size[0]; ++z)
       for (int64_t y = 0; y < source.size[1]; ++y)
         for (int64_t x = 0; x < source.size[2]; ++x) {
-          int64_t at = where[places.at(z, y, x)];
+          int64_t at = read_once(where + places.at(z, y, x));
           check(at >= 0 && at < limit, "max_unpool: found an invalid max index: ", at,
                 " (output volumes are of size ", target.size[1], "x", target.size[2], ")");
           out[target.at_index(at)] = values[source.at(z, y, x)];
@@ -246,6 +274,11 @@ void max_pool(const View& input, const View& out, const View* indices,
   });
   bool pixels = by_pixels(input, geometry.dims) && by_pixels(out, geometry.dims) &&
                 (!indices || by_pixels(*indices, geometry.dims));
+  if (is_reduced(input.dtype) && in.numel() <= INT32_MAX && pixels) {
+    FloatPixels from(input, true), to(out, false);
+    pool_pixels_f32(from.view(), to.view(), indices, geometry.dims, spans, g);
+    return to.write_back();
+  }
   if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX && pixels)
     return pool_pixels_f32(input, out, indices, geometry.dims, spans, g);
   if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX)
@@ -276,6 +309,12 @@ void max_pool_backward(const View& grad_out, const View& indices, const View& gr
     if constexpr (std::is_same_v<T, compute_t<T>>)
       if (by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims))
         return add_at_pixels<T>(grad_out, indices, grad_input, dims);
+    if constexpr (is_reduced_v<T>)
+      if (by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims)) {
+        FloatPixels from(grad_out, true), to(grad_input, false);
+        add_at_pixels<float>(from.view(), indices, to.view(), dims);
+        return to.write_back();
+      }
     add_at_indices<T>(grad_out, indices, grad_input, dims);
   });
 }

@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/loss_total.h"
 #include "kernels/cpu/places.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -80,7 +80,7 @@ class Targets {
   DType target_dtype_;
   const View* weight_;
   int64_t ignore_index_, classes_, class_step_;
-  Walk<2> walk_;  // target, scores
+  StridedIterator<2> walk_;  // target, scores
 };
 
 }  // namespace

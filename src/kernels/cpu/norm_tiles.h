@@ -1,7 +1,7 @@
 // The typed inner loops of layer, RMS and group normalisation.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

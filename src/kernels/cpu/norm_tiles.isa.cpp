@@ -13,16 +13,17 @@ RL_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 template <class T> struct Layer {
   static void forward(const NormRows& rows, const T* x, T mean, T rstd, T* y) {
     const T *w = static_cast<const T*>(rows.weight), *b = static_cast<const T*>(rows.bias);
-    for_places<T>(rows.parts, [=](auto at) { at.put(y, (at(x) - mean) * rstd * at(w) + at(b)); });
+    for_offsets<T>(rows.parts,
+                   [=](auto at) { at.put(y, mul_add((at(x) - mean) * rstd, at(w), at(b))); });
   }
   // The sums of a = g * weight and of a * (x - mean).
   static void sums(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T* grad_weight,
                    T* grad_bias, T* sum, T* dot) {
     const T* w = static_cast<const T*>(rows.weight);
     Sum<T> all, products;
-    for_places<T>(rows.parts, [&](auto at) {
+    for_offsets<T>(rows.parts, [&](auto at) {
       auto slope = at(g), distance = at(x) - mean, weighted = slope * at(w);
-      at.put(grad_weight, at(grad_weight) + slope * distance * rstd);
+      at.put(grad_weight, mul_add(slope * distance, rstd, at(grad_weight)));
       at.put(grad_bias, at(grad_bias) + slope);
       all.add(at, weighted);
       products.add(at, weighted * distance);
@@ -33,8 +34,9 @@ template <class T> struct Layer {
   static void backward(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T average,
                        T slope, T* grad_x) {
     const T* w = static_cast<const T*>(rows.weight);
-    for_places<T>(rows.parts, [=](auto at) {
-      at.put(grad_x, rstd * (at(g) * at(w) - average - (at(x) - mean) * slope));
+    for_offsets<T>(rows.parts, [=](auto at) {
+      auto rest = mul_add(at(g), at(w), -average);
+      at.put(grad_x, rstd * mul_add(mean - at(x), slope, rest));
     });
   }
 };
@@ -44,7 +46,7 @@ template <class T> struct Group {
     const T *w = static_cast<const T*>(rows.weight), *b = static_cast<const T*>(rows.bias);
     for (int64_t c = 0; c < rows.parts; ++c, x += rows.n, y += rows.n) {
       T scale = rstd * w[c], shift = b[c];
-      for_places<T>(rows.n, [=](auto at) { at.put(y, (at(x) - mean) * scale + shift); });
+      for_offsets<T>(rows.n, [=](auto at) { at.put(y, mul_add(at(x) - mean, scale, shift)); });
     }
   }
   static void sums(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T* grad_weight,
@@ -53,7 +55,7 @@ template <class T> struct Group {
     *sum = *dot = 0;
     for (int64_t c = 0; c < rows.parts; ++c, g += rows.n, x += rows.n) {
       Sum<T> all, products;
-      for_places<T>(rows.n, [&](auto at) {
+      for_offsets<T>(rows.n, [&](auto at) {
         auto slope = at(g);
         all.add(at, slope);
         products.add(at, slope * (at(x) - mean));
@@ -70,8 +72,9 @@ template <class T> struct Group {
     const T* w = static_cast<const T*>(rows.weight);
     for (int64_t c = 0; c < rows.parts; ++c, g += rows.n, x += rows.n, grad_x += rows.n) {
       T scale = w[c];
-      for_places<T>(rows.n, [=](auto at) {
-        at.put(grad_x, rstd * (at(g) * scale - average - (at(x) - mean) * slope));
+      for_offsets<T>(rows.n, [=](auto at) {
+        auto rest = mul_add(at(g), scale, -average);
+        at.put(grad_x, rstd * mul_add(mean - at(x), slope, rest));
       });
     }
   }

@@ -7,6 +7,8 @@ void require(dnnl_status_t status, const char* what) {
   check(status == dnnl_success, "oneDNN: ", what, " failed with status ", static_cast<int>(status));
 }
 
+dnnl_data_type_t onednn_dtype(DType t) { return t == DType::BFloat16 ? dnnl_bf16 : dnnl_f32; }
+
 // A CPU stream holds no state: threads may share it.
 dnnl_stream_t stream() {
   static dnnl_stream_t instance = [] {
@@ -41,18 +43,18 @@ ForkMutex& plan_making() {
   return *mutex;
 }
 
-DnnlDesc dnnl_desc(IntSpan sizes, IntSpan strides) {
+DnnlDesc dnnl_desc(IntSpan sizes, IntSpan strides, DType dtype) {
   dnnl_memory_desc_t desc = nullptr;
   require(dnnl_memory_desc_create_with_strides(&desc, static_cast<int>(sizes.size()), sizes.data(),
-                                               dnnl_f32, strides.data()),
+                                               onednn_dtype(dtype), strides.data()),
           "dnnl_memory_desc_create_with_strides");
   return DnnlDesc(desc);
 }
 
-DnnlDesc dnnl_desc_any(IntSpan sizes) {
+DnnlDesc dnnl_desc_any(IntSpan sizes, DType dtype) {
   dnnl_memory_desc_t desc = nullptr;
   require(dnnl_memory_desc_create_with_tag(&desc, static_cast<int>(sizes.size()), sizes.data(),
-                                           dnnl_f32, dnnl_format_tag_any),
+                                           onednn_dtype(dtype), dnnl_format_tag_any),
           "dnnl_memory_desc_create_with_tag");
   return DnnlDesc(desc);
 }

@@ -9,7 +9,7 @@
 
 #include "core/fork_mutex.h"
 #include "core/view.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 
@@ -28,8 +28,9 @@ template <class Handle> using Dnnl = std::unique_ptr<std::remove_pointer_t<Handl
 using DnnlDesc = Dnnl<dnnl_memory_desc_t>;
 using DnnlPrimitiveDesc = Dnnl<dnnl_primitive_desc_t>;
 
-DnnlDesc dnnl_desc(IntSpan sizes, IntSpan strides);  // float32
-DnnlDesc dnnl_desc_any(IntSpan sizes);               // float32, layout for the primitive to choose
+DnnlDesc dnnl_desc(IntSpan sizes, IntSpan strides, DType dtype = DType::Float32);
+// In a layout for the primitive to choose.
+DnnlDesc dnnl_desc_any(IntSpan sizes, DType dtype = DType::Float32);
 const_dnnl_primitive_attr_t dnnl_user_scratchpad();
 
 // One argument of a primitive: what the caller has, and what the primitive wants.

@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
 
-// Places of a line that show elements `step` apart: one's own row, and what is before and after.
+// Offsets of a line that show elements `step` apart: one's own row, and what is before and after.
 struct Run {
   int64_t first, count, from, step;
 };
@@ -30,7 +30,7 @@ std::vector<Run> runs_of(const std::vector<int64_t>& places) {
 // The lines of a padded view along its last dim, each beside the line of the inner view it shows.
 class PaddedLines {
  public:
-  PaddedLines(const View& inner, const View& padded, const PaddedPlaces& places)
+  PaddedLines(const View& inner, const View& padded, const PaddedOffsets& places)
       : runs_(runs_of(places.back())), inner_rows_{0}, padded_rows_{0} {
     int64_t count = static_cast<int64_t>(places.size()), first = padded.ndim - count;
     int64_t inner_size = itemsize(inner.dtype), padded_size = itemsize(padded.dtype);
@@ -105,7 +105,7 @@ class PaddedLines {
       f(p[0] + inner_rows_[static_cast<size_t>(i)], p[1] + padded_rows_[static_cast<size_t>(i)]);
   }
 
-  Walk<2> planes_;  // inner, padded
+  StridedIterator<2> planes_;  // inner, padded
   std::vector<Run> runs_;
   std::vector<int64_t> inner_rows_, padded_rows_;  // byte offsets of a plane's lines
   int64_t length_;
@@ -116,7 +116,7 @@ constexpr int64_t short_run = 8;
 
 }  // namespace
 
-void pad(const View& input, const PaddedPlaces& places, const View& out) {
+void pad(const View& input, const PaddedOffsets& places, const View& out) {
   if (out.numel == 0) return;
   PaddedLines lines(input, out, places);
   visit_size(out.dtype, [&](auto tag) {
@@ -132,7 +132,7 @@ void pad(const View& input, const PaddedPlaces& places, const View& out) {
   });
 }
 
-void pad_backward(const View& grad, const PaddedPlaces& places, const View& grad_input) {
+void pad_backward(const View& grad, const PaddedOffsets& places, const View& grad_input) {
   if (grad.numel == 0) return;
   PaddedLines lines(grad_input, grad, places);
   int64_t plane = itemsize(grad.dtype);

@@ -1,4 +1,4 @@
-#include "kernels/panel_product.h"
+#include "kernels/cpu/panel_product.h"
 
 #include "kernels/cpu/register_tile.h"
 

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/interruptible.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
 
 // The loops over places and over the slice at each; view 0 of `slice` is the one with place dims.
 struct PlaceLoops {
-  Walk<1> places;  // row-major, in the view with place dims
-  Walk<2> slice;
+  StridedIterator<1> places;  // row-major, in the view with place dims
+  StridedIterator<2> slice;
   bool slice_inside;  // run along slices, rather than along places
 
   PlaceLoops(const View& indexed, IntSpan rest, const View& other, int64_t place_dims) {
@@ -39,18 +40,18 @@ struct PlaceLoops {
         if (std::find(rest.begin(), rest.end(), d) == rest.end())
           place_step = std::min(place_step, std::abs(indexed.strides[d] * size));
     }
-    bool places_denser = place_step < slice_step;
-    slice_inside = slice.numel > 1 && (!places_denser || places.numel < 16);
+    bool offsets_denser = place_step < slice_step;
+    slice_inside = slice.numel > 1 && (!offsets_denser || places.numel < 16);
   }
 };
 
-// Places that are `step` bytes apart from each other.
+// Offsets that are `step` bytes apart from each other.
 struct Run {
   int64_t first, count, step;
 };
 
 // All places as runs, if these are long: those of padding, say. Otherwise none.
-std::vector<Run> long_runs(const Places& offsets) {
+std::vector<Run> long_runs(const Offsets& offsets) {
   constexpr size_t least_mean = 16;
   std::vector<Run> runs;
   for (size_t i = 0, end; i < offsets.size(); i = end) {
@@ -65,9 +66,41 @@ std::vector<Run> long_runs(const Places& offsets) {
 }
 
 // As above, where they serve more slices than finding them costs.
-std::vector<Run> useful_runs(const PlaceLoops& loops, const Places& offsets) {
+std::vector<Run> useful_runs(const PlaceLoops& loops, const Offsets& offsets) {
   bool useful = !loops.slice_inside && loops.places.ndim == 1 && loops.slice.numel >= 4;
   return useful ? long_runs(offsets) : std::vector<Run>();
+}
+
+// A slice is cut for threads into parts of at least so many elements: of single ones, the places
+// would take the time.
+constexpr int64_t narrow_slice = 64;
+
+// Slices too narrow to be cut: threads share out the memory that is written to, and each passes all
+// places in order.
+void add_to_rows(const Offsets& offsets, const PlaceLoops& loops, char* const* start,
+                 const View& self, Combine op) {
+  constexpr int64_t most_parts = 4, ahead = 8;
+  const StridedIterator<2>& slice = loops.slice;
+  int64_t count = static_cast<int64_t>(offsets.size()), width = slice.numel,
+          place_step = loops.places.strides[0][0];
+  auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
+  int64_t low = *least, parts = count * width < 4 * default_grain ? 1 : most_parts;
+  int64_t step = (*most - low) / parts + 1;
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    int64_t from = low + begin * step;
+    uint64_t bytes = static_cast<uint64_t>((end - begin) * step);
+    const int64_t *offset = offsets.data(), *last = offset + count - 1;
+    Interruption interruption;
+    loops.places.range(0, count, start, [&](char* const* p, int64_t m) {
+      for (int64_t i = 0; i < m; ++i, ++offset) {
+        if (i % 1024 == 1023) interruption.poll();
+        if (static_cast<uint64_t>(*offset - from) >= bytes) continue;
+        __builtin_prefetch(start[1] + *std::min(offset + ahead, last), 1);
+        combine_run(self.dtype, op, start[1] + *offset, slice.strides[1][0], p[0] + i * place_step,
+                    slice.strides[0][0], width);
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -109,10 +142,21 @@ void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char*
   }
 }
 
-Places places(const char* op, const View& indexed, const View* indices, IntSpan dims,
-              bool negative_indices) {
+bool load_indices(DType dtype, const char* from, int64_t step, int64_t n, int64_t size,
+                  int64_t* to) {
+  if (dtype == DType::Int64 && step == sizeof(int64_t)) {
+    bool inside;
+    copy_inside(reinterpret_cast<const int64_t*>(from), n, size, to, &inside);
+    return inside;
+  }
+  load_strip(dtype, from, step, DType::Int64, to, n);
+  return all_inside(to, n, size, false);
+}
+
+Offsets places(const char* op, const View& indexed, const View* indices, IntSpan dims,
+               bool negative_indices) {
   constexpr int64_t strip = 512;
-  Places offsets(static_cast<size_t>(indices[0].numel));
+  Offsets offsets(static_cast<size_t>(indices[0].numel));
   if (dims.empty()) std::fill(offsets.begin(), offsets.end(), 0);
   for (int64_t k = 0; k < dims.size(); ++k) {
     const View& index = indices[k];
@@ -123,11 +167,13 @@ Places places(const char* op, const View& indexed, const View* indices, IntSpan 
     int64_t size = indexed.sizes[dims[k]],
             step = indexed.strides[dims[k]] * itemsize(indexed.dtype);
     int64_t* to = offsets.data();
-    Walk<1> walk({&index}, false);
+    Interruption interruption;
+    StridedIterator<1> walk({&index}, false);
     walk.range(0, walk.numel, walk.base, [&](char* const* p, int64_t n) {
       int64_t values[strip], stride = walk.strides[0][0];
       for (int64_t i = 0; i < n; i += strip) {
         int64_t m = std::min(strip, n - i);
+        interruption.poll();
         load_strip(index.dtype, p[0] + i * stride, stride, DType::Int64, values, m);
         bool inside = all_inside(values, m, size, negative_indices);
         for (int64_t j = 0; !inside && j < m; ++j)
@@ -145,11 +191,11 @@ Places places(const char* op, const View& indexed, const View* indices, IntSpan 
   return offsets;
 }
 
-void read_places(const Places& offsets, const View& input, IntSpan rest, const View& out,
-                 int64_t place_dims) {
+void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
+               int64_t place_dims) {
   if (out.numel == 0) return;
   PlaceLoops loops(input, rest, out, place_dims);
-  const Walk<2>& slice = loops.slice;
+  const StridedIterator<2>& slice = loops.slice;
   int64_t n = loops.places.numel, size = itemsize(out.dtype),
           place_step = loops.places.strides[0][0];
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
@@ -208,11 +254,11 @@ void read_places(const Places& offsets, const View& input, IntSpan rest, const V
   });
 }
 
-void combine_places(const char* op_name, const Places& offsets, const View& self, IntSpan rest,
-                    const View& src, int64_t place_dims, Combine op) {
+void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
+                const View& src, int64_t place_dims, Combine op) {
   if (src.numel == 0) return;
   PlaceLoops loops(self, rest, src, place_dims);
-  const Walk<2>& slice = loops.slice;
+  const StridedIterator<2>& slice = loops.slice;
   int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};
   check_implemented(!is_complex(self.dtype) || (op != Combine::Max && op != Combine::Min), op_name,
@@ -220,18 +266,24 @@ void combine_places(const char* op_name, const Places& offsets, const View& self
   // Threads share out the slice, never the places: those may coincide, and their order counts.
   int64_t grain = std::max<int64_t>(1, default_grain / n);
   auto share = [&](auto&& f) { parallel_for(0, slice.numel, grain, f); };
+  if (loops.slice_inside && slice.ndim == 1 && slice.numel < 2 * narrow_slice)
+    return add_to_rows(offsets, loops, start, self, op);
   if (loops.slice_inside)
-    return share([&](int64_t begin, int64_t end) {
-      const int64_t* offset = offsets.data();
-      loops.places.range(0, n, start, [&](char* const* p, int64_t m) {
-        for (int64_t i = 0; i < m; ++i) {
-          char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
-          slice.range(begin, end, both, [&](char* const* q, int64_t run) {
-            combine_run(self.dtype, op, q[1], slice.strides[1][0], q[0], slice.strides[0][0], run);
-          });
-        }
-      });
-    });
+    return parallel_for(0, slice.numel, std::max(grain, narrow_slice),
+                        [&](int64_t begin, int64_t end) {
+                          const int64_t* offset = offsets.data();
+                          Interruption interruption;
+                          loops.places.range(0, n, start, [&](char* const* p, int64_t m) {
+                            for (int64_t i = 0; i < m; ++i) {
+                              char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
+                              if (i % 1024 == 1023) interruption.poll();
+                              slice.range(begin, end, both, [&](char* const* q, int64_t run) {
+                                combine_run(self.dtype, op, q[1], slice.strides[1][0], q[0],
+                                            slice.strides[0][0], run);
+                              });
+                            }
+                          });
+                        });
   std::vector<Run> runs = useful_runs(loops, offsets);
   if (!runs.empty())
     return share([&](int64_t begin, int64_t end) {
@@ -249,11 +301,13 @@ void combine_places(const char* op_name, const Places& offsets, const View& self
         slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
           const int64_t* offset = offsets.data();
           loops.places.range(0, n, both, [&](char* const* p, int64_t m) {
-            for (int64_t i = 0; i < m; ++i) {
-              T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
-              y = combine<decltype(op_tag)::value>(
-                  y, *reinterpret_cast<const T*>(p[0] + i * place_step));
-            }
+            interruptible_for(m, [&](int64_t first, int64_t last) {
+              for (int64_t i = first; i < last; ++i) {
+                T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
+                y = combine<decltype(op_tag)::value>(
+                    y, *reinterpret_cast<const T*>(p[0] + i * place_step));
+              }
+            });
             offset += m;
           });
         });

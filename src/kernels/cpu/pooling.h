@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "kernels/memory_order.h"
+#include "kernels/cpu/memory_order.h"
+#include "kernels/cpu/window_loops.h"
 #include "kernels/pooling.h"
-#include "kernels/window_loops.h"
 
 namespace rl::kernels {
 

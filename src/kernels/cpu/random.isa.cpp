@@ -1,4 +1,4 @@
-#include "kernels/random_loops.h"
+#include "kernels/cpu/random_loops.h"
 #include "math/arithmetic.h"
 
 namespace rl::kernels::RL_ISA {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/index.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -30,7 +30,7 @@ void keep_band(const char* name, const View& input, const View& out, int64_t fir
   int64_t column = out.ndim - 1, width = out.sizes[column], height = out.sizes[column - 1];
   int64_t size = itemsize(out.dtype), in_step = input.strides[column] * size;
   int64_t out_step = out.strides[column] * size;
-  Walk<2> rows({&out, &input}, false, column);
+  StridedIterator<2> rows({&out, &input}, false, column);
   const complex128 zero(0);  // whose bytes are zero in every dtype
   int64_t grain = std::max<int64_t>(1, default_grain / width);
   parallel_for(0, rows.numel, grain, [&](int64_t begin, int64_t end) {

@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/recurrent_blocks.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/gemm_tiles.h"
-#include "kernels/transpose.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 
@@ -162,7 +162,7 @@ void unpack_states(const Blocks& blocks, int64_t batch, int64_t size, const char
 }  // namespace
 
 void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arrays) {
-  LongWork long_work(is_long(layer));
+  ScopedGilRelease long_work(is_long(layer));
   Blocks blocks(layer, true);
   const RecurrentSteps& steps = layer.steps;
   int64_t row = layer.size * blocks.item;
@@ -193,7 +193,7 @@ void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arra
 // A round multiplies with the weight what the last one gave, so that one wait for all threads is
 // enough for a step.
 void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& arrays) {
-  LongWork long_work(is_long(layer));
+  ScopedGilRelease long_work(is_long(layer));
   Blocks blocks(layer, false);
   const RecurrentSteps& steps = layer.steps;
   bool has_cells = layer.cell == RecurrentCell::LSTM;

@@ -2,7 +2,7 @@
 // weight, and what happens element by element. Arrays as in kernels/recurrent.h; their pointers
 // stand at the block's first row.
 #pragma once
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/recurrent.h"
 
 namespace rl::kernels {

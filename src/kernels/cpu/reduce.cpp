@@ -8,8 +8,8 @@
 
 #include "kernels/copy.h"
 #include "kernels/cpu/reduce_tiles.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -255,8 +255,8 @@ class Reducer {
   const View &input_, &out_;
   const View* second_;
   int64_t size_, n_ = 0, width_ = 1, tile_rows_ = 1;
-  Walk<3> kept_;  // input, out, second
-  Walk<1> reduced_;
+  StridedIterator<3> kept_;  // input, out, second
+  StridedIterator<1> reduced_;
   Tiles tiles_;
   FoldColumns in_place_;  // of columns that need not be packed
   bool columns_, direct_, fused_;
@@ -318,7 +318,8 @@ void finish_variance(const Reduction& op, const void* accumulators, int64_t widt
   const Moments* acc = static_cast<const Moments*>(accumulators);
   double divisor = std::max(0.0, static_cast<double>(n) - op.parameter);
   for (int64_t j = 0; j < width; ++j) {
-    static_cast<double*>(results)[j] = acc[j].squares / divisor;
+    double squares = acc[j].squares < 0 ? 0 : acc[j].squares;  // less than 0 by rounding alone
+    static_cast<double*>(results)[j] = squares / divisor;
     static_cast<double*>(second)[j] = acc[j].mean;
   }
 }

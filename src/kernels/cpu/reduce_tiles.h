@@ -2,7 +2,7 @@
 // sit in L1. reduce.cpp cuts any reduction into tiles and joins their results.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

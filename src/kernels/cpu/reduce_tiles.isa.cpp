@@ -1,5 +1,7 @@
 #include "kernels/cpu/reduce_tiles.h"
 
+#include <limits>
+
 #include "kernels/cpu/lanes.h"
 #include "math/math.h"
 
@@ -119,41 +121,51 @@ Tiles fold_prepared(Prepare step) {
 }
 
 // Complex products, which have no vector form here.
+struct MultiplyComplex {
+  static constexpr bool repeatable = false;
+  template <class T> static constexpr T identity = T(1);
+  template <class T> RL_INLINE static T apply(T a, T b) { return math::times(a, b); }
+};
 template <class T>
 void product_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
                   void* accumulators) {
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
     T product = x[0];
-    for (int64_t k = 1; k < n; ++k) product *= x[k];
+    for (int64_t k = 1; k < n; ++k) product = math::times(product, x[k]);
     static_cast<T*>(accumulators)[i] = product;
   }
 }
 template <class T>
 Tiles product_tiles() {
-  return {sizeof(T), product_rows<T>, fold_columns<Multiply, T, 1>, fold_join<Multiply, T, 1>};
+  return {sizeof(T), product_rows<T>, fold_columns<MultiplyComplex, T, 1>,
+          fold_join<MultiplyComplex, T, 1>};
 }
 
 // ---- count of true elements ----
 
-// Of truth values, of which 255 fit into each lane.
-int64_t sum_bytes(const uint8_t* x, int64_t n) {
+vec<uint8_t> truth(vec<uint8_t> v) {
+  const vec<uint8_t> one = vec<uint8_t>{} + uint8_t(1);
+  return v < one ? v : one;
+}
+// Of bytes of which all but 0 are true; 255 of them fit into each lane.
+int64_t count_bytes(const uint8_t* x, int64_t n) {
   int64_t total = 0, i = 0;
   while (n - i >= vector_bytes) {
     int64_t vectors = (n - i) / vector_bytes < 255 ? (n - i) / vector_bytes : 255;
     vec<uint8_t> lanes = {};
-    for (int64_t k = 0; k < vectors; ++k, i += vector_bytes) lanes += load(x + i);
+    for (int64_t k = 0; k < vectors; ++k, i += vector_bytes) lanes += truth(load(x + i));
     uint8_t counts[vector_bytes];
     __builtin_memcpy(counts, &lanes, sizeof lanes);
     for (uint8_t count : counts) total += count;
   }
-  for (; i < n; ++i) total += x[i];
+  for (; i < n; ++i) total += x[i] != 0;
   return total;
 }
 void count_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {
   const uint8_t* x = static_cast<const uint8_t*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride)
-    static_cast<int64_t*>(accumulators)[i] = sum_bytes(x, n);
+    static_cast<int64_t*>(accumulators)[i] = count_bytes(x, n);
 }
 void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
                    void* accumulators) {
@@ -161,10 +173,28 @@ void count_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
   const uint8_t* x = static_cast<const uint8_t*>(in);
   for (int64_t j = 0; j < width; ++j) acc[j] = 0;
   for (int64_t i = 0; i < n; ++i, x += row_stride)
-    for (int64_t j = 0; j < width; ++j) acc[j] += x[j];
+    for (int64_t j = 0; j < width; ++j) acc[j] += x[j] != 0;
 }
 
 // ---- mean and squared distances ----
+
+// Again in double, where squares of floats left their range, or so much of it that their sum lost
+// digits. (Sums of NaNs and infinities come here too, and stay what they are.)
+template <class T>
+bool leaves_range(T squares, int64_t n) {
+  constexpr T least = T(0x1p-100), most = std::numeric_limits<T>::max();
+  return !(squares >= least * static_cast<T>(n) && squares <= most);
+}
+Moments wide_moments(const float* x, int64_t n, int64_t stride) {
+  double sum = 0, squares = 0;
+  for (int64_t k = 0; k < n; ++k) sum += x[k * stride];
+  double mean = sum / static_cast<double>(n);
+  for (int64_t k = 0; k < n; ++k) {
+    double distance = x[k * stride] - mean;
+    squares = math::mul_add(distance, distance, squares);
+  }
+  return {mean, squares};
+}
 
 template <class T>
 void moments_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
@@ -176,7 +206,10 @@ void moments_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
     // what rounding left out of the mean
     T rest = fold<Add>(x, n, [mean](auto v) { return v - mean; });
     double shift = static_cast<double>(rest) / static_cast<double>(n);
-    static_cast<Moments*>(accumulators)[i] = {mean + shift, squares - shift * rest};
+    Moments& result = static_cast<Moments*>(accumulators)[i];
+    result = {mean + shift, squares - shift * rest};
+    if constexpr (sizeof(T) == 4)
+      if (leaves_range(squares, n)) result = wide_moments(x, n, 1);
   }
 }
 
@@ -200,6 +233,8 @@ void moments_columns(const void* in, int64_t n, int64_t row_stride, int64_t widt
     for (int64_t j = 0; j < m; ++j) {
       double shift = static_cast<double>(rest[j]) / static_cast<double>(n);
       acc[j] = {mean[j] + shift, squares[j] - shift * rest[j]};
+      if constexpr (sizeof(T) == 4)
+        if (leaves_range(squares[j], n)) acc[j] = wide_moments(x + j, n, row_stride);
     }
   }
 }
@@ -239,7 +274,7 @@ void exponentials_rows(const void* in, int64_t n, int64_t row_stride, int64_t co
                        void* accumulators) {
   const T* x = static_cast<const T*>(in);
   for (int64_t i = 0; i < count; ++i, x += row_stride) {
-    T high = fold<Larger>(x, n), sum = math::exp(high);
+    T high = fold<Max>(x, n), sum = math::exp(high);
     if (!math::isinf(high)) sum = fold<Add>(x, n, [high](auto v) { return exp_below(v - high); });
     static_cast<Exponentials<T>*>(accumulators)[i] = {high, sum};
   }
@@ -254,7 +289,7 @@ void exponentials_columns(const void* in, int64_t n, int64_t row_stride, int64_t
   for (int64_t j0 = 0; j0 < width; j0 += block, x += block, acc += block) {
     int64_t m = width - j0 < block ? width - j0 : block;
     T high[block], from[block], sum[block] = {};
-    fold_columns<Larger, T, 1>(x, n, row_stride, m, high);
+    fold_columns<Max, T, 1>(x, n, row_stride, m, high);
     for (int64_t j = 0; j < m; ++j) from[j] = anchor(high[j]);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < m; ++j) sum[j] += math::exp(x[i * row_stride + j] - from[j]);
@@ -267,7 +302,7 @@ void exponentials_join(void* left, const void* right, int64_t width, int64_t, in
   Exponentials<T>* a = static_cast<Exponentials<T>*>(left);
   const Exponentials<T>* b = static_cast<const Exponentials<T>*>(right);
   for (int64_t j = 0; j < width; ++j) {
-    T high = Larger::apply(a[j].high, b[j].high);
+    T high = Max::apply(a[j].high, b[j].high);
     T share_a = a[j].high == high ? T(1) : math::exp(a[j].high - high);
     T share_b = b[j].high == high ? T(1) : math::exp(b[j].high - high);
     a[j] = {high, a[j].sum * share_a + b[j].sum * share_b};
@@ -327,8 +362,8 @@ template <class H>
 FoldColumns reduced_of(Fold fold, Prepare step) {
   switch (fold) {
     case Fold::Sum: return reduced_of<Add, H>(step);
-    case Fold::Max: return reduced_of<Larger, H>(step);
-    case Fold::Min: return reduced_of<Smaller, H>(step);
+    case Fold::Max: return reduced_of<Max, H>(step);
+    case Fold::Min: return reduced_of<Min, H>(step);
     default: return nullptr;
   }
 }
@@ -346,8 +381,8 @@ void reduce_tiles(Fold fold, Prepare step, DType t, Tiles* tiles) {
   switch (fold) {
     case Fold::Sum: *tiles = sum_tiles(t, step); return;
     case Fold::Prod: *tiles = prod_tiles(t); return;
-    case Fold::Max: *tiles = extreme_tiles<Larger>(t, step); return;
-    case Fold::Min: *tiles = extreme_tiles<Smaller>(t, step); return;
+    case Fold::Max: *tiles = extreme_tiles<Max>(t, step); return;
+    case Fold::Min: *tiles = extreme_tiles<Min>(t, step); return;
     case Fold::Count:
       *tiles = {sizeof(int64_t), count_rows, count_columns, fold_join<Add, int64_t, 1>};
       return;

@@ -5,12 +5,20 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// sum + x * y, whose elements are of T or groups of integers, multiplied and added up: 2 of int16,
-// or 4 bytes, unsigned ones of x and signed ones of y.
+// x * y + sum, whose elements are of T or groups of numbers, multiplied and added up: 2 of int16,
+// or of bfloat16 if T is float, or 4 bytes, unsigned ones of x and signed ones of y.
 template <class T, int bytes, int group>
 [[gnu::always_inline]] inline vec<T, bytes> add_products(vec<T, bytes> sum, vec<T, bytes> x, T y) {
   if constexpr (group == 1) {
-    return sum + x * y;
+    return mul_add(x, y, sum);
+  } else if constexpr (std::is_same_v<T, float>) {
+#if defined(__AVX512F__)  // and BF16, as the caller has found out
+    vec<T, bytes> all;
+    if constexpr (bytes == 64) all = (vec<T, bytes>)_mm512_set1_ps(y);
+    else all = (vec<T, bytes>)_mm256_set1_ps(y);
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(all));
+#endif
+    return sum;
   } else if constexpr (group == 4) {
 #if defined(__AVX512F__)  // and VNNI, as the caller has found out
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(vec<T, bytes>{} + y));

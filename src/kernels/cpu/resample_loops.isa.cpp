@@ -1,8 +1,13 @@
-#include "kernels/resample_loops.h"
+#include "kernels/cpu/resample_loops.h"
 
 #include <cstring>
 
+#include "math/arithmetic.h"
+
 namespace rl::kernels::RL_ISA {
+
+using math::mul_add;
+
 namespace {
 
 // Lines of single elements: width is a constant of the loop where that is of use.
@@ -13,7 +18,7 @@ void gather_line(const TapTable<C>& taps, const C* __restrict line, C* __restric
     const C* weight = taps.weight + o * n;
     const int32_t* place = taps.place + o * n;
     C sum = weight[0] * line[place[0]];
-    for (int64_t k = 1; k < n; ++k) sum += weight[k] * line[place[k]];
+    for (int64_t k = 1; k < n; ++k) sum = mul_add(weight[k], line[place[k]], sum);
     to[o] = sum;
   }
 }
@@ -25,13 +30,14 @@ template <class C> void gather_row(const TapTable<C>& taps, int64_t o, const C* 
   const C* __restrict first = line + place[0] * inner;
   if (taps.width == 2) {
     const C* __restrict second = line + place[1] * inner;
-    for (int64_t i = 0; i < inner; ++i) row[i] = weight[0] * first[i] + weight[1] * second[i];
+    for (int64_t i = 0; i < inner; ++i)
+      row[i] = mul_add(weight[1], second[i], weight[0] * first[i]);
     return;
   }
   for (int64_t i = 0; i < inner; ++i) row[i] = weight[0] * first[i];
   for (int64_t k = 1; k < taps.width; ++k) {
     const C* __restrict source = line + place[k] * inner;
-    for (int64_t i = 0; i < inner; ++i) row[i] += weight[k] * source[i];
+    for (int64_t i = 0; i < inner; ++i) row[i] = mul_add(weight[k], source[i], row[i]);
   }
 }
 
@@ -57,9 +63,9 @@ template <class C> void resample_transposed(const TapTable<C>& taps, const C* fr
       for (int64_t k = 0; k < taps.width; ++k) {
         C weight = taps.weight[o * taps.width + k];
         C* __restrict target = to + (n * taps.in + taps.place[o * taps.width + k]) * inner;
-        if (inner == 1) *target += weight * *row;
+        if (inner == 1) *target = mul_add(weight, *row, *target);
         else
-          for (int64_t i = 0; i < inner; ++i) target[i] += weight * row[i];
+          for (int64_t i = 0; i < inner; ++i) target[i] = mul_add(weight, row[i], target[i]);
       }
     }
 }

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/scalar.h"
+#include "kernels/cpu/factor_tiles.h"
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/lapack.h"
-#include "kernels/factor_tiles.h"
-#include "kernels/gemm_tiles.h"
-#include "kernels/transpose.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels {
 

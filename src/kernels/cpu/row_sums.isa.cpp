@@ -12,7 +12,8 @@ template <int vectors, class R> void add_columns(const RowSum<R>& job, int64_t j
   for (int v = 0; v < vectors; ++v) sums[v] = load(job.sum + j + v * lanes);
   for (int64_t i = 0; i < job.count; ++i) {
     const R* row = job.table + job.rows[i] * job.row_step + j;
-    for (int v = 0; v < vectors; ++v) sums[v] += job.factors[i] * load(row + v * lanes);
+    for (int v = 0; v < vectors; ++v)
+      sums[v] = mul_add(load(row + v * lanes), job.factors[i], sums[v]);
   }
   for (int v = 0; v < vectors; ++v) store(job.sum + j + v * lanes, sums[v]);
 }
@@ -26,7 +27,8 @@ template <class R> void add_rows(const RowSum<R>& job) {
   if (j == job.width) return;
   for (int64_t i = 0; i < job.count; ++i) {
     const R* row = job.table + job.rows[i] * job.row_step;
-    for (int64_t k = j; k < job.width; ++k) job.sum[k] += job.factors[i] * row[k];
+    for (int64_t k = j; k < job.width; ++k)
+      job.sum[k] = mul_add(row[k], job.factors[i], job.sum[k]);
   }
 }
 

@@ -6,9 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/interruptible.h"
 #include "kernels/cpu/scan_rows.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 #include "math/complex.h"
 
 namespace rl::kernels {
@@ -57,7 +58,10 @@ struct Plus {
 struct Times {
   static constexpr bool product = true;
   template <class T> static T identity() { return T(1); }
-  template <class T> T operator()(T a, T b) const { return a * b; }
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_complex_v<T>) return math::times(a, b);
+    else return a * b;
+  }
   int64_t operator()(int64_t a, int64_t b) const {
     return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   }
@@ -115,8 +119,14 @@ class Scan {
   void scan_line(const char* x, char* y) {
     T values[strip], carry = Op::template identity<T>();
     if constexpr (has_loop<T, Op>)
-      if (dense_) return scan_row(Op::product, input_.dtype, x, y, in_axis_.size, &carry);
+      if (dense_)
+        return interruptible_for(in_axis_.size, [&](int64_t begin, int64_t end) {
+          scan_row(Op::product, input_.dtype, x + begin * in_axis_.step, y + begin * out_axis_.step,
+                   end - begin, &carry);
+        });
+    Interruption interruption;
     for (int64_t i = 0; i < in_axis_.size; i += strip) {
+      if (i > 0) interruption.poll();
       int64_t n = std::min(strip, in_axis_.size - i);
       load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
       scan_values(op_, values, n, carry);
@@ -130,7 +140,9 @@ class Scan {
 
   void scan_block(const char* x, char* y, int64_t width) {
     T values[block], carry[block];
+    Interruption interruption;
     for (int64_t i = 0; i < in_axis_.size; ++i) {
+      if (i % strip == strip - 1) interruption.poll();
       load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>, values,
                  width);
       for (int64_t j = 0; j < width; ++j) carry[j] = i ? op_(carry[j], values[j]) : values[j];
@@ -142,7 +154,7 @@ class Scan {
   const View &input_, &out_;
   Axis in_axis_, out_axis_;
   Op op_;
-  Walk<2> lines_;
+  StridedIterator<2> lines_;
   bool plain_;  // elements are such as scan_row takes,
   bool dense_;  // and lie as it wants them
 };
@@ -161,12 +173,16 @@ void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op 
 template <class T>
 void log_sum_gradient(T* g, const T* x, const T* out, int64_t n) {
   T tail(0);
+  Interruption interruption;
   for (int64_t i = n - 1; i >= 0; --i) {
+    if (i % strip == strip - 1) interruption.poll();
     if (i + 1 < n) {
       T step = out[i] - out[i + 1];
       if constexpr (is_complex_v<T>) step = std::conj(step);
-      bool starts = std::real(out[i]) == -std::numeric_limits<double>::infinity();
-      tail = starts ? T(0) : tail * std::exp(step);
+      // Nothing has been summed up to an infinity below, and nothing counts beside one above.
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      bool above = std::real(out[i]) == infinity && std::real(out[i + 1]) == infinity;
+      if (!above) tail = std::real(out[i]) == -infinity ? T(0) : tail * std::exp(step);
     }
     tail += g[i];
     T slope = x[i] - out[i];
@@ -179,7 +195,7 @@ void log_sum_gradient(T* g, const T* x, const T* out, int64_t n) {
 template <class T>
 void logcumsumexp_gradient(const View& grad, const View& input, const View& result, int64_t dim,
                            const View& grad_input) {
-  Walk<4> lines({&grad_input, &grad, &input, &result}, true, dim);
+  StridedIterator<4> lines({&grad_input, &grad, &input, &result}, true, dim);
   Axis to(grad_input, dim), from(grad, dim), in(input, dim), out(result, dim);
   lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
     size_t n = static_cast<size_t>(in.size);
@@ -234,11 +250,13 @@ class RunningExtreme {
     int64_t indices[strip], place = 0;
     bool values_here = values_.dtype == dtype_of<T> && value_.step == sizeof(T);
     bool indices_here = index_.step == sizeof(int64_t);
+    Interruption interruption;
     for (int64_t i = 0; i < in_.size; i += strip) {
+      if (i > 0) interruption.poll();
       int64_t n = std::min(strip, in_.size - i);
-      char *to = p[0] + i * value_.step, *places_to = p[1] + i * index_.step;
+      char *to = p[0] + i * value_.step, *offsets_to = p[1] + i * index_.step;
       T* x = values_here ? reinterpret_cast<T*>(to) : values;
-      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(places_to) : indices;
+      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(offsets_to) : indices;
       load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
       if (i == 0) best = x[0];
       bool nan = false;
@@ -254,14 +272,16 @@ class RunningExtreme {
       }
       if (!values_here) store_strip(dtype_of<T>, x, values_.dtype, to, value_.step, n);
       if (!indices_here)
-        store_strip(DType::Int64, places, indices_.dtype, places_to, index_.step, n);
+        store_strip(DType::Int64, places, indices_.dtype, offsets_to, index_.step, n);
     }
   }
 
   void block_of_lines(char* const* p, int64_t width) {
     T x[block], best[block];
     int64_t places[block] = {};
+    Interruption interruption;
     for (int64_t i = 0; i < in_.size; ++i) {
+      if (i % strip == strip - 1) interruption.poll();
       load_strip(input_.dtype, p[2] + i * in_.step, lines_.strides[2][0], dtype_of<T>, x, width);
       if (i == 0) std::copy_n(x, width, best);
       for (int64_t j = 0; j < width; ++j) {
@@ -278,7 +298,7 @@ class RunningExtreme {
 
   const View &input_, &values_, &indices_;
   Axis in_, value_, index_;
-  Walk<3> lines_;
+  StridedIterator<3> lines_;
 };
 
 template <bool largest>
@@ -301,22 +321,29 @@ void product_gradient(T* g, const T* x, int64_t n) {
   int64_t z = std::find(x, x + n, T(0)) - x;
   std::vector<T> products(static_cast<size_t>(z));
   T product(1), tail(0);
-  for (int64_t i = 0; i < z; ++i) products[static_cast<size_t>(i)] = product *= x[i];
+  interruptible_for(z, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) products[static_cast<size_t>(i)] = product *= x[i];
+  });
   if (z < n) {
     T at_zero = g[z], after = T(1);
-    for (int64_t i = z + 1; i < n && after != T(0); ++i) at_zero += g[i] * (after *= x[i]);
+    interruptible_for(n - (z + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = z + 1 + begin; i < z + 1 + end && after != T(0); ++i)
+        at_zero += g[i] * (after *= x[i]);
+    });
     std::fill(g + z, g + n, T(0));
     g[z] = product * at_zero;
   }
-  for (int64_t i = z - 1; i >= 0; --i) {
-    tail += g[i] * products[static_cast<size_t>(i)];
-    g[i] = tail / x[i];
-  }
+  interruptible_for(z, [&](int64_t begin, int64_t end) {
+    for (int64_t i = z - 1 - begin; i > z - 1 - end; --i) {
+      tail += g[i] * products[static_cast<size_t>(i)];
+      g[i] = tail / x[i];
+    }
+  });
 }
 
 template <class T>
 void cumprod_gradient(const View& grad, const View& input, int64_t dim, const View& grad_input) {
-  Walk<3> lines({&grad_input, &grad, &input}, true, dim);
+  StridedIterator<3> lines({&grad_input, &grad, &input}, true, dim);
   Axis to(grad_input, dim), from(grad, dim), in(input, dim);
   lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
     std::vector<T> g(static_cast<size_t>(in.size)), x(static_cast<size_t>(in.size));

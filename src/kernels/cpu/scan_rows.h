@@ -1,7 +1,7 @@
 // The typed inner loop of running sums and products.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 

@@ -88,14 +88,14 @@ void scan_each_typed(DType element, const ShortRows& r, int identity) {
 }
 
 // Of numbers; the later of equals.
-struct LaterHighest {
+struct LastMax {
   template <class T> static constexpr T identity() {
     using L = std::numeric_limits<T>;
     return L::has_infinity ? -L::infinity() : L::lowest();
   }
   template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
 };
-struct LaterLowest {
+struct LastMin {
   template <class T> static constexpr T identity() {
     using L = std::numeric_limits<T>;
     return L::has_infinity ? L::infinity() : L::max();
@@ -121,8 +121,8 @@ void extremes(T* x, int64_t* places, int64_t n, int64_t first, T* best, int64_t*
       vec<Number> here = count_lanes<T>() + static_cast<Number>(i),
                   earlier = number - vec<Number>{};
       here = v == extreme ? here : vec<Number>{} - 1;
-      here = prefix<LaterHighest, Number>(here, vec<Number>{} - 1);
-      here = LaterHighest::apply(earlier, here);
+      here = prefix<LastMax, Number>(here, vec<Number>{} - 1);
+      here = LastMax::apply(earlier, here);
       store(x + i, extreme);
       store(numbers + i, here);
       last = extreme[lanes - 1];
@@ -144,7 +144,7 @@ void extremes(T* x, int64_t* places, int64_t n, int64_t first, T* best, int64_t*
 
 template <class T> bool has_nan(const T* x, int64_t n) {
   vec<LaneOf<T>> found = {};
-  for_places<T>(n, [&](auto at) {
+  for_offsets<T>(n, [&](auto at) {
     vec<T> v = at(x);
     found |= v != v;
   });
@@ -184,7 +184,7 @@ void find_nan(DType element, const void* x, int64_t n, bool* found) {
 
 void extreme_row(bool largest, DType element, void* values, int64_t* places, int64_t n,
                  int64_t first, void* best, int64_t* place) {
-  auto typed = largest ? extremes_typed<LaterHighest> : extremes_typed<LaterLowest>;
+  auto typed = largest ? extremes_typed<LastMax> : extremes_typed<LastMin>;
   typed(element, values, places, n, first, best, place);
 }
 

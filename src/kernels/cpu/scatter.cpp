@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/interpreter.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/places.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -17,9 +18,8 @@ struct Lines {
   int64_t dim, dim_size, dim_step;  // of the view that is indexed
   int64_t n, index_step, other_step;
   DType index_dtype;
-  Walk<3> walk;          // indexed view, index, other view
-  bool across;           // neighbouring lines are closer in memory than neighbours in a line
-  bool checked = false;  // are all indices known to be inside?
+  StridedIterator<3> walk;  // indexed view, index, other view
+  bool across;              // neighbouring lines are closer in memory than neighbours in a line
 
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
       : name(name), dim(dim), index_dtype(index.dtype) {
@@ -83,13 +83,17 @@ struct Lines {
   }
 
   void check_all(const View& index) const {
-    Walk<1> w;
+    StridedIterator<1> w;
     w.base[0] = index.ptr<char>();
     for (int64_t d = index.ndim - 1; d >= 0; --d)  // what is repeated is checked once
       if (index.strides[d] != 0) w.add(index.sizes[d], {index.strides[d] * itemsize(index.dtype)});
     w.finish(true);
     w.parallel_runs(default_grain, [&](char* const* p, int64_t m) {
-      run_strips(nullptr, 0, p[0], w.strides[0][0], nullptr, 0, m, [](auto...) {});
+      int64_t step = w.strides[0][0];
+      bool in_place = index_dtype == DType::Int64 && step == sizeof(int64_t);
+      if (in_place && all_inside(reinterpret_cast<const int64_t*>(p[0]), m, dim_size, false))
+        return;
+      run_strips(nullptr, 0, p[0], step, nullptr, 0, m, [](auto...) {});
     });
   }
 
@@ -108,22 +112,19 @@ struct Lines {
   template <class F>
   void run_strips(char* indexed, int64_t step, char* index, int64_t step_of_index, char* other,
                   int64_t step_of_other, int64_t count, F&& f) const {
-    int64_t loaded[strip];
-    bool in_place = index_dtype == DType::Int64 && step_of_index == sizeof(int64_t);
+    // Copies: somebody else may change the indices between check and use.
+    alignas(64) int64_t at[strip];
+    Interruption interruption;
     for (int64_t i = 0; i < count; i += strip) {
+      if (i > 0) interruption.poll();
       int64_t m = std::min(strip, count - i);
-      const int64_t* at = reinterpret_cast<const int64_t*>(index + i * step_of_index);
-      if (!in_place) {
-        load_strip(index_dtype, index + i * step_of_index, step_of_index, DType::Int64, loaded, m);
-        at = loaded;
-      }
-      if (!checked) check_range(at, m);
+      if (!load_indices(index_dtype, index + i * step_of_index, step_of_index, m, dim_size, at))
+        check_range(at, m);
       f(indexed + i * step, step, other + i * step_of_other, step_of_other, at, m);
     }
   }
 
   void check_range(const int64_t* at, int64_t m) const {
-    if (all_inside(at, m, dim_size, false)) return;
     for (int64_t k = 0; k < m; ++k)
       check(at[k] >= 0 && at[k] < dim_size, name, ": index ", at[k],
             " is out of bounds for dimension ", dim, " with size ", dim_size);
@@ -168,7 +169,6 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
   if (!fresh) Lines("scatter", self, dim, index, src).check_all(index);  // before any is written
   auto apply = [&](const View& target, const View& values, Combine step) {
     Lines lines("scatter", target, dim, index, values);
-    lines.checked = !fresh;
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
       constexpr Combine how = decltype(op_tag)::value;
@@ -195,7 +195,7 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
 }
 
 void divide_by_counts(const char* name, const View& self, const View& counts) {
-  Walk<2> w({&self, &counts}, true);
+  StridedIterator<2> w({&self, &counts}, true);
   visit_all(name, self.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     w.parallel_runs(default_grain, [&](char* const* p, int64_t n) {
@@ -203,7 +203,7 @@ void divide_by_counts(const char* name, const View& self, const View& counts) {
         T& x = *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
         int64_t count = *reinterpret_cast<const int64_t*>(p[1] + i * w.strides[1][0]);
         count = std::max<int64_t>(count, 1);
-        if constexpr (std::is_integral_v<T>) {
+        if constexpr (is_integral_element_v<T>) {
           int64_t v = static_cast<int64_t>(x), quotient = v / count;
           x = static_cast<T>(quotient - (v % count < 0));
         } else {

@@ -3,14 +3,15 @@
 #include <tuple>
 #include <vector>
 
+#include "core/interpreter.h"
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/places.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
 #include "kernels/sort.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 namespace {
@@ -47,7 +48,9 @@ void search(const View& sorted, const View& values, bool right, const View* sort
   Scratch<T> rows(static_cast<size_t>(sorted.numel));
   load_strip(sorted.dtype, sorted.ptr<char>(), itemsize(sorted.dtype), dtype_of<T>, rows.data(),
              sorted.numel);
-  const int64_t* order = sorter ? sorter->ptr<int64_t>() : nullptr;
+  Scratch<int64_t> places;  // a copy, as they may change after this check
+  if (sorter) places.assign(sorter->ptr<int64_t>(), sorter->ptr<int64_t>() + sorter->numel);
+  const int64_t* order = sorter ? places.data() : nullptr;
   for (int64_t i = 0; order && i < sorter->numel; ++i)
     check_index(order[i] >= 0 && order[i] < n, "searchsorted: sorter index ", order[i],
                 " is out of range for rows of ", n);
@@ -80,7 +83,7 @@ std::pair<double, double> range_of(const View& input) {
 template <class C>
 void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) {
   int64_t bins = static_cast<int64_t>(counts.size());
-  Walk<1> w({&input}, true);
+  StridedIterator<1> w({&input}, true);
   w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
     constexpr int64_t strip = 512;
     C x[strip];
@@ -96,17 +99,19 @@ void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) 
   });
 }
 
-// f(number of the first, elements, n) for strips of a 1-D view, as int64.
+// f(elements, n) for strips of a 1-D view as int64, which somebody else may change meanwhile.
 template <class F>
 void for_integers(const View& v, F f) {
   constexpr int64_t strip = 1024;
   int64_t loaded[strip], step = v.strides[0] * itemsize(v.dtype);
   bool in_place = v.dtype == DType::Int64 && step == sizeof(int64_t);
+  Interruption interruption;
   for (int64_t i = 0; i < v.numel; i += strip) {
+    if (i > 0) interruption.poll();
     int64_t n = std::min(strip, v.numel - i);
     const char* from = v.ptr<char>() + i * step;
     if (!in_place) load_strip(v.dtype, from, step, DType::Int64, loaded, n);
-    f(i, in_place ? reinterpret_cast<const int64_t*>(from) : loaded, n);
+    f(in_place ? reinterpret_cast<const int64_t*>(from) : loaded, n);
   }
 }
 
@@ -154,7 +159,7 @@ int64_t bincount_size(const View& input) {
         " and dtype ", input.dtype);
   if (input.numel == 0) return 0;
   int64_t high = 0;
-  for_integers(input, [&high](int64_t, const int64_t* x, int64_t n) {
+  for_integers(input, [&high](const int64_t* x, int64_t n) {
     int64_t top[4] = {high, high, high, high}, signs = 0, k = 0;
     for (; k + 4 <= n; k += 4)
       for (int64_t way = 0; way < 4; ++way) {  // so that none waits for the one before
@@ -166,8 +171,9 @@ int64_t bincount_size(const View& input) {
       high = std::max(high, x[k]);
     }
     for (int64_t t : top) high = std::max(high, t);
-    check(signs >= 0, "bincount: only supports 1-d non-negative integral inputs, got the element ",
-          *std::find_if(x, x + n, [](int64_t v) { return v < 0; }));
+    if (signs < 0)
+      check(false, "bincount: only supports 1-d non-negative integral inputs, got the element ",
+            std::min(int64_t(-1), *std::min_element(x, x + n)));
   });
   return high + 1;
 }
@@ -181,15 +187,20 @@ void bincount(const View& input, const View* weights, const View& out) {
     T* counts = out.ptr<T>();
     const T* weight = weights ? weights->ptr<T>() : nullptr;
     int64_t weight_step = weights ? weights->strides[0] : 0;
-    for_integers(input, [&](int64_t first, const int64_t* places, int64_t n) {
-      bool inside = all_inside(places, n, out.numel, false);
-      for (int64_t k = 0; !inside && k < n; ++k)
-        check_index(places[k] >= 0 && places[k] < out.numel, "bincount: element ", places[k],
-                    " is out of range for ", out.numel, " bins");
+    // Each element is read once, then checked and used: somebody else may change it meanwhile.
+    auto bin = [&](const int64_t* x) {
+      int64_t v = __atomic_load_n(x, __ATOMIC_RELAXED);
+      bool inside = static_cast<uint64_t>(v) < static_cast<uint64_t>(out.numel);
+      if (__builtin_expect(!inside, 0))
+        check_index(false, "bincount: element ", v, " is out of range for ", out.numel, " bins");
+      return v;
+    };
+    int64_t i = 0;
+    for_integers(input, [&](const int64_t* x, int64_t n) {
       if (!weight)
-        for (int64_t k = 0; k < n; ++k) counts[places[k]] += T(1);
-      for (int64_t k = 0; weight && k < n; ++k)
-        counts[places[k]] += weight[(first + k) * weight_step];
+        for (int64_t k = 0; k < n; ++k) counts[bin(x + k)] += T(1);
+      for (int64_t k = 0; weight && k < n; ++k) counts[bin(x + k)] += weight[(i + k) * weight_step];
+      i += n;
     });
   });
 }

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+
+#include "math/arithmetic.h"
 
 namespace rl::kernels::RL_ISA {
 
@@ -29,9 +32,42 @@ template <class T, int bytes = vector_bytes> vec<T, bytes> load(const T* p) {
 }
 template <class T, class V> void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
 
-// The vector of these lanes, counted on from a's to b's. gcc 11 lacks __builtin_shufflevector.
+// a * b + c of vectors and numbers, rounded as math::mul_add does it; at least one is a vector, or
+// all are numbers of one type.
+template <class A, class B, class C> RL_INLINE auto mul_add(A a, B b, C c) {
+  using V = decltype(a * b + c);
+  if constexpr (std::is_arithmetic_v<V>) {
+    return math::mul_add<V>(a, b, c);
+  } else {
+#ifdef __FMA__
+    using T = std::remove_reference_t<decltype(V{}[0])>;
+    V x = a - V{}, y = b - V{}, z = c - V{};  // each a vector; + would make 0 of -0
+#ifdef __AVX512F__
+    if constexpr (std::is_same_v<T, float> && sizeof(V) == 64)
+      return (V)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
+    if constexpr (std::is_same_v<T, double> && sizeof(V) == 64)
+      return (V)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#endif
+    if constexpr (std::is_same_v<T, float> && sizeof(V) == 32)
+      return (V)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+    if constexpr (std::is_same_v<T, double> && sizeof(V) == 32)
+      return (V)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+    if constexpr (std::is_same_v<T, float> && sizeof(V) == 16)
+      return (V)_mm_fmadd_ps((__m128)x, (__m128)y, (__m128)z);
+    if constexpr (std::is_same_v<T, double> && sizeof(V) == 16)
+      return (V)_mm_fmadd_pd((__m128d)x, (__m128d)y, (__m128d)z);
+#endif
+    return V(a * b + c);
+  }
+}
+
+// The vector of these lanes, counted on from a's to b's.
 template <int... lane, class V> V shuffle(V a, V b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, lane...);
+#else  // gcc 11 has no __builtin_shufflevector
   return __builtin_shuffle(a, b, decltype(a < b){lane...});
+#endif
 }
 
 // Stores past the caches, to an address that is a multiple of the vector's size.

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "kernels/cpu/softmax_tiles.h"
+#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/walk.h"
 
 namespace rl::kernels {
 
@@ -106,7 +106,7 @@ class SoftmaxLines {
     if (!across_) store_strip(element_, result, dtype_, out, step_[N - 1], n_);
   }
 
-  Walk<N + M> walk_;
+  StridedIterator<N + M> walk_;
   int64_t n_, size_, step_[N];
   DType dtype_, element_;
   bool across_, direct_;

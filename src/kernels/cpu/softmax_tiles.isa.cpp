@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 void softmax_line(const T* x, T* y, int64_t n) {
-  T high = fold<Highest>(x, n), sum = 0;
+  T high = fold<Fmax>(x, n), sum = 0;
   for (int64_t i = 0; i < n; i += exponential_piece) {
     T* to = y + i;
     int64_t m = n - i < exponential_piece ? n - i : exponential_piece;
@@ -28,7 +28,7 @@ template <class T>
 void largest_of_block(const T* x, int64_t stride, int64_t n, int64_t m, T* high) {
   for (int64_t j = 0; j < m; ++j) high[j] = x[j];
   for (int64_t i = 1; i < n; ++i)
-    for (int64_t j = 0; j < m; ++j) high[j] = Larger::apply(high[j], x[i * stride + j]);
+    for (int64_t j = 0; j < m; ++j) high[j] = Max::apply(high[j], x[i * stride + j]);
 }
 
 template <class T>
@@ -63,9 +63,9 @@ void forward(bool log, const SoftmaxTile& t, const void* in, int64_t x_stride, v
 // softmax: (g - sum(g y)) y; log_softmax: g - exp(y) sum(g).
 template <class T>
 void gradient_line(bool log, const T* g, const T* y, T* gx, int64_t n) {
-  T sum = log ? fold<Add>(g, n) : sum_places<T>(n, [g, y](auto at) { return at(g) * at(y); });
+  T sum = log ? fold<Add>(g, n) : sum_at<T>(n, [g, y](auto at) { return at(g) * at(y); });
   if (log)
-    for (int64_t i = 0; i < n; ++i) gx[i] = g[i] - exp_below(y[i]) * sum;
+    for (int64_t i = 0; i < n; ++i) gx[i] = mul_add(-exp_below(y[i]), sum, g[i]);
   else
     for (int64_t i = 0; i < n; ++i) gx[i] = (g[i] - sum) * y[i];
 }
@@ -81,7 +81,7 @@ void gradient_block(bool log, const T* g, int64_t g_stride, const T* y, int64_t 
     const T *g_row = g + i * g_stride, *y_row = y + i * y_stride;
     T* out = gx + i * gx_stride;
     if (log)
-      for (int64_t j = 0; j < m; ++j) out[j] = g_row[j] - exp_below(y_row[j]) * sum[j];
+      for (int64_t j = 0; j < m; ++j) out[j] = mul_add(-exp_below(y_row[j]), sum[j], g_row[j]);
     else
       for (int64_t j = 0; j < m; ++j) out[j] = (g_row[j] - sum[j]) * y_row[j];
   }
@@ -106,7 +106,7 @@ void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weig
     *sum = sum_exponentials_of_row(x, t.n, high);
     *log_sum = math::log(*sum);
     T top = *high;
-    if (w) *weighted = sum_places<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
+    if (w) *weighted = sum_at<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
     return;
   }
   largest_of_block(x, stride, t.n, t.width, high);
@@ -114,7 +114,8 @@ void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weig
   for (int64_t i = 0; i < t.n; ++i, x += stride) {
     for (int64_t j = 0; j < t.width; ++j) sum[j] += exp_below(x[j] - high[j]);
     if (w)
-      for (int64_t j = 0; j < t.width; ++j) weighted[j] += w[i] * (x[j] - high[j]);
+      for (int64_t j = 0; j < t.width; ++j)
+        weighted[j] = mul_add(w[i], x[j] - high[j], weighted[j]);
   }
   for (int64_t j = 0; j < t.width; ++j) log_sum[j] = math::log(sum[j]);
 }
@@ -130,7 +131,8 @@ void slopes(const SoftmaxTile& t, const void* in, int64_t x_stride, const void* 
   if (!t.across) {
     T top = *high, factor = *scale, part = *share;
     if (w)
-      for (int64_t i = 0; i < t.n; ++i) gx[i] = factor * exp_below(x[i] - top) - w[i] * part;
+      for (int64_t i = 0; i < t.n; ++i)
+        gx[i] = mul_add(factor, exp_below(x[i] - top), -(w[i] * part));
     else
       for (int64_t i = 0; i < t.n; ++i) gx[i] = factor * exp_below(x[i] - top);
     return;
@@ -138,7 +140,7 @@ void slopes(const SoftmaxTile& t, const void* in, int64_t x_stride, const void* 
   for (int64_t i = 0; i < t.n; ++i, x += x_stride, gx += out_stride) {
     T weight = w ? w[i] : T(0);
     for (int64_t j = 0; j < t.width; ++j)
-      gx[j] = scale[j] * exp_below(x[j] - high[j]) - weight * share[j];
+      gx[j] = mul_add(scale[j], exp_below(x[j] - high[j]), -(weight * share[j]));
   }
 }
 

@@ -1,8 +1,9 @@
 #include "kernels/sort.h"
 
+#include "kernels/cpu/interruptible.h"
 #include "kernels/cpu/sort_keys.h"
 #include "kernels/cpu/sort_scan.h"
-#include "kernels/walk.h"
+#include "kernels/cpu/strided_iterator.h"
 
 namespace rl::kernels {
 namespace {
@@ -17,7 +18,7 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
         ": outputs must have dtypes ", input.dtype, " and int64");
   if (indices.numel == 0) return;
   const View& value_view = values ? *values : indices;
-  Walk<3> lines({&indices, &input, &value_view}, true, dim);
+  StridedIterator<3> lines({&indices, &input, &value_view}, true, dim);
   bool scalar = input.ndim == 0;
   int64_t n = scalar ? 1 : input.sizes[dim], size = itemsize(input.dtype);
   int64_t in_step = scalar ? 0 : input.strides[dim] * size;
@@ -68,14 +69,18 @@ void select_rank(Scratch<Item>& items, int64_t rank) {
     shift -= bits;
     auto digit = [&](const Item& item) { return item.key() >> shift & ((1u << bits) - 1); };
     std::fill_n(counts, 1 << bits, 0);
-    for (auto i = begin; i != end; ++i) ++counts[digit(*i)];
+    interruptible_for(end - begin, [&](int64_t from, int64_t to) {
+      for (auto i = begin + from; i != begin + to; ++i) ++counts[digit(*i)];
+    });
     unsigned wanted = 0;
     for (; rank >= counts[wanted]; ++wanted) rank -= counts[wanted];
     auto kept = begin;
-    for (auto i = begin; i != end; ++i) {
-      *kept = *i;
-      kept += digit(*kept) == wanted;
-    }
+    interruptible_for(end - begin, [&](int64_t from, int64_t to) {
+      for (auto i = begin + from; i != begin + to; ++i) {
+        *kept = *i;
+        kept += digit(*kept) == wanted;
+      }
+    });
     end = kept;
   }
   std::nth_element(begin, begin + rank, end);
@@ -120,15 +125,18 @@ void select_least(const SortLine& line, int64_t k, Scratch<Item>& items) {
 
 // Brings the last item of the most frequent key, the least of those as frequent, to the front.
 // Keys in a range of few are counted, an eighth of what it takes to sort them.
+// NaN is not equal to itself, so that no two of them count together.
 template <class Item>
-void select_most_frequent(Scratch<Item>& items) {
+void select_most_frequent(Scratch<Item>& items, bool floating) {
   using Key = typename Item::Key;
   auto less = [](const Item& a, const Item& b) { return a.key() < b.key(); };
   auto [low, high] = std::minmax_element(items.begin(), items.end(), less);
   Key first = low->key(), range = high->key() - first;
   if (range < 4 * items.size()) {
     Scratch<int64_t> counts(static_cast<size_t>(range) + 1, 0);
-    for (const Item& item : items) ++counts[static_cast<size_t>(item.key() - first)];
+    interruptible_for_each(
+        items, [&](const Item& item) { ++counts[static_cast<size_t>(item.key() - first)]; });
+    if (floating && high->key() == nan_key<Item>) counts.back() = 1;
     auto most = std::max_element(counts.begin(), counts.end());
     Key wanted = static_cast<Key>(first + static_cast<Key>(most - counts.begin()));
     auto last = std::find_if(items.rbegin(), items.rend(),
@@ -138,7 +146,8 @@ void select_most_frequent(Scratch<Item>& items) {
   sort_items(items);
   size_t best_end = 0, best_length = 0, begin = 0;
   for (size_t i = 1; i <= items.size(); ++i) {
-    if (i < items.size() && items[i].key() == items[begin].key()) continue;
+    bool is_nan = floating && items[begin].key() == nan_key<Item>;
+    if (i < items.size() && items[i].key() == items[begin].key() && !is_nan) continue;
     if (i - begin > best_length) {
       best_length = i - begin;
       best_end = i - 1;
@@ -197,7 +206,7 @@ void mode(const View& input, int64_t dim, const View& values, const View& indice
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
               " to have non-zero size.");
   for_each_whole_line("mode", input, dim, false, 1, &values, indices,
-                      [](auto& items) { select_most_frequent(items); });
+                      [&](auto& items) { select_most_frequent(items, is_floating(input.dtype)); });
 }
 
 }  // namespace rl::kernels

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kernels/cpu/interruptible.h"
 #include "kernels/cpu/sort_scan.h"
 
 namespace rl::kernels {
@@ -37,16 +38,18 @@ template <class Item>
 void radix_sort(Scratch<Item>& items) {
   constexpr int bytes = sizeof(typename Item::Key);
   std::vector<size_t> counts(bytes * 256, 0);
-  for (const Item& item : items)
+  interruptible_for_each(items, [&](const Item& item) {
     for (int b = 0; b < bytes; ++b)
       ++counts[static_cast<size_t>(b * 256 + (item.key() >> (8 * b) & 255))];
+  });
   Scratch<Item> other(items.size());
   for (int b = 0; b < bytes; ++b) {
     size_t* place = counts.data() + b * 256;
     if (std::find(place, place + 256, items.size()) != place + 256) continue;
     size_t sum = 0;
     for (int v = 0; v < 256; ++v) sum += std::exchange(place[v], sum);
-    for (const Item& item : items) other[place[item.key() >> (8 * b) & 255]++] = item;
+    interruptible_for_each(
+        items, [&](const Item& item) { other[place[item.key() >> (8 * b) & 255]++] = item; });
     items.swap(other);
   }
 }
@@ -58,15 +61,20 @@ bool counting_sort(Scratch<Item>& items) {
   constexpr size_t fewest = 64, most_keys = 1 << 16;  // their counts stay in the cache
   if (items.size() < fewest) return false;
   Key low = items[0].key(), high = low;
-  for (const Item& item : items) low = std::min(low, item.key()), high = std::max(high, item.key());
+  interruptible_for_each(items, [&](const Item& item) {
+    low = std::min(low, item.key()), high = std::max(high, item.key());
+  });
   Key range = high - low;
   if (range >= most_keys || range >= 4 * items.size()) return false;
   Scratch<size_t> place(static_cast<size_t>(range) + 1, 0);
-  for (const Item& item : items) ++place[static_cast<size_t>(item.key() - low)];
+  interruptible_for_each(items,
+                         [&](const Item& item) { ++place[static_cast<size_t>(item.key() - low)]; });
   size_t sum = 0;
   for (size_t& p : place) sum += std::exchange(p, sum);
   Scratch<Item> other(items.size());
-  for (const Item& item : items) other[place[static_cast<size_t>(item.key() - low)]++] = item;
+  interruptible_for_each(items, [&](const Item& item) {
+    other[place[static_cast<size_t>(item.key() - low)]++] = item;
+  });
   items.swap(other);
   return true;
 }

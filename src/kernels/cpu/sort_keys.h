@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/interpreter.h"
 #include "core/view.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strip.h"
@@ -57,7 +58,9 @@ struct SortLine {
   template <class Item, class F> void for_keys(int64_t begin, int64_t end, F&& f) const {
     using Key = typename Item::Key;
     Key keys[strip];
+    Interruption interruption;
     for (int64_t i = begin; i < end; i += strip) {
+      interruption.poll();
       int64_t m = std::min(strip, end - i);
       load_keys(dtype, in + i * stride, stride, m, descending ? static_cast<Key>(-1) : Key(0),
                 keys);

@@ -21,7 +21,7 @@ DType stepping_stone(DType from, DType to) {
 }  // namespace
 
 void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n) {
-  if (from == to) {
+  if (from == to && to != DType::Bool) {
     std::memcpy(out, in, static_cast<size_t>(n * itemsize(to)));
     return;
   }
@@ -37,7 +37,8 @@ void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t
 
 void load_strip(DType from, const char* in, int64_t stride, DType to, void* strip, int64_t n) {
   int64_t size = itemsize(from);
-  if (from == to) return copy_strided(size, in, stride, static_cast<char*>(strip), size, n);
+  if (from == to && to != DType::Bool)
+    return copy_strided(size, in, stride, static_cast<char*>(strip), size, n);
   if (stride == size) return convert_contiguous(from, to, in, strip, n);
   alignas(64) char gathered[piece * widest];
   for (int64_t i = 0; i < n; i += piece) {

@@ -2,13 +2,14 @@
 // Loops are then written for a few compute types, not for every dtype, stride and pair of them.
 #pragma once
 #include "core/view.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/isa.h"
 
 namespace rl::kernels {
 
 // The conversions that have a loop of their own; convert_contiguous has the rest.
 RL_ISA_KERNEL(convert_direct, (DType from, DType to, const void* in, void* out, int64_t n))
 
+// Bools come out as 0 or 1, from bool too.
 void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n);
 
 // n elements of `size` bytes (a power of two up to 64), stepping by byte strides.

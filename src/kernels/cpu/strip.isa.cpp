@@ -21,7 +21,7 @@ void copy_stepping(const char* from, char* to, int64_t n) {
     for (; i < n; ++i) std::memcpy(to + i * sizeof(T), &value, sizeof(T));
     return;
   }
-#pragma GCC ivdep
+  RL_INDEPENDENT
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(to + i * sizeof(T), from + i * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
 }

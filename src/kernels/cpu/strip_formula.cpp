@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "kernels/cpu/strip_functions.h"
 
 namespace rl::kernels {
 namespace {
@@ -17,7 +18,7 @@ void prefetch(const float* from, int64_t n) {
 }
 
 // `scratch` has a strip for each formula nested in this one.
-void work_out_strip(const StripFormula& f, int64_t begin, int64_t n, float* to, float* scratch) {
+void evaluate_strip(const StripFormula& f, int64_t begin, int64_t n, float* to, float* scratch) {
   void* operands[max_loop_inputs + 1] = {to};
   int k = 0;
   for (const StripFormula::Operand& operand : f.operands) {
@@ -25,7 +26,7 @@ void work_out_strip(const StripFormula& f, int64_t begin, int64_t n, float* to, 
     if (operand.formula) {
       at = scratch;
       scratch += strip_length;
-      work_out_strip(*operand.formula, begin, n, static_cast<float*>(at), scratch);
+      evaluate_strip(*operand.formula, begin, n, static_cast<float*>(at), scratch);
     } else {
       int64_t first = operand.period ? begin % operand.period : begin;
       at = const_cast<float*>(operand.data + first);
@@ -56,22 +57,22 @@ const float* StripFormula::stream() const {
   return nullptr;
 }
 
-void StripFormula::work_out(int64_t begin, int64_t n, float* to) const {
+void StripFormula::evaluate(int64_t begin, int64_t n, float* to) const {
   Scratch scratch;
   for (int64_t i = 0; i < n; i += strip_length)
-    work_out_strip(*this, begin + i, std::min(strip_length, n - i), to + i, scratch.strips);
+    evaluate_strip(*this, begin + i, std::min(strip_length, n - i), to + i, scratch.strips);
 }
 
 void StripFormula::fill(int64_t n, float* to, bool in_place) const {
   int64_t strips = (n + strip_length - 1) / strip_length;
   parallel_for(0, strips, default_grain / strip_length, [&](int64_t first, int64_t last) {
     int64_t begin = first * strip_length, end = std::min(last * strip_length, n);
-    if (in_place || n < stream_limit) return work_out(begin, end - begin, to + begin);
+    if (in_place || n < stream_limit) return evaluate(begin, end - begin, to + begin);
     Scratch scratch;
     float* strip = scratch.strips + max_strip_formulas * strip_length;
     for (int64_t i = begin; i < end; i += strip_length) {
       int64_t length = std::min(strip_length, end - i);
-      work_out_strip(*this, i, length, strip, scratch.strips);
+      evaluate_strip(*this, i, length, strip, scratch.strips);
       stream_floats(strip, to + i, length);
     }
   });

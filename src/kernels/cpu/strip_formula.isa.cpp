@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/strip_functions.h"
 
 namespace rl::kernels::RL_ISA {
 
@@ -11,8 +12,8 @@ void affine_floats(int64_t n, void* const* operands, const Scalar*) {
   const float *x = static_cast<const float*>(operands[1]),
               *scale = static_cast<const float*>(operands[2]),
               *shift = static_cast<const float*>(operands[3]);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) to[i] = x[i] * scale[i] + shift[i];
+  RL_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) to[i] = mul_add(x[i], scale[i], shift[i]);
 }
 
 void stream_floats(const float* from, float* to, int64_t n) {

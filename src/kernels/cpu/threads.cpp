@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "kernels/libraries.h"
+#include "kernels/cpu/libraries.h"
 
 namespace rl::kernels {
 namespace {

@@ -17,7 +17,7 @@ class LibraryCall {
   int openmp_threads_;  // OpenMP keeps the number per calling thread
 };
 
-// Of dense products: half a millisecond, from which LongWork pays.
+// Of dense products: half a millisecond, from which ScopedGilRelease pays.
 inline constexpr double long_operations = 6e7;
 
 }  // namespace rl::kernels

@@ -1,4 +1,4 @@
-#include "kernels/transpose.h"
+#include "kernels/cpu/transpose.h"
 
 #include "kernels/cpu/transpose_square.h"
 
@@ -13,7 +13,7 @@ template <class T> struct Piece {
   char* to;
   int64_t to_row, to_column;
 
-  void one_by_one(int64_t first_row, int64_t rows, int64_t first_column, int64_t columns) const {
+  void loop_fallback(int64_t first_row, int64_t rows, int64_t first_column, int64_t columns) const {
     for (int64_t c = first_column; c < columns; ++c)
       for (int64_t r = first_row; r < rows; ++r)
         std::memcpy(to + c * to_row + r * to_column, from + r * from_row + c * from_column, size);
@@ -24,8 +24,8 @@ template <class T> struct Piece {
       for (int64_t r = 0; r < whole_rows; r += n)
         transpose_square<T, streamed>(from + r * from_row + c * size, from_row,
                                       to + c * to_row + r * size, to_row);
-    one_by_one(0, whole_rows, whole_columns, columns);
-    one_by_one(whole_rows, rows, 0, columns);
+    loop_fallback(0, whole_rows, whole_columns, columns);
+    loop_fallback(whole_rows, rows, 0, columns);
   }
   void run(int64_t rows, int64_t columns, bool streamed) {
     if constexpr (size <= 8) {
@@ -40,7 +40,7 @@ template <class T> struct Piece {
         return streamed && aligned ? squares<true>(rows, columns) : squares<false>(rows, columns);
       }
     }
-    one_by_one(0, rows, 0, columns);
+    loop_fallback(0, rows, 0, columns);
   }
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/parallel.h"
-#include "kernels/workspace.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -159,7 +159,7 @@ void unfold(const View& images, const View& columns, const WindowGeometry& geome
 void fold(const View& columns, const View& images, const WindowGeometry& geometry) {
   if (images.numel == 0) return;
   visit<float, double, half, bfloat16, complex64, complex128, int64_t, int32_t, int16_t, int8_t,
-        uint8_t, bool>("fold", images.dtype, [&](auto tag) {
+        uint8_t, Bool>("fold", images.dtype, [&](auto tag) {
     fold_all<typename decltype(tag)::type>(columns, images, geometry);
   });
 }

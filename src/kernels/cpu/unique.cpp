@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/cpu/interruptible.h"
 #include "kernels/cpu/sort_keys.h"
 #include "kernels/sort.h"
 
@@ -46,14 +47,18 @@ int64_t unique(const View& input, const View& values, const View* inverse, const
     Scratch<Item> items(static_cast<size_t>(n));
     SortLine{input.dtype, input.ptr<char>(), size, n, false}.load_items(0, n, items.data());
     sort_items(items);
-    for (size_t i = 0; i < items.size(); ++i)
-      groups.take(items[i].place(),
-                  i == 0 || differ<Item>(items[i].key(), items[i - 1].key(), input.dtype));
+    interruptible_for(n, [&](int64_t begin, int64_t end) {
+      for (size_t i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+        groups.take(items[i].place(),
+                    i == 0 || differ<Item>(items[i].key(), items[i - 1].key(), input.dtype));
+    });
   });
-  for (int64_t g = 0; g < groups.count; ++g)
-    std::memcpy(values.ptr<char>() + g * size,
-                input.ptr<char>() + first[static_cast<size_t>(g)] * size,
-                static_cast<size_t>(size));
+  interruptible_for(groups.count, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g)
+      std::memcpy(values.ptr<char>() + g * size,
+                  input.ptr<char>() + first[static_cast<size_t>(g)] * size,
+                  static_cast<size_t>(size));
+  });
   return groups.count;
 }
 
@@ -81,12 +86,14 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
       else return static_cast<int>(differs(i));
     };
     if (n > 0) take(0, true);
-    for (int64_t i = 1, stop; i < n; i = stop) {
-      stop = std::min(n, i + block);
-      decltype(change(i)) any = 0;
-      for (int64_t k = i; k < stop; ++k) any |= change(k);
-      for (int64_t k = i; (any || group) && k < stop; ++k) take(k, differs(k));
-    }
+    interruptible_for(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = std::max<int64_t>(1, begin), stop; i < end; i = stop) {
+        stop = std::min(end, i + block);
+        decltype(change(i)) any = 0;
+        for (int64_t k = i; k < stop; ++k) any |= change(k);
+        for (int64_t k = i; (any || group) && k < stop; ++k) take(k, differs(k));
+      }
+    });
   });
   for (int64_t g = 0; starts && g < count; ++g)
     starts[g] = (g + 1 < count ? starts[g + 1] : n) - starts[g];
@@ -107,8 +114,10 @@ int64_t unique_rows(const View& input, bool consecutive, const View& first, cons
     std::vector<Key> keys(static_cast<size_t>(input.numel));
     load_keys(input.dtype, input.ptr<char>(), itemsize(input.dtype), input.numel, 0, keys.data());
     auto row = [&](int64_t r) { return keys.data() + r * width; };
+    Interruption interruption;
     if (!consecutive)
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        interruption.poll();
         return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
       });
     auto same = [&](Key a, Key b) { return !differ<Item>(a, b, input.dtype); };

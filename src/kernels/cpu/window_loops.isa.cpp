@@ -1,4 +1,4 @@
-#include "kernels/window_loops.h"
+#include "kernels/cpu/window_loops.h"
 
 #include <limits>
 

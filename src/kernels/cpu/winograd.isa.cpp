@@ -1,8 +1,8 @@
-#include "kernels/winograd.h"
+#include "kernels/cpu/winograd.h"
 
+#include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/panel_product.h"
-#include "kernels/transpose.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -166,7 +166,7 @@ void winograd_output(const WinogradImages& images, int64_t begin, int64_t end,
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
         V y = square[4 * (k / 2) + k % 2] + base;
-        zero += y * 0.0f;
+        zero = mul_add(y, 0.0f, zero);
         store(pixels[4 * (k / 2) + k % 2] + c, y);
       }
     }
@@ -189,7 +189,7 @@ void winograd_filter_gradient(const WinogradPlanes& planes, int64_t inputs, floa
 #pragma GCC unroll 9
         for (int tap = 0; tap < 9; ++tap) {
           V y = square[4 * (tap / 3) + tap % 3];
-          zero += y * 0.0f;
+          zero = mul_add(y, 0.0f, zero);
           store(taps + (k * 9 + tap) * panel + w, y);
         }
       }

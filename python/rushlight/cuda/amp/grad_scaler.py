@@ -1,5 +1,7 @@
 """The older name of amp.GradScaler("cuda")."""
 
+from __future__ import annotations
+
 from rushlight.amp.grad_scaler import GradScaler as _GradScaler
 
 
@@ -8,12 +10,12 @@ class GradScaler(_GradScaler):
 
     def __init__(
         self,
-        init_scale=2.0**16,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )

@@ -1,1 +1,5 @@
-"""Ways to train in several processes: for one, there is nothing to agree upon."""
+"""Ways to train in several processes."""
+
+from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
+
+__all__ = ["Join", "JoinHook", "Joinable"]

@@ -1,42 +1,13 @@
-"""Tensors spread over several processes, which do not exist here: names for programs that ask."""
+"""Tensors that lie in parts in several processes."""
 
-
-class DTensor:
-    """A tensor spread over processes: no object is one."""
-
-
-class Placement:
-    """How a tensor is spread: no object is one."""
-
-
-class Shard(Placement):
-    """Along a dim."""
-
-
-class Replicate(Placement):
-    """Whole in each process."""
-
-
-class Partial(Placement):
-    """To be summed up."""
-
-
-class DeviceMesh:
-    """Processes in rows and columns; raises NotImplementedError."""
-
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("DeviceMesh: rushlight trains in one process so far")
-
-
-def distribute_tensor(tensor, device_mesh=None, placements=None, **options):
-    """Raises NotImplementedError."""
-    raise NotImplementedError("distribute_tensor: rushlight trains in one process so far")
-
-
-def distribute_module(module, device_mesh=None, *args, **options):
-    """Raises NotImplementedError."""
-    raise NotImplementedError("distribute_module: rushlight trains in one process so far")
-
+from rushlight._set_module import set_module
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor._dtensor import (
+    DTensor,
+    distribute_module,
+    distribute_tensor,
+)
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = [
     "DTensor",
@@ -47,4 +18,7 @@ __all__ = [
     "Shard",
     "distribute_module",
     "distribute_tensor",
+    "init_device_mesh",
 ]
+
+set_module(__name__, DTensor, distribute_module, distribute_tensor)

@@ -1,70 +1,87 @@
 """How operations are computed for all examples of a mapped function at once."""
 
+from __future__ import annotations
+
 import rushlight
-from rushlight import Tensor
-from rushlight.func._batching import _indexing, _networks, _products  # noqa: F401  their rules
-from rushlight.func._batching._elements import pointwise
-from rushlight.func._batching._random import RANDOM, random
-from rushlight.func._batching._rules import RULES, register, words
+from rushlight import _C, Tensor
+from rushlight.func._batching import (  # noqa: F401  their rules
+    _bodies,
+    _elements,
+    _indexing,
+    _networks,
+    _products,
+)
+from rushlight.func._batching._random import random
+from rushlight.func._batching._rules import FUNCTIONS, register, rules_of, rules_of_ops, words
 from rushlight.func._batching._views import transposed
 from rushlight.utils._pytree import tree_flatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def compute(level, func, args, kwargs):
+
+def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """`func` of the arguments, among which are stand-ins of the level and other tensors."""
     name = func.__name__
     if name == "__get__":
         name = func.__self__.__name__
         return _attribute(level, func, name, args)
+    if name in _OF_THE_SHAPE:
+        with _C.DisableTorchFunction():  # levels around would answer the same, one after the other
+            return func(*args, **kwargs)
     leaves = tree_flatten((args, kwargs))[0]
     mapped = [leaf for leaf in leaves if level.examples(leaf) is not None]
-    if name in RANDOM:
+    kinds = rules_of_ops().get(name, ())
+    if "random" in kinds:
         return random(level, func, name, args, kwargs, mapped)
     if not mapped:
         return func(*args, **kwargs)
-    if name in _OF_ONE_VALUE:
+    if name in _OF_ONE_VALUE or "value" in kinds:
+        call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
         raise RuntimeError(
-            f"vmap: It looks like you're calling {_OF_ONE_VALUE[name]} on a Tensor that has a "
+            f"vmap: It looks like you're calling {call} on a Tensor that has a "
             "value for each example: a program cannot depend on one; use torch.where, or map "
             "outside"
         )
-    if name in _AS_THEY_ARE:
+    if name in _AS_THEY_ARE or "metadata" in kinds:
         return func(*args, **kwargs)
     if kwargs.get("out") is not None:
         raise RuntimeError(f"vmap: {name}() cannot write into out=")
-    rule = getattr(func, "batching_rule", None) or RULES.get(name)
-    result = NotImplemented if rule is None else rule(level, func, args, kwargs)
-    if result is not NotImplemented:
-        return result
+    own = getattr(func, "batching_rule", None)
+    for rule in (own,) if own is not None else rules_of(name, func):
+        result = rule(level, func, args, kwargs)
+        if result is not NotImplemented:
+            return result
     inner = getattr(func, "__wrapped__", None)  # written in Python: its operations have rules
     if inner is not None:
         return level.run_inside(inner, args, kwargs)
     return level.one_by_one(func, args, kwargs)
 
 
-def pointwise_names():
-    """The operations that are computed element by element."""
-    return frozenset(name for name, rule in RULES.items() if rule is pointwise)
-
-
+# Of methods that are no ops of the table.
 _OF_ONE_VALUE = {
     "item": ".item()", "__bool__": "bool() (as `if` does)", "__int__": "int()",
     "__float__": "float()", "__index__": "int()", "__complex__": "complex()", "tolist": ".tolist()",
-    "numpy": ".numpy()", "__array__": "numpy.asarray()", "nonzero": "nonzero()",
-    "_nonzero": "nonzero()", "_nonzero_tuple": "nonzero()",
-    "masked_select": "masked_select()", "unique": "unique()", "allclose": "allclose()",
-    "equal": "equal()", "__contains__": "`in`",
+    "numpy": ".numpy()", "__array__": "numpy.asarray()", "__contains__": "`in`",
 }  # fmt: skip
 _AS_THEY_ARE = words(
     """
-    size dim ndimension stride numel nelement is_floating_point is_complex is_contiguous
-    storage_offset element_size get_device is_same_size __len__ data_ptr is_tensor
-    is_inference is_conj is_neg result_type can_cast __format__ __hash__ is_shared
+    stride is_contiguous storage_offset get_device data_ptr is_tensor
+    is_inference is_conj is_neg __format__ __hash__ is_shared
     """
 )
+_OF_THE_SHAPE = words(
+    "size dim ndimension numel nelement is_floating_point is_complex element_size __len__"
+)
+_ATTRIBUTES_OF_THE_SHAPE = words("shape dtype device ndim layout itemsize nbytes requires_grad")
 
 
 def _attribute(level, func, name, args):
+    if name in _ATTRIBUTES_OF_THE_SHAPE:
+        with _C.DisableTorchFunction():
+            return func(*args)
     examples = level.examples(args[0])
     if examples is None or name not in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
         return func(*args)
@@ -80,7 +97,7 @@ def _show(level, func, args, kwargs):
     return f"vmap: one of {level.size} examples\n{func(level.examples(args[0]))}"
 
 
-register("__repr__ __str__", _show)
+register("__repr__ __str__", _show, FUNCTIONS)
 
 
 def _gradient(level, func, args, kwargs):
@@ -91,7 +108,8 @@ def _gradient(level, func, args, kwargs):
         [value] if value is None or isinstance(value, Tensor) else list(value)
         for value in (given.pop("outputs"), given.pop("inputs"), given.pop("grad_outputs", None))
     )
-    weights = weights if weights != [None] else [None] * len(outputs)
+    if len(weights) == 1 and weights[0] is None:
+        weights = [None] * len(outputs)
     sources = [level.examples(leaf) for leaf in inputs]
     batched = given.get("is_grads_batched")
     if any(found is None for found in sources):
@@ -121,24 +139,24 @@ def _gradient_of_shared(level, func, outputs, inputs, weights, given):
     for i in range(level.size):
         roots = [out if f is None else f.select(0, i) for out, f in zip(outputs, wholes)]
         parts = [w if (f := level.examples(w)) is None else f.select(0, i) for w in weights]
-        gradients = func(
-            roots, sources, parts, retain_graph=retain or i < level.size - 1, **given
+        gradients = func(roots, sources, parts, retain_graph=retain or i < level.size - 1, **given)
+        found.append(
+            [
+                g if g is None or level.examples(leaf) is None else g.select(0, i)
+                for g, leaf in zip(gradients, inputs)
+            ]
         )
-        found.append([
-            g if g is None or level.examples(leaf) is None else g.select(0, i)
-            for g, leaf in zip(gradients, inputs)
-        ])
     return tuple(
         None if column[0] is None else level.stand_in(rushlight.stack(column))
         for column in zip(*found)
     )
 
 
-register("grad", _gradient)
+register("grad", _gradient, FUNCTIONS)
 
 
 def _backward(level, func, args, kwargs):
     raise RuntimeError("vmap: backward() cannot be called on a mapped tensor; use func.grad")
 
 
-register("backward", _backward)
+register("backward", _backward, FUNCTIONS)

@@ -3,7 +3,7 @@
 import rushlight
 from rushlight import Tensor
 from rushlight.func._batching._elements import pointwise
-from rushlight.func._batching._rules import padded, register, shifted
+from rushlight.func._batching._rules import FUNCTIONS, padded, register, shifted
 
 
 def _getitem(level, func, args, kwargs):
@@ -36,7 +36,7 @@ def _getitem(level, func, args, kwargs):
     return level.stand_in(x[(which, *index)])
 
 
-register("__getitem__", _getitem)
+register("__getitem__", _getitem, FUNCTIONS)
 
 
 def _where(level, func, args, kwargs):
@@ -62,7 +62,7 @@ def _as_strided(level, func, args, kwargs):
     return level.one_by_one(of_copy, (held, *args[1:]), kwargs)
 
 
-register("as_strided as_strided_", _as_strided)
+register("as_strided", _as_strided)
 
 
 def _index_select(level, func, args, kwargs):

@@ -1,37 +1,40 @@
 """Pooling, convolutions and losses."""
 
-from rushlight.func._batching._rules import of_first, padded, register
+from rushlight.func._batching._rules import FUNCTIONS, RULES, of_first, padded, register
 
 
-def _of_batches(names, spatial):
-    """Operations of inputs (N, C, *spatial), or of one without N: all examples in one batch."""
-
-    @of_first(names)
-    def rule(func, x, rank, *args, **kwargs):
-        if rank == spatial + 1:
-            return func(x, *args, **kwargs)
-        if rank != spatial + 2:
-            return NotImplemented
-        result = func(x.flatten(0, 1), *args, **kwargs)
-        parts = result if isinstance(result, tuple) else (result,)
-        parts = [part.unflatten(0, x.shape[:2]) for part in parts]
-        return tuple(parts) if isinstance(result, tuple) else parts[0]
+def _of_batches(func, x, rank, spatial, *args, **kwargs):
+    """An op of inputs (N, C, *spatial), or of one without N: all examples in one batch."""
+    if rank == spatial + 1:
+        return func(x, *args, **kwargs)
+    if rank != spatial + 2:
+        return NotImplemented
+    result = func(x.flatten(0, 1), *args, **kwargs)
+    parts = result if isinstance(result, tuple) else (result,)
+    parts = [part.unflatten(0, x.shape[:2]) for part in parts]
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
 for _n in (1, 2, 3):
-    _of_batches(
-        f"max_pool{_n}d avg_pool{_n}d adaptive_max_pool{_n}d adaptive_avg_pool{_n}d lp_pool{_n}d "
-        f"max_pool{_n}d_with_indices",
-        _n,
-    )
-_of_batches("pixel_shuffle pixel_unshuffle channel_shuffle", 2)
+
+    @of_first(f"spatial_{_n}d")
+    def _spatial(func, x, rank, *args, _n=_n, **kwargs):
+        return _of_batches(func, x, rank, _n, *args, **kwargs)
 
 
-@of_first("interpolate upsample instance_norm group_norm")
+@of_first("to_size")
+def _to_size(func, x, rank, size, *args, **kwargs):
+    return _of_batches(func, x, rank, len(size), size, *args, **kwargs)
+
+
+@of_first("group_norm")
 def _of_one_batch(func, x, rank, *args, **kwargs):
     if rank < 2:
         return NotImplemented
     return func(x.flatten(0, 1), *args, **kwargs).unflatten(0, x.shape[:2])
+
+
+register("instance_norm", RULES["group_norm"], FUNCTIONS)
 
 
 @of_first("pad")
@@ -66,7 +69,7 @@ def _convolution(spatial):
 
 
 for _n in (1, 2, 3):
-    register(f"conv{_n}d", _convolution(_n))
+    register(f"convolution_{_n}d", _convolution(_n))
 
 
 def _class_loss(level, func, args, kwargs):
@@ -96,7 +99,7 @@ def _class_loss(level, func, args, kwargs):
     return level.stand_in(total)
 
 
-register("cross_entropy nll_loss", _class_loss)
+register("class_loss", _class_loss)
 
 
 def _element_loss(level, func, args, kwargs):
@@ -114,8 +117,4 @@ def _element_loss(level, func, args, kwargs):
 _REDUCTIONS = {
     "none": None, "mean": lambda loss: loss.mean(1), "sum": lambda loss: loss.sum(1)
 }  # fmt: skip
-register(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
-    "binary_cross_entropy_with_logits",
-    _element_loss,
-)
+register("element_loss", _element_loss)

@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import Tensor
-from rushlight.func._batching._rules import inside, padded, register
+from rushlight.func._batching._rules import FUNCTIONS, inside, padded, register
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -36,7 +36,7 @@ def _matmul(level, func, args, kwargs):
     return level.stand_in(_product(level, a, b))
 
 
-register("matmul mm bmm mv dot __matmul__ __rmatmul__", _matmul)
+register("matmul", _matmul)
 
 
 def _inner(level, func, args, kwargs):
@@ -53,12 +53,12 @@ def _linear_parts(input, weight, bias=None):
     return product if bias is None else product + bias
 
 
-@inside("outer ger")
+@inside("outer")
 def _outer_parts(input, vec2):
     return input.unsqueeze(-1) * vec2.unsqueeze(-2)
 
 
-@inside("addmm addmv baddbmm")
+@inside("add_product")
 def _add_product(input, first, second, *, beta=1, alpha=1):
     product = first @ second
     return beta * input + (product if alpha == 1 else alpha * product)
@@ -84,7 +84,7 @@ def _einsum(level, func, args, kwargs):
     return level.stand_in(func(f"{','.join(terms)}->{free}{output}", *operands))
 
 
-register("einsum", _einsum)
+register("einsum", _einsum, FUNCTIONS)
 
 
 def _attention(level, func, args, kwargs):
@@ -99,7 +99,7 @@ def _attention(level, func, args, kwargs):
     return level.stand_in(func(*args, **kwargs))
 
 
-register("scaled_dot_product_attention", _attention)
+register("attention", _attention)
 
 
 def _distances(level, func, args, kwargs):
@@ -112,4 +112,4 @@ def _distances(level, func, args, kwargs):
     return level.stand_in(func(x1, x2, *rest, **kwargs))
 
 
-register("cdist", _distances)
+register("distances", _distances)

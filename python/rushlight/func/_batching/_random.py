@@ -1,19 +1,25 @@
 """Random numbers."""
 
+from __future__ import annotations
+
 import rushlight
-from rushlight.func._batching._rules import words
 
-RANDOM = words(
-    """
-    rand randn randint randperm normal
-    rand_like randn_like randint_like bernoulli bernoulli_ dropout dropout1d dropout2d dropout3d
-    alpha_dropout feature_alpha_dropout uniform_ normal_ exponential_ cauchy_ log_normal_ geometric_
-    random_ multinomial poisson rrelu binomial
-    """
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 
-def random(level, func, name, args, kwargs, mapped):
+def random(
+    level: int,
+    func: Callable[..., Any],
+    name: str,
+    args: Any,
+    kwargs: Any,
+    mapped: Sequence[Tensor],
+) -> Any:
     if "dropout" in name and _off(args, kwargs):
         return args[0]
     if level.randomness == "error":

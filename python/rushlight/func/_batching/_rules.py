@@ -1,18 +1,56 @@
 """The table of rules, and what rules are written with.
 
-A rule is found by the operation's name and gets the level, the operation and its arguments. Where
-the program passed a stand-in, `level.examples(argument)` is the tensor of all examples, whose first
-dim counts them. The rule returns the result as a stand-in; or NotImplemented where the arguments
-are beyond it, and the examples are computed one by one.
+Which rule an op has, its row says; this is the code of the rules, by their names. A rule gets the
+level, the operation and its arguments. Where the program passed a stand-in,
+`level.examples(argument)` is the tensor of all examples, whose first dim counts them. The rule
+returns the result as a stand-in; or NotImplemented where the arguments are beyond it, and the
+examples are computed one by one.
 """
+
+from __future__ import annotations
+
+import functools
 
 from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten
 
-RULES = {}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+RULES = {}  # by the name that rows have for them
+FUNCTIONS = {}  # of functions that are no ops of the table, by the function's name
 
 
-def wrap(level, result):
+@functools.cache
+def rules_of_ops() -> Any:
+    """Name of an op -> the names of the rules of its overloads, to be tried in this order."""
+    from rushlight._op_rules import BATCH
+
+    return {name: tuple(key.split()) for key, names in BATCH.items() for name in names}
+
+
+def rules_of(name: str, func: Callable[..., Any] | None = None) -> Any:
+    """The rules to be tried for an operation."""
+    if name in FUNCTIONS:
+        return (FUNCTIONS[name],)
+    found = rules_of_ops().get(name, ())
+    if found and func is not None and _is_loop(name, func):
+        return ()
+    return [RULES[rule] for rule in found if rule in RULES]
+
+
+def _is_loop(name, func):
+    """Is it an op without a rule, with the name of one that has some?"""
+    from rushlight._op_rules import LOOPS
+
+    home = getattr(func, "__module__", None) or "rushlight.Tensor"  # methods have no module
+    home = "torch" if home == "rushlight" else home.removeprefix("rushlight.")
+    return f"{home}.{name}" in LOOPS
+
+
+def wrap(level: int, result: Any) -> Tensor:
     if isinstance(result, Tensor):
         return level.stand_in(result)
     if isinstance(result, (tuple, list)):
@@ -21,12 +59,14 @@ def wrap(level, result):
     return result
 
 
-def register(names, rule):
+def register(
+    names: str, rule: Callable[..., Any], table: dict[str, Callable[..., Any]] = RULES
+) -> None:
     for name in names.split():
-        RULES[name] = rule
+        table[name] = rule
 
 
-def of_first(names):
+def of_first(names: str, table: dict[str, Callable[..., Any]] = RULES) -> Callable[..., Any]:
     """Registers a rule for calls with one stand-in, the first argument; it gets (x, rank, *args,
     **kwargs) after the function, `x` being all examples and `rank` the dims that each has.
     """
@@ -43,13 +83,13 @@ def of_first(names):
                 return NotImplemented
             return result if result is NotImplemented else wrap(level, result)
 
-        register(names, checked)
+        register(names, checked, table)
         return rule
 
     return decorate
 
 
-def shifted(d, rank):
+def shifted(d: Sequence[int] | int, rank: int) -> Any:
     """The place in the tensor of all examples of dim `d` of one example; or of several dims."""
     if isinstance(d, (tuple, list)):
         return [shifted(one, rank) for one in d]
@@ -62,7 +102,7 @@ def shifted(d, rank):
     return d % max(rank, 1) + 1
 
 
-def padded(examples, rank):
+def padded(examples: Tensor, rank: int) -> Tensor:
     """All examples, each with dims of size 1 before its own, so that it has `rank` of them."""
     missing = rank - (examples.dim() - 1)
     if missing <= 0:
@@ -70,7 +110,7 @@ def padded(examples, rank):
     return examples.reshape(examples.shape[0], *[1] * missing, *examples.shape[1:])
 
 
-def inside(names):
+def inside(names: str) -> Callable[..., Any]:
     """Registers a function of other operations, which are computed by their own rules."""
 
     def decorate(function):
@@ -83,5 +123,5 @@ def inside(names):
     return decorate
 
 
-def words(text):
+def words(text: str) -> Any:
     return frozenset(text.split())

@@ -1,44 +1,38 @@
 """Other windows on the same elements, and several tensors side by side."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
+from rushlight.func._batching._elements import sizes_of
 from rushlight.func._batching._rules import of_first, padded, register, shifted, wrap
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def _sizes(args):
-    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
 
-
-@of_first("reshape view")
+@of_first("reshape")
 def _reshape(func, x, rank, *sizes, shape=None):
     if sizes and isinstance(sizes[0], rushlight.dtype):
         return NotImplemented
-    sizes = _sizes(sizes) if shape is None else shape
+    sizes = sizes_of(sizes) if shape is None else shape
     if -1 in sizes and not x.numel():
         return NotImplemented
     return x.reshape(x.shape[0], *sizes)
 
 
-@of_first("view_as reshape_as")
-def _view_as(func, x, rank, other):
-    return x.reshape(x.shape[0], *other.shape)
-
-
-@of_first("expand broadcast_to")
+@of_first("expand")
 def _expand(func, x, rank, *sizes, size=None):
-    sizes = _sizes(sizes) if size is None else size
+    sizes = sizes_of(sizes) if size is None else size
     return padded(x, len(sizes)).expand(x.shape[0], *sizes)
 
 
-@of_first("expand_as")
-def _expand_as(func, x, rank, other):
-    return padded(x, other.dim()).expand(x.shape[0], *other.shape)
-
-
-@of_first("repeat tile")
+@of_first("repeat")
 def _repeat(func, x, rank, *sizes):
-    sizes = list(_sizes(sizes))
+    sizes = list(sizes_of(sizes))
     if func.__name__ == "tile":
         sizes = [1] * (rank - len(sizes)) + sizes
     return padded(x, len(sizes)).repeat(1, *sizes)
@@ -49,11 +43,6 @@ def _flatten(func, x, rank, start_dim=0, end_dim=-1):
     if not rank:
         return x.unsqueeze(1)
     return x.flatten(shifted(start_dim, rank), shifted(end_dim, rank))
-
-
-@of_first("ravel")
-def _ravel(func, x, rank):
-    return x.flatten(1) if rank else x.unsqueeze(1)
 
 
 @of_first("squeeze")
@@ -68,22 +57,22 @@ def _unsqueeze(func, x, rank, dim):
     return x.unsqueeze(shifted(dim, rank + 1))
 
 
-@of_first("transpose swapaxes swapdims")
+@of_first("transpose")
 def _transpose(func, x, rank, dim0, dim1):
     return x.transpose(shifted(dim0, rank), shifted(dim1, rank)) if rank else NotImplemented
 
 
 @of_first("t")
-def transposed(func, x, rank):
+def transposed(func: Callable[..., Any], x: Tensor, rank: int) -> Tensor:
     return x.permute(0, *range(rank, 0, -1))
 
 
 @of_first("permute")
 def _permute(func, x, rank, *dims):
-    return x.permute(0, *shifted(_sizes(dims), rank))
+    return x.permute(0, *shifted(sizes_of(dims), rank))
 
 
-@of_first("movedim moveaxis")
+@of_first("movedim")
 def _movedim(func, x, rank, source, destination):
     return x.movedim(shifted(source, rank), shifted(destination, rank))
 
@@ -127,8 +116,8 @@ def _with_equal_ranks(names, place, default=None):
     register(names, rule)
 
 
-_with_equal_ranks("cat concat concatenate", 1, 0)
-_with_equal_ranks("gather scatter scatter_add scatter_reduce", 1)
+_with_equal_ranks("cat", 1, 0)
+_with_equal_ranks("at_dim", 1)
 _with_equal_ranks("take_along_dim", 2)
 
 

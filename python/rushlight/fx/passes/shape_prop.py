@@ -1,10 +1,18 @@
 """Noting the shapes and dtypes of all values, by running on an example."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import rushlight
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import map_aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.node import Node
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -15,10 +23,10 @@ class TensorMetadata(NamedTuple):
     shape: rushlight.Size
     dtype: rushlight.dtype
     requires_grad: bool
-    stride: tuple
+    stride: tuple[int, ...]
     memory_format: Any
     is_quantized: bool
-    qparams: dict
+    qparams: dict[str, Any]
 
 
 def _extract_tensor_metadata(result, include_contiguity=True):
@@ -47,14 +55,14 @@ class ShapeProp(Interpreter):
         (3, 2)
     """
 
-    def __init__(self, gm, fake_mode=None):
+    def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
         if fake_mode is not None:
             raise NotImplementedError(
                 "ShapeProp: there are no fake modes; propagate tensors on the meta device"
             )
         super().__init__(gm)
 
-    def run_node(self, n):
+    def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
         found = []
 
@@ -70,6 +78,6 @@ class ShapeProp(Interpreter):
         n.meta["type"] = type(result)
         return result
 
-    def propagate(self, *args):
+    def propagate(self, *args: Any) -> Tensor:
         """Run on the example and return the output."""
         return self.run(*args)

@@ -1,7 +1,11 @@
 """Which kernel computes attention: there is one here, so the choice is accepted and not needed."""
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
 from enum import IntEnum
+from typing import Any
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
@@ -18,7 +22,7 @@ class SDPBackend(IntEnum):
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends, set_priority=False):
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[Any]:
     """Accepts one SDPBackend or a list of them."""
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     for backend in chosen:

@@ -1,10 +1,18 @@
 """Causal masks of attention for queries and keys of different numbers, named by their corner."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from typing import Any
 from warnings import warn
 
 import rushlight
 from rushlight.nn import functional as F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -26,10 +34,14 @@ class CausalBias(rushlight.Tensor):
         seq_len_kv: the number of keys.
     """
 
-    def __new__(cls, variant, seq_len_q, seq_len_kv):
+    variant: CausalVariant
+    seq_len_q: int
+    seq_len_kv: int
+
+    def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> Self:
         return rushlight.Tensor._make_subclass(cls, rushlight.empty(seq_len_q, seq_len_kv))
 
-    def __init__(self, variant, seq_len_q, seq_len_kv):
+    def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"CausalBias: expected a CausalVariant but got {variant!r}")
         self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
@@ -45,7 +57,13 @@ class CausalBias(rushlight.Tensor):
         return rushlight.ones(shape, dtype=rushlight.bool, device=device).tril(diagonal)
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         if func is not F.scaled_dot_product_attention:
             return super().__torch_function__(func, types, args, kwargs)
         return cls._attention(*args, **(kwargs or {}))
@@ -64,16 +82,16 @@ class CausalBias(rushlight.Tensor):
             dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa,
         )  # fmt: skip
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self._materialize().__repr__()
 
 
-def causal_upper_left(*size):
+def causal_upper_left(*size: Any) -> CausalBias:
     """The causal mask of (queries, keys) whose diagonal begins at the first query and key."""
     return _of_size("causal_upper_left", CausalVariant.UPPER_LEFT, size)
 
 
-def causal_lower_right(*size):
+def causal_lower_right(*size: Any) -> CausalBias:
     """The causal mask of (queries, keys) whose diagonal ends at the last query and key."""
     return _of_size("causal_lower_right", CausalVariant.LOWER_RIGHT, size)
 

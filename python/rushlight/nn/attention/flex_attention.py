@@ -6,11 +6,21 @@ places that broadcast against each other and the scores, so they are written for
 computed for all: arithmetic, comparisons, `where`, and indexing of tensors with places.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import rushlight as rl
+from rushlight import Tensor
+from rushlight.types import Device
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
@@ -34,17 +44,17 @@ class AuxOutput(NamedTuple):
     max_scores: rl.Tensor | None = None
 
 
-def noop_mask(batch, head, token_q, token_kv):
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The mask_mod that lets every pair count."""
     return batch.new_ones((), dtype=rl.bool)
 
 
-def and_masks(*mask_mods):
+def and_masks(*mask_mods: Any) -> Callable[..., Any]:
     """The mask_mod of the pairs that all of them let count."""
     return _joined(mask_mods, rl.bitwise_and, True)
 
 
-def or_masks(*mask_mods):
+def or_masks(*mask_mods: Any) -> Callable[..., Any]:
     """The mask_mod of the pairs that one of them lets count."""
     return _joined(mask_mods, rl.bitwise_or, False)
 
@@ -69,7 +79,14 @@ def _places(sizes, device):
     ]
 
 
-def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
+def create_mask(
+    mod_fn: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Device = None,
+) -> Tensor:
     """The mask (B, H, Q_LEN, KV_LEN) of a mask_mod; of a score_mod, what it makes of zeros.
 
     Args:
@@ -94,60 +111,79 @@ class BlockMask:
         BLOCK_SIZE: queries and keys of a block, in which to_dense counts.
     """
 
-    def __init__(self, mask, mask_mod, block_size):
+    mask_mod: Any
+
+    def __init__(
+        self, mask: Tensor, mask_mod: Callable[..., Any], block_size: Sequence[int]
+    ) -> None:
         self._mask, self.mask_mod, self.BLOCK_SIZE = mask, mask_mod, block_size
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return tuple(self._mask.shape)
 
     @property
-    def seq_lengths(self):
+    def seq_lengths(self) -> tuple[int, int]:
         return self.shape[2:]
 
-    def numel(self):
+    def numel(self) -> int:
         """How many pairs there are."""
         return self._mask.numel()
 
-    def to_dense(self):
+    def to_dense(self) -> Tensor:
         """int32 (B, H, blocks of queries, blocks of keys): 1 where a pair of the block counts."""
         (rows, columns), (height, width) = self.seq_lengths, self.BLOCK_SIZE
         padded = rl.nn.functional.pad(self._mask, (0, -columns % width, 0, -rows % height))
         blocks = padded.unflatten(3, (-1, width)).unflatten(2, (-1, height))
         return blocks.any(5).any(3).int()
 
-    def sparsity(self):
+    def sparsity(self) -> float:
         """How many of a hundred pairs lie in blocks without one that counts."""
         height, width = self.BLOCK_SIZE
         return 100 * (1 - self.to_dense().sum().item() * height * width / self.numel())
 
-    def to(self, device):
+    def to(self, device: Device) -> BlockMask:
         """The mask on that device."""
         return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice | Tensor | tuple[int | slice | Tensor, ...]) -> Self:
         """Of some batches, or of batches and heads."""
         index = index if isinstance(index, tuple) else (index,)
         index = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in index)
         return BlockMask(self._mask[index], self.mask_mod, self.BLOCK_SIZE)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
 
 
 def create_block_mask(
-    mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
-    _compile=False,
-):  # fmt: skip
+    mask_mod: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Device = None,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile: bool = False,
+) -> BlockMask:  # fmt: skip
     """The mask that flex_attention takes: of the pairs for which mask_mod is true."""
     block_size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, block_size)
 
 
 def flex_attention(
-    query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False,
-    return_lse=False, kernel_options=None, *, return_aux=None,
-):  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Callable[..., Any] | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Any = None,
+    *,
+    return_aux: AuxRequest | None = None,
+) -> Tensor | tuple[Tensor, Tensor] | tuple[Tensor, AuxOutput]:  # fmt: skip
     """softmax(score_mod(query key^T scale)) value, over the pairs that block_mask lets count.
 
     Args:

@@ -1,11 +1,16 @@
 """MultiheadAttention; `activation` exports it, where programs expect it."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import rushlight
-from rushlight.nn import functional as F
-from rushlight.nn import init
+from rushlight import Tensor
+from rushlight.nn import functional as F, init
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.types import Device, _dtype
 
 
 class MultiheadAttention(Module):
@@ -22,36 +27,38 @@ class MultiheadAttention(Module):
     Vaswani et al., "Attention Is All You Need", 2017.
     """
 
-    __constants__ = ["batch_first"]
+    bias_k: Parameter | None
+    bias_v: Parameter | None
+
+    __constants__: list[str] = ["batch_first"]
 
     def __init__(
         self,
-        embed_dim,
-        num_heads,
-        dropout=0.0,
-        bias=True,
-        add_bias_kv=False,
-        add_zero_attn=False,
-        kdim=None,
-        vdim=None,
-        batch_first=False,
-        device=None,
-        dtype=None,
-    ):
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: Any = None,
+        vdim: Any = None,
+        batch_first: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
-                "embed_dim and num_heads: must be positive but got "
-                f"{embed_dim} and {num_heads}"
+                f"embed_dim and num_heads: must be positive but got {embed_dim} and {num_heads}"
             )
         self.embed_dim = embed_dim
-        self.kdim = kdim if kdim is not None else embed_dim
-        self.vdim = vdim if vdim is not None else embed_dim
+        self.kdim: Any = kdim if kdim is not None else embed_dim
+        self.vdim: Any = vdim if vdim is not None else embed_dim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
         self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
+        self.head_dim: int = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError(
                 f"embed_dim: {embed_dim} is not divisible by num_heads={num_heads}"
@@ -62,20 +69,19 @@ class MultiheadAttention(Module):
             return Parameter(rushlight.empty(shape, **factory))
 
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = parameter(3 * embed_dim, embed_dim)
+            self.in_proj_weight: Parameter = parameter(3 * embed_dim, embed_dim)
             self.register_parameter("q_proj_weight", None)
             self.register_parameter("k_proj_weight", None)
             self.register_parameter("v_proj_weight", None)
         else:
-            self.q_proj_weight = parameter(embed_dim, embed_dim)
-            self.k_proj_weight = parameter(embed_dim, self.kdim)
-            self.v_proj_weight = parameter(embed_dim, self.vdim)
+            self.q_proj_weight: Parameter = parameter(embed_dim, embed_dim)
+            self.k_proj_weight: Parameter = parameter(embed_dim, self.kdim)
+            self.v_proj_weight: Parameter = parameter(embed_dim, self.vdim)
             self.register_parameter("in_proj_weight", None)
-        if bias:
-            self.in_proj_bias = parameter(3 * embed_dim)
-        else:
-            self.register_parameter("in_proj_bias", None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **factory)
+        self.register_parameter("in_proj_bias", parameter(3 * embed_dim) if bias else None)
+        self.out_proj: NonDynamicallyQuantizableLinear = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias, **factory
+        )
         if add_bias_kv:
             self.bias_k = parameter(1, 1, embed_dim)
             self.bias_v = parameter(1, 1, embed_dim)
@@ -99,21 +105,21 @@ class MultiheadAttention(Module):
         if self.bias_v is not None:
             init.xavier_normal_(self.bias_v)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attend from `query` to `key` and `value`.
 
         Args:
@@ -164,7 +170,9 @@ class MultiheadAttention(Module):
         )
         return (output.transpose(1, 0) if transpose else output), weights
 
-    def merge_masks(self, attn_mask, key_padding_mask, query):
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
         """Both masks as one, (N, num_heads, L, S), and its kind: 0 attention, 1 padding, 2 both."""
         kind = None
         merged = None

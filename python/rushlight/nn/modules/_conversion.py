@@ -1,7 +1,17 @@
 """Moving and converting all tensors of a module."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
 from rushlight.nn.parameter import Parameter
+from rushlight.types import Device
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class _Conversion:
@@ -32,61 +42,61 @@ class _Conversion:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def apply(self, fn):
+    def apply(self, fn: Callable[..., Any]) -> Self:
         """Call `fn` on every submodule, children first, then on this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def cuda(self, device=None):
+    def cuda(self, device: Device = None) -> Any:
         """Move all parameters and buffers to a CUDA device, in place."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device=None):
+    def xpu(self, device: Device = None) -> Any:
         """Refused, as `ipu` and `mtia` are: there are no such devices."""
         raise RuntimeError("Module.xpu: rushlight does not support xpu devices")
 
-    def ipu(self, device=None):
+    def ipu(self, device: Device = None) -> Any:
         """Refused: see `xpu`."""
         raise RuntimeError("Module.ipu: rushlight does not support ipu devices")
 
-    def mtia(self, device=None):
+    def mtia(self, device: Device = None) -> Any:
         """Refused: see `xpu`."""
         raise RuntimeError("Module.mtia: rushlight does not support mtia devices")
 
-    def cpu(self):
+    def cpu(self) -> Any:
         """Move all parameters and buffers to the CPU, in place."""
         return self._apply(lambda t: t.cpu())
 
-    def type(self, dst_type):
+    def type(self, dst_type: Any) -> Any:
         """Convert all parameters and buffers to `dst_type`, in place."""
         return self._apply(lambda t: t.type(dst_type))
 
     def _to_floating(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
+    def float(self) -> Self:
         """Convert all floating-point parameters and buffers to float32, in place."""
         return self._to_floating(rushlight.float)
 
-    def double(self):
+    def double(self) -> Self:
         """Convert all floating-point parameters and buffers to float64, in place."""
         return self._to_floating(rushlight.double)
 
-    def half(self):
+    def half(self) -> Any:
         """Convert all floating-point parameters and buffers to float16, in place."""
         return self._to_floating(rushlight.half)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Any:
         """Convert all floating-point parameters and buffers to bfloat16, in place."""
         return self._to_floating(rushlight.bfloat16)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
         """Move to `device` without copying: the values are undefined afterwards."""
         return self._apply(lambda t: rushlight.empty_like(t, device=device), recurse=recurse)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move and convert all parameters and buffers, in place.
 
         Called as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)`,
@@ -105,7 +115,7 @@ class _Conversion:
 
         return self._apply(convert)
 
-    def share_memory(self):
+    def share_memory(self) -> Self:
         """Move all parameters and buffers to shared memory, in place."""
         return self._apply(lambda t: t.share_memory_())
 

@@ -1,5 +1,6 @@
-"""Pairs of modules that one operation does the work of: a Sequential runs them so where nobody can
+"""Pairs of modules that one operation computes: a Sequential runs them so where no program can
 tell, that is without hooks, modes, subclasses or patches (`_call_in_turn`, written in C, looks).
+Why they are no lazy expressions: docs/layout_and_laziness.md.
 """
 
 import rushlight

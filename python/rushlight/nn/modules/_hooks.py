@@ -1,11 +1,19 @@
 """Hooks around a module's call: registering them, and running a call that has some."""
 
+from __future__ import annotations
+
 import warnings
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 # Hooks of every module; the lists that a call consults are all here.
 _global_backward_pre_hooks = OrderedDict()
@@ -31,27 +39,29 @@ def _add(hooks, hook, prepend=False, marks=()):
     return handle
 
 
-def register_module_buffer_registration_hook(hook):
+def register_module_buffer_registration_hook(hook: Callable[..., None]) -> RemovableHandle:
     """Call `hook(module, name, buffer)` whenever any module registers a buffer."""
     return _add(_global_buffer_registration_hooks, hook)
 
 
-def register_module_module_registration_hook(hook):
+def register_module_module_registration_hook(hook: Callable[..., None]) -> RemovableHandle:
     """Call `hook(module, name, submodule)` whenever any module registers a submodule."""
     return _add(_global_module_registration_hooks, hook)
 
 
-def register_module_parameter_registration_hook(hook):
+def register_module_parameter_registration_hook(hook: Callable[..., None]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` whenever any module registers a parameter."""
     return _add(_global_parameter_registration_hooks, hook)
 
 
-def register_module_forward_pre_hook(hook):
+def register_module_forward_pre_hook(hook: Callable[..., None]) -> RemovableHandle:
     """Call `hook(module, args)` before every module's forward."""
     return _add(_global_forward_pre_hooks, hook)
 
 
-def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+def register_module_forward_hook(
+    hook: Callable[..., None], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call `hook(module, args, output)` after every module's forward."""
     marks = []
     if with_kwargs:
@@ -70,18 +80,20 @@ def _set_global_backward_kind(full):
     _global_is_full_backward_hook = full
 
 
-def register_module_backward_hook(hook):
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """The old kind of backward hook on every module; prefer the full kind."""
     _set_global_backward_kind(False)
     return _add(_global_backward_hooks, hook)
 
 
-def register_module_full_backward_pre_hook(hook):
+def register_module_full_backward_pre_hook(
+    hook: Callable[[Module, tuple[Tensor, ...] | Tensor], tuple[Tensor, ...] | Tensor | None],
+) -> RemovableHandle:
     """Call `hook(module, grad_output)` before every module's backward."""
     return _add(_global_backward_pre_hooks, hook)
 
 
-def register_module_full_backward_hook(hook):
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after every module's backward."""
     _set_global_backward_kind(True)
     return _add(_global_backward_hooks, hook)
@@ -90,14 +102,14 @@ def register_module_full_backward_hook(hook):
 class _WrappedHook:
     """A hook that passes its module first without keeping the module alive."""
 
-    def __init__(self, hook, module=None):
+    def __init__(self, hook: Callable[..., Any], module: Module | None = None) -> None:
         self.hook = hook
         self.with_module = module is not None
         self.__name__ = getattr(hook, "__name__", type(hook).__name__)
         if self.with_module:
             self.module = weakref.ref(module)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self.with_module:
             return self.hook(*args, **kwargs)
         module = self.module()
@@ -105,29 +117,33 @@ class _WrappedHook:
             raise RuntimeError(f"hook {self.__name__}: its module no longer exists")
         return self.hook(module, *args, **kwargs)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = {"hook": self.hook, "with_module": self.with_module}
         if self.with_module:
             state["module"] = self.module()
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["hook"], state["module"] if state["with_module"] else None)
 
 
 class _Hooks:
     """The part of Module that registers hooks and makes a call that runs them."""
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> Any:
         """Call `hook(module, grad_output)` before this module's backward; it may return others."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
         """The old kind: sees the gradients of the last op of forward only."""
         self._set_backward_kind(False)
         return _add(self._backward_hooks, hook)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` once the gradients of the inputs are known.
 
         A returned tuple replaces `grad_input`.
@@ -143,7 +159,9 @@ class _Hooks:
             )
         self._is_full_backward_hook = full
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Call `hook(module, args)` before forward; what it returns replaces the arguments.
 
         With `with_kwargs` it is called as `hook(module, args, kwargs)` and returns both.
@@ -151,7 +169,14 @@ class _Hooks:
         marks = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
         return _add(self._forward_pre_hooks, hook, prepend, marks)
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; what it returns replaces the output.
 
         With `with_kwargs` it is called as `hook(module, args, kwargs, output)`; with `always_call`
@@ -277,5 +302,3 @@ class _Hooks:
                 FutureWarning,
                 stacklevel=4,
             )
-
-

@@ -1,23 +1,36 @@
 """A module's state_dict: collecting it and loading it."""
 
+from __future__ import annotations
+
 import warnings
 from collections import OrderedDict, namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
 from rushlight.nn.modules._hooks import _add, _WrappedHook
 from rushlight.nn.parameter import Parameter, is_lazy
 
+TYPE_CHECKING = False
+
 _EXTRA_STATE = "_extra_state"
 
 
-class _IncompatibleKeys(
-    namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
-):
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    class _Keys(NamedTuple):
+        missing_keys: list[str]
+        unexpected_keys: list[str]
+else:
+    _Keys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+
+class _IncompatibleKeys(_Keys):
     """What `load_state_dict` could not match, by name."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return super().__repr__()
@@ -28,11 +41,11 @@ class _IncompatibleKeys(
 class _State:
     """The part of Module that gives and takes state_dicts."""
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Any:
         """State beyond parameters and buffers; override together with `set_extra_state`."""
         raise RuntimeError(f"{type(self).__name__}: get_extra_state is not implemented")
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: Any) -> Any:
         """Take what `get_extra_state` gave."""
         raise RuntimeError(f"{type(self).__name__}: set_extra_state is not implemented")
 
@@ -44,12 +57,12 @@ class _State:
             )
         return _add(self._state_dict_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(module, state_dict, prefix, local_metadata)` after state_dict() collected."""
         hook._from_public_api = True
         return _add(self._state_dict_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(module, prefix, keep_vars)` before state_dict() collects."""
         return _add(self._state_dict_pre_hooks, hook)
 
@@ -66,7 +79,13 @@ class _State:
         if type(self).get_extra_state is not _State.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(
+        self,
+        *args: Any,
+        destination: OrderedDict[Any, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
         """All parameters and persistent buffers by name, of this module and its children.
 
         Args:
@@ -113,12 +132,12 @@ class _State:
         hook = _WrappedHook(hook, self if with_module else None)
         return _add(self._load_state_dict_pre_hooks, hook)
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook` before this module loads, with the arguments of `_load_from_state_dict`
         after the module."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(module, incompatible_keys)` after loading; it may edit the lists of keys."""
         return _add(self._load_state_dict_post_hooks, hook)
 
@@ -201,7 +220,9 @@ class _State:
             return f"{key}: copying shape {source.shape} failed: {error}"
         return None
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(
+        self, state_dict: dict[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
         """Copy parameters and buffers from `state_dict` into this module and its children.
 
         Args:

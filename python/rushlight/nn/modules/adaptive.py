@@ -1,12 +1,17 @@
 """Adaptive softmax: a softmax for many classes of very different frequency."""
 
+from __future__ import annotations
+
 from collections import namedtuple
+from collections.abc import Sequence
 
 import rushlight
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
+from rushlight.types import Device, _dtype
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
@@ -28,14 +33,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
-        cutoffs,
-        div_value=4.0,
-        head_bias=False,
-        device=None,
-        dtype=None,
-    ):
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
         cutoffs = list(cutoffs)
@@ -54,14 +59,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*cutoffs, n_classes]
+        self.cutoffs: list[int] = [*cutoffs, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
-        self.shortlist_size = self.cutoffs[0]
-        self.n_clusters = len(self.cutoffs) - 1
-        self.head_size = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **factory)
-        self.tail = ModuleList()
+        self.shortlist_size: int = self.cutoffs[0]
+        self.n_clusters: int = len(self.cutoffs) - 1
+        self.head_size: int = self.shortlist_size + self.n_clusters
+        self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, **factory)
+        self.tail: ModuleList = ModuleList()
         for i in range(self.n_clusters):
             hidden = int(in_features // (div_value ** (i + 1)))
             size = self.cutoffs[i + 1] - self.cutoffs[i]
@@ -72,13 +77,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 )
             )
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         self.head.reset_parameters()
         for to_hidden, to_classes in self.tail:
             to_hidden.reset_parameters()
             to_classes.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor) -> Tensor:
         """(output, loss): the log-probability of each target, and minus their mean."""
         batched = target_.dim() > 0
         input, target = self._batched(input_, target_)
@@ -131,11 +136,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(within + head[:, self.shortlist_size + i].unsqueeze(1))
         return rushlight.cat(parts, dim=1)
 
-    def log_prob(self, input):
+    def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes, (N, n_classes)."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input):
+    def predict(self, input: Tensor) -> Tensor:
         """The most likely class of each row; the tail is computed only where the head wants it."""
         head_output = self.head(input)
         output = rushlight.argmax(head_output, dim=1)

@@ -1,14 +1,20 @@
 """Convolutions and transposed convolutions over 1, 2 and 3 spatial dims."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight
-from rushlight.nn import functional as F
-from rushlight.nn import init
+from rushlight import Tensor
+from rushlight.nn import functional as F, init
+from rushlight.nn.modules._printing import _changed_options, _options
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from rushlight.nn.parameter import Parameter, UninitializedParameter
+from rushlight.types import Device, _dtype
 
 __all__ = [
     "Conv1d",
@@ -31,7 +37,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions share: sizes, parameters, their start values, printing."""
 
-    __constants__ = [
+    __constants__: list[str] = [
         "stride",
         "padding",
         "dilation",
@@ -45,21 +51,23 @@ class _ConvNd(Module):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        bias,
-        padding_mode,
-        device=None,
-        dtype=None,
-    ):
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
+        if transposed and padding_mode != "zeros":
+            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
         _check_sizes(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -78,11 +86,9 @@ class _ConvNd(Module):
             if transposed
             else (out_channels, in_channels // groups)
         )
-        self.weight = Parameter(rushlight.empty((*channels, *kernel_size), **factory))
-        if bias:
-            self.bias = Parameter(rushlight.empty(out_channels, **factory))
-        else:
-            self.register_parameter("bias", None)
+        self.weight: Parameter = Parameter(rushlight.empty((*channels, *kernel_size), **factory))
+        bias = Parameter(rushlight.empty(out_channels, **factory)) if bias else None
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
     def _explicit_padding(self):
@@ -98,7 +104,7 @@ class _ConvNd(Module):
                 sides[place + 1] = total - total // 2
         return sides
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         # a=sqrt(5) makes the Kaiming bound 1/sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -107,40 +113,22 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> Any:
         zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
-        parts = [
-            f"{self.in_channels}, {self.out_channels}",
-            f"kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
-        if self.padding != zeros:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != ones:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != zeros:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
+        sizes = _options(self, "kernel_size", "stride")
+        parts = [f"{self.in_channels}, {self.out_channels}", sizes]
+        parts += _changed_options(
+            self, padding=zeros, dilation=ones, output_padding=zeros, groups=1
+        )
         if self.bias is None:
             parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
+        parts += _changed_options(self, padding_mode="zeros")
         return ", ".join(parts)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if not hasattr(self, "padding_mode"):
-            self.padding_mode = "zeros"
-
-    def _convolve(self, conv, input, weight, bias):
-        if self.padding_mode == "zeros":
-            return conv(
-                input, weight, bias, self.stride, self.padding, self.dilation, self.groups
-            )
-        input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-        none = (0,) * len(self.kernel_size)
-        return conv(input, weight, bias, self.stride, none, self.dilation, self.groups)
+            self.padding_mode: str = "zeros"
 
 
 def _check_sizes(in_channels, out_channels, groups, padding, stride, padding_mode):
@@ -159,22 +147,22 @@ def _check_sizes(in_channels, out_channels, groups, padding, stride, padding_mod
 
 
 class _PlainConv(_ConvNd):
-    """A convolution; its subclasses say over how many spatial dims."""
+    """A convolution; its subclasses say over how many spatial dims, and by which function."""
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         ntuple = self._ntuple
         super().__init__(
             in_channels,
@@ -191,6 +179,17 @@ class _PlainConv(_ConvNd):
             device=device,
             dtype=dtype,
         )
+
+    def _conv_forward(self, input, weight, bias):
+        convolve = getattr(F, self._function)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = 0
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(_PlainConv):
@@ -210,74 +209,25 @@ class Conv1d(_PlainConv):
     """
 
     _ntuple = staticmethod(_single)
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv1d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _function = "conv1d"
 
 
 class Conv2d(_PlainConv):
     """Convolution of (N, C_in, H, W); sizes are one int or (height, width). See `Conv1d`."""
 
     _ntuple = staticmethod(_pair)
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv2d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _function = "conv2d"
 
 
 class Conv3d(_PlainConv):
     """Convolution of (N, C_in, D, H, W); sizes are one int or (depth, height, width)."""
 
     _ntuple = staticmethod(_triple)
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv3d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _function = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
     """A transposed convolution: the gradient of a convolution with respect to its input."""
-
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        bias,
-        padding_mode,
-        device=None,
-        dtype=None,
-    ):
-        if padding_mode != "zeros":
-            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            transposed,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
 
     def _output_padding(
         self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
@@ -314,19 +264,19 @@ class _ConvTransposeNd(_ConvNd):
 class _PlainConvTranspose(_ConvTransposeNd):
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         ntuple = self._ntuple
         super().__init__(
             in_channels,
@@ -344,7 +294,7 @@ class _PlainConvTranspose(_ConvTransposeNd):
             dtype=dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
         output_padding = self._output_padding(
@@ -356,7 +306,7 @@ class _PlainConvTranspose(_ConvTransposeNd):
             len(self.kernel_size),
             self.dilation,
         )
-        return self._conv_transpose(
+        return getattr(F, self._function)(
             input,
             self.weight,
             self.bias,
@@ -381,34 +331,34 @@ class ConvTranspose1d(_PlainConvTranspose):
     """
 
     _ntuple = staticmethod(_single)
-    _conv_transpose = staticmethod(F.conv_transpose1d)
+    _function = "conv_transpose1d"
 
 
 class ConvTranspose2d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_pair)
-    _conv_transpose = staticmethod(F.conv_transpose2d)
+    _function = "conv_transpose2d"
 
 
 class ConvTranspose3d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, D, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_triple)
-    _conv_transpose = staticmethod(F.conv_transpose3d)
+    _function = "conv_transpose3d"
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """Makes a convolution take `in_channels` from its first input."""
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input, *args, **kwargs):
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         if not self.has_uninitialized_params():
             return
-        self.in_channels = self._get_in_channels(input)
+        self.in_channels: Any = self._get_in_channels(input)
         if self.in_channels % self.groups:
             raise ValueError(
                 f"in_channels: {self.in_channels} is not divisible by groups={self.groups}"
@@ -440,17 +390,17 @@ class _LazyConvXdMixin(LazyModuleMixin):
 class _LazyPlainConv(_LazyConvXdMixin):
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         factory = {"device": device, "dtype": dtype}
         # No channels and no bias for now: nothing is drawn before the sizes are known.
         super().__init__(
@@ -462,18 +412,18 @@ class _LazyPlainConv(_LazyConvXdMixin):
 class _LazyPlainConvTranspose(_LazyConvXdMixin):
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         factory = {"device": device, "dtype": dtype}
         super().__init__(
             0,

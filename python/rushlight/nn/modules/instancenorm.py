@@ -1,9 +1,13 @@
 """Instance normalization: each sample and channel over its spatial dims."""
 
+from __future__ import annotations
+
 import warnings
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
+from rushlight.types import Device, _dtype
 
 __all__ = [
     "InstanceNorm1d",
@@ -18,22 +22,22 @@ __all__ = [
 class _InstanceNorm(_NormBase):
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=False,
-        track_running_stats=False,
-        device=None,
-        dtype=None,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
     def _get_no_batch_dim(self):
-        raise NotImplementedError(f"{type(self).__name__}: _get_no_batch_dim is not implemented")
+        return self._input_dims[0]
 
     def _apply_instance_norm(self, input):
         return F.instance_norm(
@@ -54,9 +58,7 @@ class _InstanceNorm(_NormBase):
         # Running statistics were once saved even where they were not tracked.
         if version is None and not self.track_running_stats:
             stale = [
-                name
-                for name in ("running_mean", "running_var")
-                if prefix + name in state_dict
+                name for name in ("running_mean", "running_var") if prefix + name in state_dict
             ]
             if stale:
                 error_msgs.append(
@@ -70,7 +72,7 @@ class _InstanceNorm(_NormBase):
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         no_batch = self._get_no_batch_dim()
         feature_dim = input.dim() - no_batch
@@ -98,31 +100,19 @@ class InstanceNorm1d(_InstanceNorm):
     Ulyanov et al., "Instance Normalization", 2016.
     """
 
-    def _get_no_batch_dim(self):
-        return 2
-
-    def _check_input_dim(self, input):
-        self._require_dims(input, 2, 3)
+    _input_dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalization of (N, C, H, W) or (C, H, W). See `InstanceNorm1d`."""
 
-    def _get_no_batch_dim(self):
-        return 3
-
-    def _check_input_dim(self, input):
-        self._require_dims(input, 3, 4)
+    _input_dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalization of (N, C, D, H, W) or (C, D, H, W). See `InstanceNorm1d`."""
 
-    def _get_no_batch_dim(self):
-        return 4
-
-    def _check_input_dim(self, input):
-        self._require_dims(input, 4, 5)
+    _input_dims = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):

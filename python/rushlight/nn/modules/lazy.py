@@ -1,5 +1,9 @@
 """LazyModuleMixin: modules that learn the sizes of their parameters from the first input."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import rushlight
 from rushlight.nn.parameter import is_lazy
 
@@ -15,7 +19,7 @@ class LazyModuleMixin:
 
     cls_to_become = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(
@@ -41,13 +45,13 @@ class LazyModuleMixin:
             with rushlight.no_grad():
                 value.materialize(source.shape)
 
-    def initialize_parameters(self, *args, **kwargs):
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> Any:
         """Size the parameters for these inputs."""
         raise NotImplementedError(
             f"{type(self).__name__}: initialize_parameters is not implemented"
         )
 
-    def has_uninitialized_params(self):
+    def has_uninitialized_params(self) -> Any:
         """Whether a parameter or buffer has no shape yet."""
         members = (*self._parameters.values(), *self._buffers.values())
         return any(is_lazy(value) for value in members)
@@ -68,6 +72,4 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _replicate_for_data_parallel(self):
-        raise RuntimeError(
-            f"{self._get_name()}: run forward once before replicating a lazy module"
-        )
+        raise RuntimeError(f"{self._get_name()}: run forward once before replicating a lazy module")

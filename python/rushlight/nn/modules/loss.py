@@ -1,13 +1,23 @@
 """Losses: how far an output is from its target."""
 
-import warnings
-from math import prod
+from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn._reduction import legacy_get_string
 from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
+from rushlight.types import Device, _dtype
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 __all__ = [
     "BCELoss",
@@ -42,17 +52,25 @@ class _Loss(Module):
     `size_average` and `reduce` are the older form of it and override it when given.
     """
 
-    __constants__ = ["reduction"]
+    __constants__: list[str] = ["reduction"]
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__()
-        self.reduction = legacy_get_string(size_average, reduce, reduction)
+        self.reduction: str = legacy_get_string(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):
     """A loss with a weight per class or element, held as a buffer."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -60,38 +78,44 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """|x - y|."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
     """(x - y)^2."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(_Loss):
     """d^2 / 2 where d = |x - y| <= delta, else delta (d - delta / 2)."""
 
-    __constants__ = ["reduction", "delta"]
+    __constants__: list[str] = ["reduction", "delta"]
 
-    def __init__(self, reduction="mean", delta=1.0):
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -103,15 +127,20 @@ class NLLLoss(_WeightedLoss):
         ignore_index: a class that does not count.
     """
 
-    __constants__ = ["ignore_index", "reduction"]
+    __constants__: list[str] = ["ignore_index", "reduction"]
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-    ):
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(
             input,
             target,
@@ -124,8 +153,14 @@ class NLLLoss(_WeightedLoss):
 class NLLLoss2d(NLLLoss):
     """The older name of NLLLoss on images."""
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         warnings.warn("NLLLoss2d is deprecated, use NLLLoss", FutureWarning, stacklevel=2)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
@@ -139,22 +174,22 @@ class CrossEntropyLoss(_WeightedLoss):
         label_smoothing: this share of each target is spread evenly over the classes.
     """
 
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+    __constants__: list[str] = ["ignore_index", "reduction", "label_smoothing"]
 
     def __init__(
         self,
-        weight=None,
-        size_average=None,
-        ignore_index=-100,
-        reduce=None,
-        reduction="mean",
-        label_smoothing=0.0,
-    ):
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(
             input,
             target,
@@ -175,7 +210,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         ignore_index: a class that does not count; None is -100.
     """
 
-    __constants__ = [
+    __constants__: list[str] = [
         "num_classes",
         "out_features",
         "reduction",
@@ -185,30 +220,30 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self,
-        in_features,
-        num_classes,
+        in_features: int,
+        num_classes: int,
         *,
-        out_features=(),
-        bias=False,
-        device=None,
-        dtype=None,
-        reduction="mean",
-        weight=None,
-        ignore_index=None,
-        label_smoothing=0.0,
-        options=None,
-    ):
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
         super().__init__(weight=weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = out_features
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.options = options
-        self.linear = Linear(
+        self.linear: Linear = Linear(
             in_features, num_classes * prod(out_features), bias, device=device, dtype=dtype
         )
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         weight, bias = self.linear.weight, self.linear.bias
         if self.out_features:
             shape = (self.num_classes, *self.out_features)
@@ -226,7 +261,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             options=self.options,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
@@ -238,7 +273,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """-(y log x + (1 - y) log(1 - x)) for probabilities x; the logs are cut at -100."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -246,13 +281,18 @@ class BCEWithLogitsLoss(_Loss):
     """BCELoss of sigmoid(x), computed stably; `pos_weight` scales the positive term."""
 
     def __init__(
-        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-    ):
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
@@ -264,34 +304,40 @@ class KLDivLoss(_Loss):
     reduction="batchmean", the sum over the batch size, is the mathematical divergence.
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class PoissonNLLLoss(_Loss):
     """exp(x) - y x, or x - y log(x + eps) if not `log_input`; `full` adds Stirling's term."""
 
-    __constants__ = ["log_input", "full", "eps", "reduction"]
+    __constants__: list[str] = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self,
-        log_input=True,
-        full=False,
-        size_average=None,
-        eps=1e-8,
-        reduce=None,
-        reduction="mean",
-    ):
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
         self.eps = eps
 
-    def forward(self, log_input, target):
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
             log_input,
             target,
@@ -305,14 +351,14 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """(log v + (x - y)^2 / v) / 2 with v = max(var, eps); `full` adds the constant."""
 
-    __constants__ = ["full", "eps", "reduction"]
+    __constants__: list[str] = ["full", "eps", "reduction"]
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full = full
         self.eps = eps
 
-    def forward(self, input, target, var):
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         return F.gaussian_nll_loss(
             input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -321,36 +367,40 @@ class GaussianNLLLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """x where y is 1, max(margin - x, 0) where y is -1."""
 
-    __constants__ = ["margin", "reduction"]
+    __constants__: list[str] = ["margin", "reduction"]
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input, target):
-        return F.hinge_embedding_loss(
-            input, target, margin=self.margin, reduction=self.reduction
-        )
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-y x)) for y of 1 or -1."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
     """max(1 - (x[y_j] - x[i]), 0) / C over targets y_j, up to the first -1, and other classes i."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The binary cross entropy with logits, averaged over classes."""
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(
             input, target, weight=self.weight, reduction=self.reduction
         )
@@ -359,13 +409,19 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Loss):
     """1 - cos(x1, x2) where y is 1, max(cos(x1, x2) - margin, 0) where y is -1."""
 
-    __constants__ = ["margin", "reduction"]
+    __constants__: list[str] = ["margin", "reduction"]
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -374,13 +430,19 @@ class CosineEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """max(-y (x1 - x2) + margin, 0) for y of 1 or -1."""
 
-    __constants__ = ["margin", "reduction"]
+    __constants__: list[str] = ["margin", "reduction"]
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -389,11 +451,17 @@ class MarginRankingLoss(_Loss):
 class MultiMarginLoss(_WeightedLoss):
     """max(margin - x[y] + x[i], 0)^p / C, summed over the classes i other than y."""
 
-    __constants__ = ["p", "margin", "reduction"]
+    __constants__: list[str] = ["p", "margin", "reduction"]
 
     def __init__(
-        self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-    ):
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError(f"p: only 1 and 2 are supported but got {p}")
@@ -402,7 +470,7 @@ class MultiMarginLoss(_WeightedLoss):
         self.p = p
         self.margin = margin
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
             input,
             target,
@@ -419,18 +487,18 @@ class TripletMarginLoss(_Loss):
     Balntas et al., "Learning shallow convolutional feature descriptors", 2016.
     """
 
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
+    __constants__: list[str] = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
-        margin=1.0,
-        p=2.0,
-        eps=1e-6,
-        swap=False,
-        size_average=None,
-        reduce=None,
-        reduction="mean",
-    ):
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginLoss: margin must be positive but got {margin}")
@@ -439,7 +507,7 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -455,21 +523,28 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with any distance function; None is PairwiseDistance."""
 
-    __constants__ = ["margin", "swap", "reduction"]
+    __constants__: list[str] = ["margin", "swap", "reduction"]
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: margin must be positive but got {margin}"
             )
-        self.distance_function = (
+        self.distance_function: Any = (
             PairwiseDistance() if distance_function is None else distance_function
         )
         self.margin = margin
         self.swap = swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -494,14 +569,18 @@ class CTCLoss(_Loss):
     Graves et al., "Connectionist Temporal Classification", 2006.
     """
 
-    __constants__ = ["blank", "reduction"]
+    __constants__: list[str] = ["blank", "reduction"]
 
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False):
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
         super().__init__(reduction=reduction)
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         return F.ctc_loss(
             log_probs,
             targets,

@@ -1,9 +1,15 @@
 """Module: the base class of all layers and models."""
 
+from __future__ import annotations
+
 import sys
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import rushlight
 from rushlight import Tensor, _ModuleBase
+from rushlight._set_module import set_module
 from rushlight.nn.modules._conversion import _Conversion
 from rushlight.nn.modules._hooks import (
     _global_backward_hooks,
@@ -29,6 +35,10 @@ from rushlight.nn.modules._hooks import (
 from rushlight.nn.modules._state import _EXTRA_STATE, _IncompatibleKeys, _State
 from rushlight.nn.parameter import Buffer, Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
     "Module",
     "register_module_backward_hook",
@@ -40,6 +50,8 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+set_module(__name__, *(globals()[name] for name in __all__ if name != "Module"))
 
 _EXTRA_STATE_KEY_SUFFIX = _EXTRA_STATE
 _HAS_NOTES = sys.version_info >= (3, 11)
@@ -55,7 +67,7 @@ class _CallSignature:
     it would say anyway.
     """
 
-    def __get__(self, module, cls):
+    def __get__(self, module: Module, cls: Any) -> Any:
         if module is None:
             raise AttributeError("__signature__")
         import inspect
@@ -90,7 +102,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     call_super_init = False
     _compiled_call_impl = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             given = f"{len(args)} positional" if args else f"the keyword '{next(iter(kwargs))}'"
             raise TypeError(f"{type(self).__name__}.__init__: takes no arguments, but got {given}")
@@ -117,14 +129,18 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    forward = _forward_unimplemented
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]
+        __call__: Callable[..., Any]
+    else:
+        forward = _forward_unimplemented
 
     # -- calling ---------------------------------------------------------------------------------
 
     # Written in C: forward, or _call_with_hooks where there are any; an error that comes out of it
     # passes _note_module.
     _call_impl = _wrapped_call_impl = _ModuleBase.__call__
-    __signature__ = _CallSignature()
+    __signature__: Any = _CallSignature()
 
     # -- registering -----------------------------------------------------------------------------
 
@@ -147,7 +163,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             )
         return members
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not a parameter, such as a running mean.
 
         Args:
@@ -169,7 +185,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter; None reserves the name."""
         params = self._registered("parameter")
         self._check_new_name("parameter", name, params)
@@ -190,7 +206,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                     param = changed
         params[name] = param
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module; None reserves the name."""
         modules = self._registered("module")
         if module is not None and not isinstance(module, Module):
@@ -202,13 +218,13 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 module = changed
         modules[name] = module
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: Module | None) -> None:
         """The same as `add_module`."""
         self.add_module(name, module)
 
     # -- attributes ------------------------------------------------------------------------------
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         members = self.__dict__
         if "_parameters" in members:
             found = members["_parameters"]
@@ -226,7 +242,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             return getter(self, type(self))
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         members = self.__dict__
         params = members.get("_parameters")
         if isinstance(value, Parameter):
@@ -289,7 +305,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 registered.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         if name in self._parameters:
             del self._parameters[name]
         elif name in self._buffers:
@@ -300,25 +316,29 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
         else:
             super().__delattr__(name)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         state.pop("_compiled_call_impl", None)
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # Files of older versions lack the newer kinds of hooks.
         for name, default in Module().__dict__.items():
             self.__dict__.setdefault(name, default)
 
-    def __dir__(self):
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the modules in a table, as `utils.summary` has them."""
+        return rushlight.utils.summary(self)._repr_html_()
+
+    def __dir__(self) -> list[str]:
         names = set(super().__dir__())
         names.update(self._parameters, self._modules, self._buffers)
         return sorted(name for name in names if not name[0].isdigit())
 
     # -- finding members -------------------------------------------------------------------------
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
         """The submodule at a dotted path, such as "layer2.0.conv1"; "" is this module.
 
         Raises:
@@ -333,7 +353,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Replace the submodule at a dotted path; without `strict` a last new name is allowed."""
         if target == "":
             raise ValueError("set_submodule: cannot replace the module itself")
@@ -355,7 +375,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         return module, name
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
         module, name = self._find_member(target)
         param = getattr(module, name)
@@ -363,7 +383,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return param
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path."""
         module, name = self._find_member(target)
         if name not in module._buffers:
@@ -386,34 +406,38 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                     seen.add(member)
                 yield start + name, member
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, each once."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """(dotted name, parameter) of this module and, with `recurse`, of all below."""
         return self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All buffers, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """(dotted name, buffer) of this module and, with `recurse`, of all below."""
         return self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The direct child modules, each once."""
         for _, module in self.named_children():
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, child module) of the direct children, each once."""
         seen = set()
         for name, module in self._modules.items():
@@ -421,12 +445,14 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 seen.add(module)
                 yield name, module
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it, each once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[Any]:
         """(dotted name, module) of this module and all below it, parents first."""
         if memo is None:
             memo = set()
@@ -442,7 +468,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
 
     # -- training --------------------------------------------------------------------------------
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Set training mode on this module and all below it."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be a bool but got {mode!r}")
@@ -451,17 +477,17 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Set evaluation mode: the same as `train(False)`."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether the parameters are trained."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
         for param in self.parameters():
             if param.grad is None:
@@ -475,7 +501,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 param.grad.requires_grad_(False)
             param.grad.zero_()
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accepted for compatibility: every op is run when it is called."""
 
     def _replicate_for_data_parallel(self):
@@ -493,11 +519,11 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What stands between the parentheses when the module is printed."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         children = [f"({name}): {_indent(repr(child))}" for name, child in self._modules.items()]

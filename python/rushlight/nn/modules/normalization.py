@@ -1,12 +1,17 @@
 """Normalizations within a sample: layer, group, RMS and local response."""
 
+from __future__ import annotations
+
 import numbers
+from typing import Any
 
 import rushlight
-from rushlight.nn import functional as F
-from rushlight.nn import init
+from rushlight import Size, Tensor
+from rushlight.nn import functional as F, init
+from rushlight.nn.modules._printing import _options
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.types import Device, _dtype
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -14,19 +19,19 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 class LocalResponseNorm(Module):
     """x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta."""
 
-    __constants__ = ["size", "alpha", "beta", "k"]
+    __constants__: list[str] = ["size", "alpha", "beta", "k"]
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -36,14 +41,14 @@ class CrossMapLRN2d(Module):
     Where `LocalResponseNorm` ends a window, this one keeps channel 0: trained networks rely on it.
     """
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         reach = (self.size + 1) // 2  # the window is reach - 1 channels to both sides
         squares = input.square()
         padded = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1))
@@ -52,7 +57,7 @@ class CrossMapLRN2d(Module):
         total = total + squares[:, :1] * later.to(input.dtype).view(-1, 1, 1)
         return input * (total * (self.alpha / self.size) + self.k).pow(-self.beta)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -74,42 +79,39 @@ class LayerNorm(Module):
     Ba et al., "Layer Normalization", 2016.
     """
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: list[str] = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
         self,
-        normalized_shape,
-        eps=1e-5,
-        elementwise_affine=True,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        normalized_shape: int | list[int] | Size,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
-        self.normalized_shape = _as_shape(normalized_shape)
+        self.normalized_shape: tuple[Any, ...] = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(rushlight.empty(self.normalized_shape, **factory))
-        else:
-            self.register_parameter("weight", None)
-        if elementwise_affine and bias:
-            self.bias = Parameter(rushlight.empty(self.normalized_shape, **factory))
-        else:
-            self.register_parameter("bias", None)
+        shape, affine = self.normalized_shape, elementwise_affine
+        weight = Parameter(rushlight.empty(shape, **factory)) if affine else None
+        bias = Parameter(rushlight.empty(shape, **factory)) if affine and bias else None
+        self.register_parameter("weight", weight)
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.elementwise_affine:
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -126,19 +128,19 @@ class GroupNorm(Module):
     Wu and He, "Group Normalization", 2018.
     """
 
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+    __constants__: list[str] = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
-        num_groups,
-        num_channels,
-        eps=1e-5,
-        affine=True,
-        device=None,
-        dtype=None,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(
@@ -149,26 +151,22 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        if affine:
-            self.weight = Parameter(rushlight.empty(num_channels, **factory))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(rushlight.empty(num_channels, **factory))
-        else:
-            self.register_parameter("bias", None)
+        weight = Parameter(rushlight.empty(num_channels, **factory)) if affine else None
+        bias = Parameter(rushlight.empty(num_channels, **factory)) if affine and bias else None
+        self.register_parameter("weight", weight)
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.affine:
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -186,31 +184,31 @@ class RMSNorm(Module):
     Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: list[str] = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
-        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
-    ):
+        self,
+        normalized_shape: int | list[int] | Size,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
-        self.normalized_shape = _as_shape(normalized_shape)
+        self.normalized_shape: tuple[Any, ...] = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            weight = rushlight.empty(self.normalized_shape, device=device, dtype=dtype)
-            self.weight = Parameter(weight)
-        else:
-            self.register_parameter("weight", None)
+        shape, factory = self.normalized_shape, {"device": device, "dtype": dtype}
+        weight = Parameter(rushlight.empty(shape, **factory)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.elementwise_affine:
             init.ones_(self.weight)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}"
-        )
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, {_options(self, 'eps', 'elementwise_affine')}"

@@ -1,5 +1,11 @@
 """Padding of sequences, images and volumes."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _ntuple, _pair, _quadruple
@@ -28,23 +34,23 @@ _sextuple = _ntuple(6)
 class _PadNd(Module):
     """Pads by `padding`, both sides of the last dim first; an int pads every side alike."""
 
-    __constants__ = ["padding"]
+    __constants__: list[str] = ["padding"]
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
-        self.padding = self._sides(padding)
+        self.padding: Any = self._sides(padding)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class _CircularPadNd(_PadNd):
     _mode = "circular"
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         dims = len(self.padding) // 2
         if input.dim() not in (dims + 1, dims + 2):
             raise ValueError(
@@ -72,17 +78,17 @@ class CircularPad3d(_CircularPadNd):
 
 
 class _ConstantPadNd(Module):
-    __constants__ = ["padding", "value"]
+    __constants__: list[str] = ["padding", "value"]
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__()
-        self.padding = self._sides(padding)
+        self.padding: Any = self._sides(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -148,31 +154,23 @@ class ReplicationPad3d(_ReplicationPadNd):
     _sides = staticmethod(_sextuple)
 
 
-class ZeroPad1d(ConstantPad1d):
+class _ZeroPadNd:
+    """Makes a constant padding one with zeros."""
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
     """Pads the last dim with zeros; `padding` is (left, right)."""
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self):
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
     """Pads the last two dims with zeros; `padding` is (left, right, top, bottom)."""
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self):
-        return f"{self.padding}"
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
     """Pads the last three dims with zeros; `padding` ends with (front, back)."""
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self):
-        return f"{self.padding}"

@@ -1,5 +1,8 @@
 """Trading channels for resolution."""
 
+from __future__ import annotations
+
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
@@ -12,30 +15,30 @@ class PixelShuffle(Module):
     Shi et al., "Real-Time Single Image and Video Super-Resolution", 2016.
     """
 
-    __constants__ = ["upscale_factor"]
+    __constants__: list[str] = ["upscale_factor"]
 
-    def __init__(self, upscale_factor):
+    def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
     """(*, C, H r, W r) to (*, C r^2, H, W): the reverse of PixelShuffle."""
 
-    __constants__ = ["downscale_factor"]
+    __constants__: list[str] = ["downscale_factor"]
 
-    def __init__(self, downscale_factor):
+    def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"

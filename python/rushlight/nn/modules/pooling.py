@@ -1,6 +1,13 @@
 """Pooling: maxima, averages and p-norms of windows."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.nn import functional as F
+from rushlight.nn.modules._printing import _options
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _single, _triple
 
@@ -28,8 +35,11 @@ __all__ = [
 ]
 
 
+# The classes differ in the number of spatial dims: each says by which function it pools.
+
+
 class _MaxPoolNd(Module):
-    __constants__ = [
+    __constants__: list[str] = [
         "kernel_size",
         "stride",
         "padding",
@@ -40,36 +50,34 @@ class _MaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        return_indices=False,
-        ceil_mode=False,
-    ):
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
+        self.stride: int | tuple[int, ...] = stride if stride is not None else kernel_size
         self.padding = padding
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _arguments(self):
-        return {
-            "kernel_size": self.kernel_size,
-            "stride": self.stride,
-            "padding": self.padding,
-            "dilation": self.dilation,
-            "ceil_mode": self.ceil_mode,
-            "return_indices": self.return_indices,
-        }
-
-    def extra_repr(self):
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+    def forward(self, input: Tensor) -> None:
+        return getattr(F, self._function)(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
         )
+
+    def extra_repr(self) -> str:
+        return _options(self, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 
 class MaxPool1d(_MaxPoolNd):
@@ -84,73 +92,76 @@ class MaxPool1d(_MaxPoolNd):
         ceil_mode: allow a last window that is not whole.
     """
 
-    def forward(self, input):
-        return F.max_pool1d(input, **self._arguments())
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W). See `MaxPool1d`."""
 
-    def forward(self, input):
-        return F.max_pool2d(input, **self._arguments())
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W). See `MaxPool1d`."""
 
-    def forward(self, input):
-        return F.max_pool3d(input, **self._arguments())
+    _function = "max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
         super().__init__()
-        self.kernel_size = self._ntuple(kernel_size)
-        self.stride = self._ntuple(stride if stride is not None else kernel_size)
-        self.padding = self._ntuple(padding)
+        self.kernel_size: Any = self._ntuple(kernel_size)
+        self.stride: Any = self._ntuple(stride if stride is not None else kernel_size)
+        self.padding: Any = self._ntuple(padding)
 
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
+    ) -> None:
+        return getattr(F, self._function)(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+    def extra_repr(self) -> str:
+        return _options(self, "kernel_size", "stride", "padding")
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool1d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_single)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool2d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_pair)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool3d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_triple)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool3d"
 
 
 class _AvgPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+    __constants__: list[str] = [
+        "kernel_size",
+        "stride",
+        "padding",
+        "ceil_mode",
+        "count_include_pad",
+    ]
 
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def extra_repr(self) -> str:
+        return _options(self, "kernel_size", "stride", "padding")
 
 
 class AvgPool1d(_AvgPoolNd):
@@ -162,16 +173,21 @@ class AvgPool1d(_AvgPoolNd):
     """
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):
+        self,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] | None = None,
+        padding: int | tuple[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(stride if stride is not None else kernel_size)
-        self.padding = _single(padding)
+        self.kernel_size: tuple[Any, ...] = _single(kernel_size)
+        self.stride: tuple[Any, ...] = _single(stride if stride is not None else kernel_size)
+        self.padding: tuple[Any, ...] = _single(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(
             input,
             self.kernel_size,
@@ -183,27 +199,28 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
-    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
+    __constants__: list[str] = [*_AvgPoolNd.__constants__, "divisor_override"]
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
-        divisor_override=None,
-    ):
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Any = None,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
+        self.stride: int | Sequence[int] | int = stride if stride is not None else kernel_size
         self.padding = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _arguments(self):
-        return (
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(
+            input,
             self.kernel_size,
             self.stride,
             self.padding,
@@ -216,49 +233,45 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, H, W); `divisor_override` replaces its size."""
 
-    def forward(self, input):
-        return F.avg_pool2d(input, *self._arguments())
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, D, H, W). See `AvgPool2d`."""
 
-    def forward(self, input):
-        return F.avg_pool3d(input, *self._arguments())
+    _function = "avg_pool3d"
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for name, default in (("padding", 0), ("ceil_mode", False), ("count_include_pad", True)):
             self.__dict__.setdefault(name, default)
 
 
 class _FractionalMaxPoolNd(Module):
-    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+    __constants__: list[str] = ["kernel_size", "return_indices", "output_size", "output_ratio"]
 
     def __init__(
         self,
-        kernel_size,
-        output_size=None,
-        output_ratio=None,
-        return_indices=False,
-        _random_samples=None,
-    ):
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
         super().__init__()
         ntuple, name = self._ntuple, type(self).__name__
-        self.kernel_size = ntuple(kernel_size)
+        self.kernel_size: Any = ntuple(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = ntuple(output_size) if output_size is not None else None
-        self.output_ratio = ntuple(output_ratio) if output_ratio is not None else None
+        self.output_size: Any = ntuple(output_size) if output_size is not None else None
+        self.output_ratio: Any = ntuple(output_ratio) if output_ratio is not None else None
         if (output_size is None) == (output_ratio is None):
             raise ValueError(f"{name}: give one of output_size and output_ratio")
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
-            raise ValueError(
-                f"{name}: output_ratio must be between 0 and 1 but got {output_ratio}"
-            )
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 but got {output_ratio}")
 
-    def _pool(self, function, input):
-        return function(
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -280,124 +293,121 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """
 
     _ntuple = staticmethod(_pair)
-
-    def forward(self, input):
-        return self._pool(F.fractional_max_pool2d, input)
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Fractional maximum pooling of (N, C, D, H, W). See `FractionalMaxPool2d`."""
 
     _ntuple = staticmethod(_triple)
-
-    def forward(self, input):
-        return self._pool(F.fractional_max_pool3d, input)
+    _function = "fractional_max_pool3d"
 
 
 class _LPPoolNd(Module):
-    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    __constants__: list[str] = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self):
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, ceil_mode={self.ceil_mode}"
+    def forward(self, input: Tensor) -> None:
+        return getattr(F, self._function)(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
+
+    def extra_repr(self) -> str:
+        return _options(self, "norm_type", "kernel_size", "stride", "ceil_mode")
 
 
 class LPPool1d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, L), p being `norm_type`."""
 
-    def forward(self, input):
-        return F.lp_pool1d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
 
-    def forward(self, input):
-        return F.lp_pool2d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return F.lp_pool3d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _function = "lp_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
-    __constants__ = ["output_size", "return_indices"]
+    __constants__: list[str] = ["output_size", "return_indices"]
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(
+        self, output_size: int | tuple[int | None, ...] | None, return_indices: bool = False
+    ) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self):
+    def forward(self, input: Tensor) -> None:
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
-    __constants__ = ["output_size"]
+    __constants__: list[str] = ["output_size"]
 
-    def __init__(self, output_size):
+    def __init__(self, output_size: int | tuple[int | None, ...] | None) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def extra_repr(self):
+    def forward(self, input: Tensor) -> None:
+        return getattr(F, self._function)(input, self.output_size)
+
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Averages over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = "adaptive_avg_pool3d"

@@ -1,25 +1,46 @@
 """Recurrent layers and their cells."""
 
+from __future__ import annotations
+
 import math
 import warnings
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.nn import _recurrent, init
+from rushlight.nn.modules._printing import _changed_options
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
+from rushlight.types import Device, _dtype
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
-def apply_permutation(tensor, permutation, dim=1):
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
     """The entries of `tensor` along `dim` in the order of `permutation`."""
     return tensor.index_select(dim, permutation)
 
 
 _apply_permutation = apply_permutation
+
+
+class _FlatWeights(list):
+    """The weights that forward uses, in one list; to set one of them is to set it there."""
+
+    def __init__(self, rnn: Module) -> None:
+        super().__init__(rnn._weight(name) for name in rnn._flat_weights_names)
+        self._rnn = rnn
+
+    def __setitem__(self, index: int, weight: Tensor) -> None:
+        super().__setitem__(index, weight)
+        self._rnn._flat_weights = self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
 
 
 class RNNBase(Module):
@@ -38,7 +59,9 @@ class RNNBase(Module):
     Parameters start uniform in +-1/sqrt(hidden_size).
     """
 
-    __constants__ = [
+    _assigned_weights = None  # by name: (the attribute then, the weight in its place)
+
+    __constants__: list[str] = [
         "mode",
         "input_size",
         "hidden_size",
@@ -52,18 +75,18 @@ class RNNBase(Module):
 
     def __init__(
         self,
-        mode,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        bias=True,
-        batch_first=False,
-        dropout=0.0,
-        bidirectional=False,
-        proj_size=0,
-        device=None,
-        dtype=None,
-    ):
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         _check_sizes(mode, hidden_size, num_layers, dropout, proj_size)
         self.mode = mode
@@ -72,7 +95,7 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout)
+        self.dropout: float = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         directions = 2 if bidirectional else 1
@@ -98,7 +121,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     @property
-    def all_weights(self):
+    def all_weights(self) -> list[list[Parameter]]:
         """The parameters, one list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
@@ -108,17 +131,42 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self):
-        return [getattr(self, name) for name in self._flat_weights_names]
+        return _FlatWeights(self)
 
-    def flatten_parameters(self):
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        names = self._flat_weights_names
+        if len(weights) != len(names):
+            raise ValueError(
+                f"{type(self).__name__}: expected {len(names)} weights ({', '.join(names)}), got"
+                f" {len(weights)}"
+            )
+        replaced = [getattr(self, name, None) for name in names]
+        self._assigned_weights = dict(zip(names, zip(replaced, weights), strict=True))
+
+    def _weight(self, name):
+        """The weight that forward uses: the attribute, or what was assigned to `_flat_weights`
+        after it.
+        """
+        if self._assigned_weights:
+            replaced, weight = self._assigned_weights[name]
+            if getattr(self, name, None) is replaced:
+                return weight
+        return getattr(self, name)
+
+    def _apply(self, fn, recurse=True):
+        self._assigned_weights = None
+        return super()._apply(fn, recurse)
+
+    def flatten_parameters(self) -> None:
         """Accepted for compatibility: the parameters need no common buffer here."""
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def check_input(self, input, batch_sizes):
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless `input` has the dims and size that this layer takes."""
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
@@ -137,44 +185,45 @@ class RNNBase(Module):
     def _stack_size(self):
         return self.num_layers * (2 if self.bidirectional else 1)
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
         """The shape of the hidden state for this input."""
         size = self.proj_size if self.proj_size > 0 else self.hidden_size
         return (self._stack_size(), self._batch_size(input, batch_sizes), size)
 
     def check_hidden_size(
-        self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"
-    ):
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
         """Raise unless a state has the expected shape."""
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless input and state fit this layer."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
         """The state with its batch in the order of `permutation`."""
         return hx if permutation is None else apply_permutation(hx, permutation)
 
-    def extra_repr(self):
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        if self.proj_size != 0:
-            parts.append(f"proj_size={self.proj_size}")
-        if self.num_layers != 1:
-            parts.append(f"num_layers={self.num_layers}")
-        if self.bias is not True:
-            parts.append(f"bias={self.bias}")
-        if self.batch_first is not False:
-            parts.append(f"batch_first={self.batch_first}")
-        if self.dropout != 0:
-            parts.append(f"dropout={self.dropout}")
-        if self.bidirectional is not False:
-            parts.append(f"bidirectional={self.bidirectional}")
-        return ", ".join(parts)
+    def extra_repr(self) -> str:
+        changed = _changed_options(
+            self,
+            proj_size=0,
+            num_layers=1,
+            bias=True,
+            batch_first=False,
+            dropout=0,
+            bidirectional=False,
+        )
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         # Other libraries' files hold these as attributes; here they are computed.
         for name in ("_flat_weights", "_flat_weights_names", "_flat_weight_refs"):
             state.pop(name, None)
@@ -199,7 +248,7 @@ class RNNBase(Module):
             kind = "batched 3-D" if batched else "unbatched 2-D"
             raise RuntimeError(f"For {kind} input, hx should be {expected}-D but got {hx.dim()}-D")
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> None:
         """Run over the whole sequence.
 
         Args:
@@ -254,7 +303,7 @@ class RNNBase(Module):
             self.mode,
             input,
             states,
-            self.all_weights,
+            [[self._weight(name) for name in names] for names in self._all_weights],
             has_biases=self.bias,
             dropout=self.dropout if self.training else 0.0,
             bidirectional=self.bidirectional,
@@ -294,7 +343,7 @@ class RNN(RNNBase):
         `RNNBase`.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size: only an LSTM can have it")
         if len(args) > 3:
@@ -317,14 +366,18 @@ class LSTM(RNNBase):
     Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
         """The shape of the cell state for this input."""
         return (self._stack_size(), self._batch_size(input, batch_sizes), self.hidden_size)
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(
+        self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None
+    ) -> None:
         self.check_input(input, batch_sizes)
         self.check_hidden_size(
             hidden[0],
@@ -337,7 +390,9 @@ class LSTM(RNNBase):
             "Expected hidden[1] size {}, got {}",
         )
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(
+        self, hx: tuple[Tensor, Tensor], permutation: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         if permutation is None:
             return hx
         return tuple(apply_permutation(state, permutation) for state in hx)
@@ -363,7 +418,7 @@ class GRU(RNNBase):
     Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", 2014.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size: only an LSTM can have it")
         super().__init__("GRU", *args, **kwargs)
@@ -372,26 +427,31 @@ class GRU(RNNBase):
 class RNNCellBase(Module):
     """One step of a recurrent layer, on (N, input_size) or (input_size)."""
 
-    __constants__ = ["input_size", "hidden_size", "bias"]
+    __constants__: list[str] = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
         gates = num_chunks * hidden_size
-        self.weight_ih = Parameter(rushlight.empty((gates, input_size), **factory))
-        self.weight_hh = Parameter(rushlight.empty((gates, hidden_size), **factory))
-        if bias:
-            self.bias_ih = Parameter(rushlight.empty(gates, **factory))
-            self.bias_hh = Parameter(rushlight.empty(gates, **factory))
-        else:
-            self.register_parameter("bias_ih", None)
-            self.register_parameter("bias_hh", None)
+        self.weight_ih: Parameter = Parameter(rushlight.empty((gates, input_size), **factory))
+        self.weight_hh: Parameter = Parameter(rushlight.empty((gates, hidden_size), **factory))
+        for name in ("bias_ih", "bias_hh"):
+            value = Parameter(rushlight.empty(gates, **factory)) if bias else None
+            self.register_parameter(name, value)
         self.reset_parameters()
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
         if self.bias is not True:
             parts.append(f"bias={self.bias}")
@@ -399,7 +459,7 @@ class RNNCellBase(Module):
             parts.append(f"nonlinearity={self.nonlinearity}")
         return ", ".join(parts)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -444,15 +504,21 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu by `nonlinearity`."""
 
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+    __constants__: list[str] = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
-        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
-    ):
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"nonlinearity: unknown {self.nonlinearity!r}")
         mode = "RNN_" + self.nonlinearity.upper()
@@ -462,18 +528,34 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: (h, c) to (h', c')."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         return self._step("LSTM", input, None if hx is None else tuple(hx))
 
 
 class GRUCell(RNNCellBase):
     """One step of a GRU."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step("GRU", input, None if hx is None else (hx,))[0]

@@ -1,10 +1,16 @@
 """Embedding tables."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import rushlight
-from rushlight.nn import functional as F
-from rushlight.nn import init
+from rushlight import Tensor
+from rushlight.nn import functional as F, init
+from rushlight.nn.modules._printing import _changed_options
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.types import Device, _dtype
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -20,7 +26,7 @@ class _Table(Module):
                     f"padding_idx: {padding_idx} is outside the {self.num_embeddings} embeddings"
                 )
             padding_idx %= self.num_embeddings
-        self.padding_idx = padding_idx
+        self.padding_idx: Any = padding_idx
         if given is None:
             weight = rushlight.empty(shape, device=device, dtype=dtype)
             self.weight = Parameter(weight, requires_grad=not freeze)
@@ -28,9 +34,9 @@ class _Table(Module):
             return
         if list(given.shape) != shape:
             raise AssertionError(f"_weight: expected shape {shape} but got {list(given.shape)}")
-        self.weight = Parameter(given, requires_grad=not freeze)
+        self.weight: Parameter = Parameter(given, requires_grad=not freeze)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -38,6 +44,12 @@ class _Table(Module):
         if self.padding_idx is not None:
             with rushlight.no_grad():
                 self.weight[self.padding_idx].fill_(0)
+
+
+def _table_shape(embeddings):
+    if embeddings.dim() != 2:
+        raise AssertionError(f"embeddings: expected 2 dims but got {embeddings.dim()}")
+    return embeddings.shape
 
 
 class Embedding(_Table):
@@ -54,7 +66,7 @@ class Embedding(_Table):
         (*) of integers to (*, embedding_dim). The rows start normal with variance 1.
     """
 
-    __constants__ = [
+    __constants__: list[str] = [
         "num_embeddings",
         "embedding_dim",
         "padding_idx",
@@ -66,18 +78,18 @@ class Embedding(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
-        _weight=None,
-        _freeze=False,
-        device=None,
-        dtype=None,
-    ):
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -87,7 +99,7 @@ class Embedding(_Table):
         self.sparse = sparse
         self._make_weight(_weight, padding_idx, _freeze, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -98,38 +110,31 @@ class Embedding(_Table):
             self.sparse,
         )
 
-    def extra_repr(self):
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
-        if self.norm_type != 2:
-            parts.append(f"norm_type={self.norm_type}")
-        if self.scale_grad_by_freq is not False:
-            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
-        if self.sparse is not False:
-            parts.append("sparse=True")
-        return ", ".join(parts)
+    def extra_repr(self) -> str:
+        changed = _changed_options(
+            self,
+            padding_idx=None,
+            max_norm=None,
+            norm_type=2,
+            scale_grad_by_freq=False,
+            sparse=False,
+        )
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *changed])
 
     @classmethod
     def from_pretrained(
         cls,
-        embeddings,
-        freeze=True,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
-    ):
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: Any = None,
+        max_norm: Any = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Any:
         """A table of given vectors, (num_embeddings, embedding_dim); not trained if `freeze`."""
-        if embeddings.dim() != 2:
-            raise AssertionError(f"embeddings: expected 2 dims but got {embeddings.dim()}")
-        rows, columns = embeddings.shape
         return cls(
-            rows,
-            columns,
+            *_table_shape(embeddings),
             _weight=embeddings,
             _freeze=freeze,
             padding_idx=padding_idx,
@@ -153,7 +158,7 @@ class EmbeddingBag(_Table):
         (B, N) indices, or (N,) with the bags' starts in `offsets`, to (B, embedding_dim).
     """
 
-    __constants__ = [
+    __constants__: list[str] = [
         "num_embeddings",
         "embedding_dim",
         "max_norm",
@@ -167,19 +172,19 @@ class EmbeddingBag(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        _weight=None,
-        include_last_offset=False,
-        padding_idx=None,
-        device=None,
-        dtype=None,
-    ):
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -191,7 +196,9 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
         self._make_weight(_weight, padding_idx, False, device, dtype)
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,
@@ -206,39 +213,28 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
-        if self.norm_type != 2:
-            parts.append(f"norm_type={self.norm_type}")
-        if self.scale_grad_by_freq is not False:
-            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
-        parts.append(f"mode={self.mode!r}")
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
+        parts += _changed_options(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        parts += [f"mode={self.mode!r}", *_changed_options(self, padding_idx=None)]
         return ", ".join(parts)
 
     @classmethod
     def from_pretrained(
         cls,
-        embeddings,
-        freeze=True,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        include_last_offset=False,
-        padding_idx=None,
-    ):
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
         """Bags over given vectors, (num_embeddings, embedding_dim); not trained if `freeze`."""
-        if embeddings.dim() != 2:
-            raise AssertionError(f"embeddings: expected 2 dims but got {embeddings.dim()}")
-        rows, columns = embeddings.shape
         bag = cls(
-            rows,
-            columns,
+            *_table_shape(embeddings),
             _weight=embeddings,
             max_norm=max_norm,
             norm_type=norm_type,

@@ -1,11 +1,14 @@
 """The Transformer: encoder and decoder layers, their stacks, and both together."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import rushlight
-from rushlight import _call_in_turn
-from rushlight.nn import functional as F
-from rushlight.nn import init
+from rushlight import Tensor, _call_in_turn
+from rushlight.nn import functional as F, init
 from rushlight.nn.modules._fused import FUSED
 from rushlight.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from rushlight.nn.modules.container import ModuleList
@@ -13,6 +16,7 @@ from rushlight.nn.modules.dropout import Dropout
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
+from rushlight.types import Device, _dtype
 
 __all__ = [
     "Transformer",
@@ -56,27 +60,80 @@ def _detect_is_causal_mask(mask, is_causal=None, size=None):
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 
+def _canonical_masks(src, name, mask, padding):
+    """Both masks of an encoder as numbers to add to the attention's logits."""
+    padding = F._canonical_mask(
+        mask=padding,
+        mask_name="src_key_padding_mask",
+        other_type=F._none_or_dtype(mask),
+        other_name=name,
+        target_type=src.dtype,
+    )
+    mask = F._canonical_mask(
+        mask=mask,
+        mask_name=name,
+        other_type=None,
+        other_name="",
+        target_type=src.dtype,
+        check_other=False,
+    )
+    return mask, padding
+
+
 class _Layer(Module):
-    """What encoder and decoder layers share: the feed-forward block and the activation."""
+    """What encoder and decoder layers share.
 
-    __constants__ = ["norm_first"]
+    The blocks are attention, once or twice, and a feed-forward network; each has a norm and a
+    dropout of its own.
+    """
 
-    def _set_activation(self, activation):
+    __constants__: list[str] = ["norm_first"]
+    _attentions = ()
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Callable[..., Any] | Module | str = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
+        super().__init__()
+        factory = {"device": device, "dtype": dtype}
+        attention = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **factory}
+        for name in self._attentions:
+            self.add_module(name, MultiheadAttention(d_model, nhead, **attention))
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias=bias, **factory)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias=bias, **factory)
+        self.norm_first = norm_first
+        blocks = range(1, len(self._attentions) + 2)
+        for i in blocks:
+            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
+            self.add_module(f"norm{i}", norm)
+        for i in blocks:
+            self.add_module(f"dropout{i}", Dropout(dropout))
         if isinstance(activation, str):
             activation = _get_activation_fn(activation)
         self.activation = activation
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if not hasattr(self, "activation"):
-            self.activation = F.relu
+            self.activation: Any = F.relu
 
     def _feed_forward(self, x):
         hidden = _call_in_turn(FUSED, (self.linear1, self.activation), x)
         return self.linear2(self.dropout(hidden))
 
-    def _self_attention(self, x, attn_mask, key_padding_mask, is_causal):
-        return self.self_attn(
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        x = self.self_attn(
             x,
             x,
             x,
@@ -85,6 +142,7 @@ class _Layer(Module):
             is_causal=is_causal,
             need_weights=False,
         )[0]
+        return self.dropout1(x)
 
 
 class TransformerEncoderLayer(_Layer):
@@ -100,53 +158,17 @@ class TransformerEncoderLayer(_Layer):
     Vaswani et al., "Attention Is All You Need", 2017.
     """
 
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        factory = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **factory
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self._set_activation(activation)
+    _attentions = ("self_attn",)
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        src_key_padding_mask = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(src_mask),
-            other_name="src_mask",
-            target_type=src.dtype,
-        )
-        src_mask = F._canonical_mask(
-            mask=src_mask,
-            mask_name="src_mask",
-            other_type=None,
-            other_name="",
-            target_type=src.dtype,
-            check_other=False,
-        )
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         x = src
-        masks = (src_mask, src_key_padding_mask, is_causal)
+        masks = (*_canonical_masks(src, "src_mask", src_mask, src_key_padding_mask), is_causal)
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), *masks)
             return x + self._ff_block(self.norm2(x))
@@ -166,9 +188,6 @@ class TransformerEncoderLayer(_Layer):
             and (self.activation in (F.relu, F.gelu) or isinstance(self.activation, (ReLU, GELU)))
         )
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        return self.dropout1(self._self_attention(x, attn_mask, key_padding_mask, is_causal))
-
     def _ff_block(self, x):
         return self.dropout2(self._feed_forward(x))
 
@@ -179,48 +198,19 @@ class TransformerDecoderLayer(_Layer):
     Args: as `TransformerEncoderLayer`.
     """
 
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        factory = {"device": device, "dtype": dtype}
-        attention = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **factory}
-        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self._set_activation(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         x = tgt
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
@@ -231,9 +221,6 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, *own))
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
-
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        return self.dropout1(self._self_attention(x, attn_mask, key_padding_mask, is_causal))
 
     def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
         x = self.multihead_attn(
@@ -260,34 +247,31 @@ class TransformerEncoder(Module):
         mask_check: do so only if the mask hides nothing but ends of sequences.
     """
 
-    __constants__ = ["norm"]
+    __constants__: list[str] = ["norm"]
 
     def __init__(
-        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
-    ):
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
-        self.layers = _get_clones(encoder_layer, num_layers)
+        self.layers: ModuleList = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
-        src_key_padding_mask = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(mask),
-            other_name="mask",
-            target_type=src.dtype,
-        )
-        mask = F._canonical_mask(
-            mask=mask,
-            mask_name="mask",
-            other_type=None,
-            other_name="",
-            target_type=src.dtype,
-            check_other=False,
-        )
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        mask, src_key_padding_mask = _canonical_masks(src, "mask", mask, src_key_padding_mask)
         if mask is not None:
             batch_first = getattr(self.layers[0].self_attn, "batch_first", False)
             is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
@@ -333,25 +317,27 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """A stack of `num_layers` copies of `decoder_layer`, and `norm` at the end."""
 
-    __constants__ = ["norm"]
+    __constants__: list[str] = ["norm"]
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(
+        self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
+    ) -> None:
         super().__init__()
-        self.layers = _get_clones(decoder_layer, num_layers)
+        self.layers: ModuleList = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         if tgt_mask is not None:
             batch_first = self.layers[0].self_attn.batch_first
             length = _get_seq_len(tgt, batch_first)
@@ -387,22 +373,22 @@ class Transformer(Module):
 
     def __init__(
         self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        custom_encoder=None,
-        custom_decoder=None,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: _dtype | None = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
@@ -412,14 +398,14 @@ class Transformer(Module):
             self.encoder = custom_encoder
         else:
             encoder_layer = TransformerEncoderLayer(*layer, **factory)
-            self.encoder = TransformerEncoder(
+            self.encoder: Any = TransformerEncoder(
                 encoder_layer, num_encoder_layers, LayerNorm(d_model, **norm)
             )
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
             decoder_layer = TransformerDecoderLayer(*layer, **factory)
-            self.decoder = TransformerDecoder(
+            self.decoder: Any = TransformerDecoder(
                 decoder_layer, num_decoder_layers, LayerNorm(d_model, **norm)
             )
         self._reset_parameters()
@@ -434,18 +420,18 @@ class Transformer(Module):
 
     def forward(
         self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        src_is_causal=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         batch_dim = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch_dim) != tgt.size(batch_dim):
             raise RuntimeError(
@@ -474,6 +460,8 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(
+        sz: int, device: Device = None, dtype: _dtype | None = None
+    ) -> Tensor:
         """(sz, sz): minus infinity above the diagonal, zeros on it and below."""
         return _generate_square_subsequent_mask(sz, device, dtype)

@@ -1,5 +1,10 @@
 """Resizing of images, sequences and volumes."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
@@ -15,7 +20,7 @@ class Upsample(Module):
         recompute_scale_factor: whether the scale is computed again from the rounded size.
     """
 
-    __constants__ = [
+    __constants__: list[str] = [
         "size",
         "scale_factor",
         "mode",
@@ -26,24 +31,24 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size=None,
-        scale_factor=None,
-        mode="nearest",
-        align_corners=None,
-        recompute_scale_factor=None,
-    ):
+        size: int | tuple[int, ...] | None = None,
+        scale_factor: float | tuple[float, ...] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
-        self.name = type(self).__name__
+        self.name: str = type(self).__name__
         self.size = size
         if isinstance(scale_factor, tuple):
             self.scale_factor = tuple(float(factor) for factor in scale_factor)
         else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
+            self.scale_factor: tuple[float, ...] = float(scale_factor) if scale_factor else None
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,
@@ -53,11 +58,11 @@ class Upsample(Module):
             recompute_scale_factor=self.recompute_scale_factor,
         )
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         if self.scale_factor is not None:
             return f"scale_factor={self.scale_factor!r}, mode={self.mode!r}"
         return f"size={self.size!r}, mode={self.mode!r}"
@@ -66,12 +71,20 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Resizes (N, C, H, W) by taking the nearest pixel."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(
+        self,
+        size: int | tuple[int, int] | None = None,
+        scale_factor: float | tuple[float, float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Resizes (N, C, H, W) by bilinear interpolation with aligned corners."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(
+        self,
+        size: int | tuple[int, int] | None = None,
+        scale_factor: float | tuple[float, float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,5 +1,9 @@
 """Turning size arguments into tuples, and names in a state_dict."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from rushlight.nn._ntuple import _ntuple
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
@@ -30,7 +34,7 @@ def _list_with_default(out_size, defaults):
     ]
 
 
-def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Strip `prefix` from the keys of `state_dict` and of its metadata, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):

@@ -1,9 +1,17 @@
 """Bounding gradients."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.parameter import Parameter
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
@@ -13,7 +21,12 @@ def _grads(parameters):
     return [param.grad for param in parameters if param.grad is not None]
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(
+    tensors: Sequence[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Tensor:
     """The norm of all tensors as if they were one vector.
 
     Args:
@@ -36,7 +49,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(
+    parameters: Sequence[Parameter], max_norm: float, total_norm: Tensor, foreach: Any = None
+) -> None:
     """Scale the gradients in place by max_norm / total_norm, if that is below 1."""
     with rushlight.no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -48,8 +63,12 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 def clip_grad_norm_(
-    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None
-):
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Scale the gradients in place so that their norm together is at most `max_norm`.
 
     Returns:
@@ -66,7 +85,13 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Deprecated name of `clip_grad_norm_`."""
     warnings.warn(
         "nn.utils.clip_grad_norm is deprecated, use clip_grad_norm_", FutureWarning, stacklevel=2
@@ -74,7 +99,9 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Cut every element of the gradients to [-clip_value, clip_value], in place."""
     bound = float(clip_value)
     with rushlight.no_grad():

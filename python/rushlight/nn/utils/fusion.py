@@ -1,9 +1,17 @@
 """A batch norm in evaluation mode made part of the layer before it."""
 
+from __future__ import annotations
+
 import copy
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.nn.parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.batchnorm import _BatchNorm
 
 __all__ = [
     "fuse_conv_bn_eval",
@@ -18,7 +26,7 @@ def _require_eval(layer, bn):
         raise AssertionError("fusion: only possible in evaluation mode")
 
 
-def fuse_conv_bn_eval(conv, bn, transpose=False):
+def fuse_conv_bn_eval(conv: Any, bn: _BatchNorm, transpose: bool = False) -> Any:
     """A convolution that does what `conv` and then `bn` do."""
     _require_eval(conv, bn)
     if bn.running_mean is None or bn.running_var is None:
@@ -37,7 +45,16 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     return fused
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of the fused convolution; None stands for bias 0, scale 1, shift 0."""
     weight_dtype = conv_w.dtype
     bias_dtype = conv_b.dtype if conv_b is not None else weight_dtype
@@ -55,7 +72,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     )
 
 
-def fuse_linear_bn_eval(linear, bn):
+def fuse_linear_bn_eval(linear: Any, bn: _BatchNorm) -> Any:
     """A linear layer that does what `linear` and then `bn` do."""
     _require_eval(linear, bn)
     fused = copy.deepcopy(linear)
@@ -70,7 +87,15 @@ def fuse_linear_bn_eval(linear, bn):
     return fused
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor,
+    bn_b: Tensor,
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of the fused linear layer."""
     linear_b = rushlight.zeros_like(bn_rm) if linear_b is None else linear_b
     scale = bn_w * rushlight.rsqrt(bn_rv + bn_eps)

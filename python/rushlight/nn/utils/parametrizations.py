@@ -1,13 +1,21 @@
 """Parametrizations: orthogonal weights, weight norm, spectral norm."""
 
+from __future__ import annotations
+
 from enum import Enum, auto
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import parametrize
 from rushlight.nn.utils.spectral_norm import as_matrix, output_dim
 from rushlight.nn.utils.weight_norm import norm_except_dim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.parameter import Parameter
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -34,7 +42,9 @@ class _OrthMaps(Enum):
 class _Orthogonal(Module):
     """A matrix with orthonormal columns (or rows, if it is wide) from an unconstrained one."""
 
-    def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
+    def __init__(
+        self, weight: Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True
+    ) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -43,7 +53,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         wide = x.size(-2) < x.size(-1)
         if wide:
             x = x.mT
@@ -73,7 +83,7 @@ class _Orthogonal(Module):
             q = rushlight.linalg.solve(identity - 0.5 * skew, identity + 0.5 * skew)
         return q if n == k else q[..., :k]
 
-    def right_inverse(self, q):
+    def right_inverse(self, q: Any) -> Tensor:
         """The unconstrained matrix that gives `q`, which is first made orthogonal."""
         if q.shape != self.shape:
             raise ValueError(
@@ -100,9 +110,7 @@ class _Orthogonal(Module):
         if n == k:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         else:
-            more = rushlight.randn(
-                (*q.shape[:-2], n, n - k), dtype=q.dtype, device=q.device
-            )
+            more = rushlight.randn((*q.shape[:-2], n, n - k), dtype=q.dtype, device=q.device)
             q = _make_orthogonal(rushlight.cat([q, more], dim=-1))
         self.base = q
         # With -1 on the diagonal all maps give the identity: the base is the matrix.
@@ -111,7 +119,13 @@ class _Orthogonal(Module):
         return start
 
 
-def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
     """Keep a weight orthogonal (its columns or rows orthonormal if it is not square).
 
     Args:
@@ -123,13 +137,9 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, rushlight.Tensor):
-        raise ValueError(
-            f"Module '{module}' has no parameter or buffer with name '{name}'"
-        )
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.ndim < 2:
-        raise ValueError(
-            f"Expected a matrix or batch of matrices, got {weight.ndim} dims"
-        )
+        raise ValueError(f"Expected a matrix or batch of matrices, got {weight.ndim} dims")
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
@@ -144,18 +154,18 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
 
 
 class _WeightNorm(Module):
-    def __init__(self, dim=0):
+    def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g, weight_v):
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Parameter]:
         return norm_except_dim(weight, self.dim), weight
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
     """A weight as its length along `dim` (original0) times its direction (original1).
 
     Salimans and Kingma, "Weight Normalization", 2016.
@@ -176,7 +186,9 @@ def weight_norm(module, name="weight", dim=0):
 
 
 class _SpectralNorm(Module):
-    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(
+        self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
         super().__init__()
         ndim = weight.ndim
         if not -ndim <= dim < ndim:
@@ -209,7 +221,7 @@ class _SpectralNorm(Module):
                 v = rushlight.mv(matrix.mH, self._u)
                 self._v.copy_(F.normalize(v, dim=0, eps=self.eps))
 
-    def forward(self, weight):
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -219,11 +231,17 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / rushlight.vdot(u, rushlight.mv(matrix, v))
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> Tensor:
         return value
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
     """Divide a weight by its largest singular value, estimated by power iteration.
 
     Args:
@@ -235,9 +253,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, rushlight.Tensor):
-        raise ValueError(
-            f"Module '{module}' has no parameter or buffer with name '{name}'"
-        )
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     dim = output_dim(module) if dim is None else dim
     made = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return parametrize.register_parametrization(module, name, made)

@@ -1,13 +1,20 @@
 """Parameters computed from others: a property in the place of a parameter."""
 
+from __future__ import annotations
+
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
 from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = [
     "ParametrizationList",
@@ -24,7 +31,7 @@ _cache = {}
 
 
 @contextmanager
-def cached():
+def cached() -> Iterator[Any]:
     """Within it every parametrized tensor is computed once."""
     global _cache_depth
     _cache_depth += 1
@@ -52,7 +59,9 @@ class ParametrizationList(ModuleList):
         unsafe: do not check that shape and dtype stay.
     """
 
-    def __init__(self, modules, original, unsafe=False):
+    def __init__(
+        self, modules: Sequence[Module], original: Tensor | Parameter, unsafe: bool = False
+    ) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -71,8 +80,8 @@ class ParametrizationList(ModuleList):
                 "right_inverse must return a Tensor or a sequence of them, but it returned "
                 f"{type(new).__name__}"
             )
-        self.is_tensor = isinstance(new, Tensor)
-        self.ntensors = 1 if self.is_tensor else len(new)
+        self.is_tensor: bool = isinstance(new, Tensor)
+        self.ntensors: int = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             self._check_dtype(original, new)
             if new is not original:
@@ -117,12 +126,12 @@ class ParametrizationList(ModuleList):
                 f"{tuple(shape)} became {tuple(result.shape)}"
             )
 
-    def originals(self):
+    def originals(self) -> list[Parameter]:
         if self.is_tensor:
             return [self.original]
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the parametrized tensor becomes `value`."""
         with rushlight.no_grad():
             for module in reversed(self):
@@ -147,7 +156,7 @@ class ParametrizationList(ModuleList):
                 self._check_dtype(original, new)
                 original.data = new.data
 
-    def forward(self):
+    def forward(self) -> Tensor:
         """The parametrized tensor."""
         x = self[0](*self.originals())
         for i in range(1, len(self)):
@@ -174,9 +183,7 @@ def _inject_new_class(module):
         return replica
 
     def __getstate__(self):
-        raise RuntimeError(
-            "a parametrized module cannot be pickled; save its state_dict() instead"
-        )
+        raise RuntimeError("a parametrized module cannot be pickled; save its state_dict() instead")
 
     members = {"__getstate__": __getstate__}
     if not hasattr(cls, "__deepcopy__"):
@@ -202,7 +209,9 @@ def _inject_property(module, tensor_name):
     setattr(module.__class__, tensor_name, property(get, set))
 
 
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
     """Make `module.tensor_name` what `parametrization` computes from the tensor that was there.
 
     Args:
@@ -246,7 +255,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     return module
 
 
-def is_parametrized(module, tensor_name=None):
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether the module, or one tensor of it, has parametrizations."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
@@ -254,7 +263,9 @@ def is_parametrized(module, tensor_name=None):
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(
+    module: Module, tensor_name: str, leave_parametrized: bool = True
+) -> Module:
     """Make the tensor an ordinary one again: its present value, or the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(
@@ -283,12 +294,14 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     return module
 
 
-def type_before_parametrizations(module):
+def type_before_parametrizations(module: Module) -> type[Any]:
     """The module's class without what parametrizations made of it."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
     """Give `to_module` the parametrizations of `from_module`, and their originals."""
     if not is_parametrized(from_module):
         return to_module

@@ -1,10 +1,18 @@
 """Pruning: parameters masked with zeros."""
 
+from __future__ import annotations
+
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = [
     "BasePruningMethod",
@@ -37,14 +45,14 @@ class BasePruningMethod(ABC):
 
     _tensor_name: str
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> None:
         """The mask of `t`: 0 where it is pruned, given what is pruned already."""
 
-    def apply_mask(self, module):
+    def apply_mask(self, module: Module) -> Any:
         """The original times the mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -53,7 +61,14 @@ class BasePruningMethod(ABC):
         return mask.to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+    def apply(
+        cls,
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Prune `module.name`, once more if it is pruned already."""
         hooks = module._forward_pre_hooks
         earlier = [
@@ -85,8 +100,10 @@ class BasePruningMethod(ABC):
             module.register_parameter(name + "_orig", module._parameters.pop(name))
             default_mask = rushlight.ones_like(original)
         else:
-            default_mask = getattr(module, name + "_mask").detach().clone(
-                memory_format=rushlight.contiguous_format
+            default_mask = (
+                getattr(module, name + "_mask")
+                .detach()
+                .clone(memory_format=rushlight.contiguous_format)
             )
         mask = method.compute_mask(importance_scores, default_mask=default_mask)
         module.register_buffer(name + "_mask", mask)
@@ -94,7 +111,9 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def prune(self, t, default_mask=None, importance_scores=None):
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
+    ) -> Any:
         """A pruned copy of a tensor."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
@@ -104,7 +123,7 @@ class BasePruningMethod(ABC):
         default_mask = rushlight.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=default_mask)
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """Make the pruned parameter an ordinary one; the zeros stay."""
         name = self._tensor_name
         if name is None:
@@ -121,7 +140,7 @@ class BasePruningMethod(ABC):
 class PruningContainer(BasePruningMethod):
     """Several methods on one parameter, each on what the ones before left."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         self._pruning_methods = ()
         if len(args) == 1 and not isinstance(args[0], Iterable):
             self._tensor_name = args[0]._tensor_name
@@ -129,7 +148,7 @@ class PruningContainer(BasePruningMethod):
         for method in methods:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method):
+    def add_pruning_method(self, method: Any) -> None:
         """Add a method for the same parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -143,16 +162,16 @@ class PruningContainer(BasePruningMethod):
             self._tensor_name = own
         self._pruning_methods += (method,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask of the last method, on the part that its type says."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
@@ -180,54 +199,59 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
 
-class RandomUnstructured(BasePruningMethod):
+class _Unstructured(BasePruningMethod):
+    """Prunes elements, those at the flat indices that `_chosen(t, count)` gives."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: Any) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _number_to_prune(self.amount, t.nelement())
+        mask = default_mask.clone(memory_format=rushlight.contiguous_format)
+        if count != 0:
+            mask.view(-1)[self._chosen(t, count)] = 0
+        return mask
+
+
+class RandomUnstructured(_Unstructured):
     """Prunes elements at random; `amount` is a share or a number of them."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        count = _number_to_prune(self.amount, t.nelement())
-        mask = default_mask.clone(memory_format=rushlight.contiguous_format)
-        if count != 0:
-            scores = rushlight.rand_like(t)
-            mask.view(-1)[rushlight.topk(scores.view(-1), k=count).indices] = 0
-        return mask
+    def _chosen(self, t, count):
+        return rushlight.topk(rushlight.rand_like(t).view(-1), k=count).indices
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the smallest elements; `amount` is a share or a number of them."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        count = _number_to_prune(self.amount, t.nelement())
-        mask = default_mask.clone(memory_format=rushlight.contiguous_format)
-        if count != 0:
-            smallest = rushlight.topk(t.abs().reshape(-1), k=count, largest=False).indices
-            mask.view(-1)[smallest] = 0
-        return mask
+    def _chosen(self, t, count):
+        return rushlight.topk(t.abs().reshape(-1), k=count, largest=False).indices
 
 
 class _Structured(BasePruningMethod):
-    """Prunes whole slices along `dim`."""
+    """Prunes whole slices along `dim`, those of the lowest numbers that `_scores(t)` gives."""
 
     PRUNING_TYPE = "structured"
 
-    def _mask_slices(self, t, default_mask, scores, count):
-        """`default_mask` with only the `count` slices of the highest scores left."""
-        best = rushlight.topk(scores, k=count, largest=True).indices
+    def __init__(self, amount: Any, dim: int = -1) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        slices = t.shape[self.dim]
+        count = _number_to_prune(self.amount, slices)
+        if count == 0:
+            return default_mask
+        best = rushlight.topk(self._scores(t), k=slices - count, largest=True).indices
         mask = rushlight.zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (best,)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
@@ -236,43 +260,31 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes slices along `dim` at random; `amount` is a share or a number of them."""
 
-    def __init__(self, amount, dim=-1):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-        self.dim = dim
-
-    def compute_mask(self, t, default_mask):
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        slices = t.shape[self.dim]
-        count = _number_to_prune(self.amount, slices)
-        if count == 0:
-            return default_mask
-        return self._mask_slices(t, default_mask, rushlight.rand(slices), slices - count)
+    def _scores(self, t):
+        return rushlight.rand(t.shape[self.dim])
 
 
 class LnStructured(_Structured):
     """Prunes the slices along `dim` of the smallest n-norm."""
 
-    def __init__(self, amount, n, dim=-1):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
+    def __init__(self, amount: Any, n: int, dim: int = -1) -> None:
+        super().__init__(amount, dim)
         self.n = n
-        self.dim = dim
 
-    def compute_mask(self, t, default_mask):
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        slices = t.shape[self.dim]
-        count = _number_to_prune(self.amount, slices)
-        if count == 0:
-            return default_mask
+    def _scores(self, t):
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        norms = rushlight.norm(t, p=self.n, dim=others)
-        return self._mask_slices(t, default_mask, norms, slices - count)
+        return rushlight.norm(t, p=self.n, dim=others)
 
     @classmethod
-    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+    def apply(
+        cls,
+        module: Module,
+        name: str,
+        amount: Any,
+        n: int,
+        dim: int,
+        importance_scores: Tensor | None = None,
+    ) -> Any:
         return super().apply(
             module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
         )
@@ -283,10 +295,10 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask):
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"mask: shape {tuple(self.mask.shape)} must be {tuple(default_mask.shape)}"
@@ -294,43 +306,54 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module, name):
+def identity(module: Module, name: str) -> Any:
     """Make `name` pruned, with nothing pruned yet."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount):
+def random_unstructured(module: Module, name: str, amount: Any) -> Any:
     """Prune a share or number of elements at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None):
+def l1_unstructured(
+    module: Module, name: str, amount: Any, importance_scores: Tensor | None = None
+) -> Any:
     """Prune the elements of the smallest absolute value, or score."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module, name, amount, dim):
+def random_structured(module: Module, name: str, amount: Any, dim: int) -> Any:
     """Prune slices along `dim` at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
+def ln_structured(
+    module: Module,
+    name: str,
+    amount: Any,
+    n: int,
+    dim: int,
+    importance_scores: Tensor | None = None,
+) -> Any:
     """Prune the slices along `dim` of the smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask):
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Any:
     """Prune by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+def global_unstructured(
+    parameters: Any, pruning_method: Any, importance_scores: Tensor | None = None, **kwargs: Any
+) -> None:
     """Prune several parameters, pairs of module and name, as if they were one vector."""
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -367,7 +390,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         offset += param.numel()
 
 
-def remove(module, name):
+def remove(module: Module, name: str) -> Any:
     """Make a pruned parameter an ordinary one; the zeros stay."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
@@ -379,7 +402,7 @@ def remove(module, name):
     )
 
 
-def is_pruned(module):
+def is_pruned(module: Module) -> bool:
     """Whether anything below `module` is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)

@@ -1,9 +1,17 @@
 """Sequences of different lengths in one batch: packed, padded, and back."""
 
+from __future__ import annotations
+
 from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "PackedSequence",
@@ -16,12 +24,21 @@ __all__ = [
     "unpad_sequence",
 ]
 
-PackedSequence_ = namedtuple(
-    "PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"]
-)
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    class PackedSequence_(NamedTuple):
+        data: Tensor
+        batch_sizes: Tensor
+        sorted_indices: Tensor | None
+        unsorted_indices: Tensor | None
+else:
+    PackedSequence_ = namedtuple(
+        "PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"]
+    )
 
 
-def bind(optional, fn):
+def bind(optional: Any, fn: Callable[..., Any]) -> Any:
     return None if optional is None else fn(optional)
 
 
@@ -37,7 +54,13 @@ class PackedSequence(PackedSequence_):
         unsorted_indices: the reverse of it.
     """
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> Self:
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -47,10 +70,10 @@ class PackedSequence(PackedSequence_):
             raise ValueError(f"batch_sizes: must be on the CPU but is on {batch_sizes.device}")
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> Any:
         return tuple(self)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """The same sequences with another dtype or device; batch_sizes stay on the CPU."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -63,7 +86,7 @@ class PackedSequence(PackedSequence_):
             bind(self.unsorted_indices, lambda t: t.to(data.device, **kwargs)),
         )
 
-    def pin_memory(self):
+    def pin_memory(self) -> Self:
         return type(self)(
             self.data.pin_memory(),
             self.batch_sizes,
@@ -71,47 +94,47 @@ class PackedSequence(PackedSequence_):
             bind(self.unsorted_indices, lambda t: t.pin_memory()),
         )
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args: Any, **kwargs: Any) -> Self:
         if args or kwargs.get("device") is not None:
             return self.to(*args, **kwargs)
         return self.to(*args, device="cuda", **kwargs)
 
-    def cpu(self, *args, **kwargs):
+    def cpu(self, *args: Any, **kwargs: Any) -> Self:
         return self.to(*args, device="cpu", **kwargs)
 
-    def double(self):
+    def double(self) -> Self:
         return self.to(dtype=rushlight.double)
 
-    def float(self):
+    def float(self) -> Self:
         return self.to(dtype=rushlight.float)
 
-    def half(self):
+    def half(self) -> Self:
         return self.to(dtype=rushlight.half)
 
-    def long(self):
+    def long(self) -> Self:
         return self.to(dtype=rushlight.long)
 
-    def int(self):
+    def int(self) -> Self:
         return self.to(dtype=rushlight.int)
 
-    def short(self):
+    def short(self) -> Self:
         return self.to(dtype=rushlight.short)
 
-    def char(self):
+    def char(self) -> Self:
         return self.to(dtype=rushlight.int8)
 
-    def byte(self):
+    def byte(self) -> Self:
         return self.to(dtype=rushlight.uint8)
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> bool:
         return self.data.is_cuda
 
-    def is_pinned(self):
+    def is_pinned(self) -> bool:
         return self.data.is_pinned()
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes `permutation`; None stays None."""
     if permutation is None:
         return None
@@ -119,7 +142,12 @@ def invert_permutation(permutation):
     return rushlight.empty_like(permutation).scatter_(0, permutation, order.to(permutation.dtype))
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(
+    input: Tensor,
+    lengths: Tensor | list[int],
+    batch_first: bool = False,
+    enforce_sorted: bool = True,
+) -> PackedSequence:
     """Pack padded sequences.
 
     Args:
@@ -168,7 +196,12 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     )
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
     """The reverse of `pack_padded_sequence`.
 
     Returns:
@@ -181,9 +214,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         raise ValueError(
             f"total_length: must be at least the longest sequence's {steps} but got {total_length}"
         )
-    padded = data.new_full(
-        (total_length or steps, counts[0], *data.shape[1:]), padding_value
-    )
+    padded = data.new_full((total_length or steps, counts[0], *data.shape[1:]), padding_value)
     offset = 0
     begin = 0
     while begin < steps:
@@ -204,13 +235,17 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded, lengths
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(
+    sequences: Tensor | list[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
     """Stack tensors of different first size, (L_i, *), into (L, N, *) or (N, L, *)."""
     if not isinstance(sequences, (tuple, list, Tensor)):
         if not hasattr(sequences, "__iter__"):
             raise RuntimeError(
-                "pad_sequence: expected an iterable of tensors but got "
-                f"{type(sequences).__name__}"
+                f"pad_sequence: expected an iterable of tensors but got {type(sequences).__name__}"
             )
         sequences = tuple(sequences)
     if isinstance(sequences, Tensor):
@@ -233,7 +268,9 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return padded
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(
+    padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
+) -> list[Tensor]:
     """The sequences of a padded batch, each cut to its length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
@@ -243,15 +280,13 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     ]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of tensors of different first size."""
     lengths = rushlight.tensor([sequence.size(0) for sequence in sequences])
-    return pack_padded_sequence(
-        pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted
-    )
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The list of tensors that `pack_sequence` packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,21 +1,31 @@
 """Weights divided by their largest singular value, the older form with hooks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
+
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
-def as_matrix(weight, dim):
+def as_matrix(weight: Tensor, dim: int) -> Any:
     """The weight with `dim` as rows and everything else as columns."""
     if dim != 0:
         weight = weight.permute(dim, *(d for d in range(weight.dim()) if d != dim))
     return weight.reshape(weight.size(0), -1)
 
 
-def output_dim(module):
+def output_dim(module: Module) -> Any:
     """The dim of a weight that counts its outputs."""
     transposed = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
     return 1 if isinstance(module, transposed) else 0
@@ -26,7 +36,9 @@ class SpectralNorm:
 
     _version = 1  # version 1 holds v as a buffer, too
 
-    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
         if n_power_iterations <= 0:
             raise ValueError(f"n_power_iterations: must be positive but got {n_power_iterations}")
         self.name = name
@@ -34,10 +46,10 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
-    def reshape_weight_to_matrix(self, weight):
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         return as_matrix(weight, self.dim)
 
-    def compute_weight(self, module, do_power_iteration):
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         weight = getattr(module, self.name + "_orig")
         u = getattr(module, self.name + "_u")
         v = getattr(module, self.name + "_v")
@@ -51,7 +63,7 @@ class SpectralNorm:
             u, v = u.clone(), v.clone()
         return weight / rushlight.dot(u, rushlight.mv(matrix, v))
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         with rushlight.no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
@@ -60,12 +72,14 @@ class SpectralNorm:
         delattr(module, self.name + "_orig")
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         weight = self.compute_weight(module, do_power_iteration=module.training)
         setattr(module, self.name, weight)
 
     @staticmethod
-    def apply(module, name, n_power_iterations, dim, eps):
+    def apply(
+        module: Module, name: str, n_power_iterations: int, dim: int, eps: float
+    ) -> SpectralNorm:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(
@@ -94,10 +108,12 @@ class SpectralNorm:
 class SpectralNormStateDictHook:
     """Writes the version into the metadata of a state_dict."""
 
-    def __init__(self, fn):
+    def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
 
-    def __call__(self, module, state_dict, prefix, local_metadata):
+    def __call__(
+        self, module: Module, state_dict: dict[str, Any], prefix: str, local_metadata: Any
+    ) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         key = self.fn.name + ".version"
         if key in versions:
@@ -105,7 +121,13 @@ class SpectralNormStateDictHook:
         versions[key] = self.fn._version
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Any:
     """Divide a weight by its largest singular value, estimated by power iteration.
 
     `parametrizations.spectral_norm` is the newer form.
@@ -122,7 +144,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
-def remove_spectral_norm(module, name="weight"):
+def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     """Make the weight an ordinary parameter again."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

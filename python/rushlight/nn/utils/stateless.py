@@ -1,6 +1,15 @@
 """Calling a module with other tensors in place of its parameters and buffers."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import Any
+
+from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["functional_call"]
 
@@ -83,8 +92,14 @@ def _functional_call(
 
 
 def functional_call(
-    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
-):
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Tensor:
     """Call `module` with the given tensors in place of its own; the module stays as it is.
 
     Args:

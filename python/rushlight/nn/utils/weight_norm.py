@@ -1,12 +1,21 @@
 """Weights as length times direction, the older form with hooks."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import rushlight
+from rushlight import Tensor
 from rushlight.nn.parameter import Parameter, UninitializedParameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v, dim):
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
     """The 2-norm over all dims but `dim`, which keeps its size; over all dims if it is -1."""
     if dim == -1:
         return v.norm(2)
@@ -18,17 +27,17 @@ def norm_except_dim(v, dim):
 class WeightNorm:
     """The hook that computes the weight before each forward."""
 
-    def __init__(self, name, dim):
+    def __init__(self, name: str, dim: int) -> None:
         self.name = name
-        self.dim = -1 if dim is None else dim
+        self.dim: int = -1 if dim is None else dim
 
-    def compute_weight(self, module):
+    def compute_weight(self, module: Module) -> Any:
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
         return v * (g / norm_except_dim(v, self.dim))
 
     @staticmethod
-    def apply(module, name, dim):
+    def apply(module: Module, name: str, dim: int) -> WeightNorm:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(
@@ -46,7 +55,7 @@ class WeightNorm:
         module.register_forward_pre_hook(hook)
         return hook
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         with rushlight.no_grad():
             weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -54,11 +63,11 @@ class WeightNorm:
         del module._parameters[self.name + "_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
     """Replace a weight by its length `name_g` along `dim` and its direction `name_v`.
 
     `parametrizations.weight_norm` is the newer form.
@@ -69,7 +78,7 @@ def weight_norm(module, name="weight", dim=0):
     return module
 
 
-def remove_weight_norm(module, name="weight"):
+def remove_weight_norm(module: Module, name: str = "weight") -> Any:
     """Make the weight an ordinary parameter again."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:

@@ -2,10 +2,20 @@
 mirrors the first.
 """
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 from rushlight._windows import _cosines, _finish, _positions, bartlett_window, kaiser_window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import Device, _dtype, _layout
 
 _STRIDED = rushlight.strided
 
@@ -19,7 +29,15 @@ def _check(M, dtype, layout):
         raise ValueError(f"window: expected dtype float32 or float64, got {dtype}")
 
 
-def bartlett(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def bartlett(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A triangle that ends at zero."""
     _check(M, dtype, layout)
     return bartlett_window(
@@ -28,8 +46,15 @@ def bartlett(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_
 
 
 def general_cosine(
-    M, *, a, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    a: Iterable[Any],
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
     _check(M, dtype, layout)
     if not isinstance(a, (list, tuple)):
@@ -40,21 +65,44 @@ def general_cosine(
 
 
 def general_hamming(
-    M, *, alpha=0.54, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """alpha - (1 - alpha) cos(2 pi k / N)."""
     _check(M, dtype, layout)
     return _cosines(M, not sym, (alpha, 1 - alpha), dtype, layout, device, requires_grad, False)
 
 
-def hamming(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def hamming(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """general_hamming with alpha = 0.54."""
     return general_hamming(
         M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
 
 
-def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def hann(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """general_hamming with alpha = 0.5.
 
     Example:
@@ -72,20 +120,44 @@ def hann(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad
     )
 
 
-def blackman(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def blackman(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
     _check(M, dtype, layout)
     return _cosines(M, not sym, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, False)
 
 
-def nuttall(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def nuttall(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The minimum four-term Blackman-Harris window as Nuttall gives it."""
     _check(M, dtype, layout)
     terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
     return _cosines(M, not sym, terms, dtype, layout, device, requires_grad, False)
 
 
-def cosine(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False):
+def cosine(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Half a period of a sine, between its zeros."""
     _check(M, dtype, layout)
     k, last = _positions(M, not sym, dtype)
@@ -94,8 +166,15 @@ def cosine(M, *, sym=True, dtype=None, layout=_STRIDED, device=None, requires_gr
 
 
 def gaussian(
-    M, *, std=1.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """exp(-(k - N / 2)^2 / (2 std^2))."""
     _check(M, dtype, layout)
     if std <= 0:
@@ -106,16 +185,16 @@ def gaussian(
 
 
 def exponential(
-    M,
+    M: int,
     *,
-    center=None,
-    tau=1.0,
-    sym=True,
-    dtype=None,
-    layout=_STRIDED,
-    device=None,
-    requires_grad=False,
-):
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """exp(-|k - center| / tau)."""
     _check(M, dtype, layout)
     if tau <= 0:
@@ -128,8 +207,15 @@ def exponential(
 
 
 def kaiser(
-    M, *, beta=12.0, sym=True, dtype=None, layout=_STRIDED, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: _dtype | None = None,
+    layout: _layout = _STRIDED,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
     _check(M, dtype, layout)
     if beta < 0:

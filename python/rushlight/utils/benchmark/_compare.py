@@ -1,6 +1,12 @@
 """Tables of measurements."""
 
+from __future__ import annotations
+
 from rushlight.utils.benchmark._measurement import Measurement, select_unit, trim_sigfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
@@ -12,35 +18,35 @@ class Compare:
         results: measurements, as `Timer`'s methods return them.
     """
 
-    def __init__(self, results):
+    def __init__(self, results: list[Measurement]) -> None:
         self._results = []
         self._trim = self._colorize = self._rowwise = self._warn = False
         self.extend_results(results)
 
-    def extend_results(self, results):
+    def extend_results(self, results: Any) -> None:
         """Add measurements."""
         for result in results:
             if not isinstance(result, Measurement):
                 raise ValueError(f"Expected a Measurement, got {type(result)} instead.")
         self._results.extend(results)
 
-    def trim_significant_figures(self):
+    def trim_significant_figures(self) -> None:
         """Show no more figures than the spread of the times allows."""
         self._trim = True
 
-    def colorize(self, rowwise=False):
+    def colorize(self, rowwise: bool = False) -> None:
         """Mark the best time of each column, or of each row, in a terminal."""
         self._colorize, self._rowwise = True, rowwise
 
-    def highlight_warnings(self):
+    def highlight_warnings(self) -> None:
         """Tell which times vary widely."""
         self._warn = True
 
-    def print(self):
+    def print(self) -> None:
         """Print the tables."""
         print(self)
 
-    def __str__(self):
+    def __str__(self) -> str:
         tables = {}
         for result in Measurement.merge(self._results):
             tables.setdefault(result.label, []).append(result)

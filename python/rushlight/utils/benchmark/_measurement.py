@@ -1,19 +1,28 @@
 """What was measured: the times of one statement, and what can be said of them."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import statistics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rushlight import Tensor
 
 _UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _SPREAD_TO_WARN_OF = 0.1  # of the median, between the quartiles
 
 
-def select_unit(t):
+def select_unit(t: float) -> tuple[str, float]:
     """The (name, seconds) of the unit in which a time reads best."""
     return next((unit for unit in reversed(_UNITS) if t >= unit[1]), _UNITS[0])
 
 
-def trim_sigfig(x, n):
+def trim_sigfig(x: Tensor, n: int) -> Any:
     """Round to n significant figures."""
     if x == 0:
         return x
@@ -34,7 +43,7 @@ class TaskSpec:
     num_threads: int = 1
 
     @property
-    def title(self):
+    def title(self) -> str:
         """The label, or the statement."""
         if self.label is None:
             return self.stmt.splitlines()[0] if "\n" not in self.stmt.strip() else self.stmt
@@ -56,24 +65,24 @@ class Measurement:
     task_spec: TaskSpec
     metadata: dict | None = None
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name != "task_spec" and hasattr(TaskSpec, "__dataclass_fields__"):
             if name in TaskSpec.__dataclass_fields__ or name == "title":
                 return getattr(self.task_spec, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def times(self):
+    def times(self) -> list[float]:
         """Seconds that one run of the statement took, in each measurement."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """The mean of the times."""
         return statistics.fmean(self.times)
 
     @property
-    def median(self):
+    def median(self) -> float:
         """The median of the times."""
         return statistics.median(self.times)
 
@@ -90,32 +99,32 @@ class Measurement:
         return at(0.25), at(0.75)
 
     @property
-    def iqr(self):
+    def iqr(self) -> float:
         """The distance between the quartiles."""
         low, high = self._quartiles
         return high - low
 
     @property
-    def significant_figures(self):
+    def significant_figures(self) -> int:
         """How many figures the spread of the times leaves: one to three."""
         spread = self.iqr / math.sqrt(len(self.times)) * 1.645 / self.median
         return 3 if spread == 0 else min(max(int(-math.log10(spread)), 1), 3)
 
     @property
-    def has_warnings(self):
+    def has_warnings(self) -> bool:
         """Is the spread of the times too wide to trust the median?"""
         return not self.meets_confidence()
 
-    def meets_confidence(self, threshold=_SPREAD_TO_WARN_OF):
+    def meets_confidence(self, threshold: float = _SPREAD_TO_WARN_OF) -> bool:
         """Is the distance between the quartiles below that part of the median?"""
         return self.iqr / self.median < threshold
 
     @property
-    def as_row_name(self):
+    def as_row_name(self) -> str:
         """How a table's row of it is called."""
         return self.sub_label or self.stmt or "[Unknown]"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         def shown(t):
             return f"{t / scale:.2f} {unit}"
 
@@ -139,7 +148,7 @@ class Measurement:
         return "\n".join(lines)
 
     @staticmethod
-    def merge(measurements):
+    def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
         """One measurement for each task, of all the times of it."""
         groups = {}
         for m in measurements:

@@ -1,11 +1,19 @@
 """Running a statement many times."""
 
+from __future__ import annotations
+
 import enum
+import textwrap
 import time
 import timeit
 
 import rushlight
 from rushlight.utils.benchmark._measurement import Measurement, TaskSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 timer = time.perf_counter
 
@@ -15,6 +23,11 @@ class Language(enum.Enum):
 
     PYTHON = 0
     CPP = 1
+
+
+def _without_indentation(code):
+    """Code as it stands at the left margin: it may have been written inside a function."""
+    return textwrap.dedent(code).removeprefix("\n").rstrip()
 
 
 class Timer:
@@ -33,15 +46,26 @@ class Timer:
     """
 
     def __init__(
-        self, stmt="pass", setup="pass", global_setup="", timer=timer, globals=None, label=None,
-        sub_label=None, description=None, env=None, num_threads=1, language=Language.PYTHON,
-    ):  # fmt: skip
+        self,
+        stmt: str = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: Language | str = Language.PYTHON,
+    ) -> None:  # fmt: skip
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
         if language not in (Language.PYTHON, "py", "python"):
             raise ValueError(f"Timer: statements are in Python, not in {language}")
         if global_setup:
             raise ValueError(f"global_setup is C++ only, got `{global_setup}`.")
+        stmt, setup = _without_indentation(stmt), _without_indentation(setup)
         self._globals = {**(globals or {})}
         self._globals.setdefault("torch", rushlight)
         self._timer = timeit.Timer(stmt, setup, timer, self._globals)
@@ -49,13 +73,15 @@ class Timer:
             stmt, setup, global_setup, label, sub_label, description, env, num_threads
         )
 
-    def timeit(self, number=1000000):
+    def timeit(self, number: int = 1000000) -> Measurement:
         """Run the statement `number` times, after some runs that do not count."""
         with _threads(self._task_spec.num_threads):
             self._run(max(number // 100, 2))
             return self._measurement(number, [self._run(number)])
 
-    def blocked_autorange(self, callback=None, min_run_time=0.2):
+    def blocked_autorange(
+        self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
+    ) -> Measurement:
         """Measure blocks of runs until they have taken `min_run_time` seconds.
 
         A block is so long that reading the clock takes less than a thousandth of it.
@@ -64,8 +90,13 @@ class Timer:
         return self._measure_until(lambda times: sum(times) >= min_run_time, min_run_time, callback)
 
     def adaptive_autorange(
-        self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None
-    ):
+        self,
+        threshold: float = 0.1,
+        *,
+        min_run_time: float = 0.01,
+        max_run_time: float = 10.0,
+        callback: Callable[[int, float], Any] | None = None,
+    ) -> Measurement:
         """Measure until the quartiles are within that part of the median, or for max_run_time."""
 
         def done(times):
@@ -102,12 +133,12 @@ class Timer:
 
 
 class _threads:
-    def __init__(self, count):
+    def __init__(self, count: int) -> None:
         self.count = count
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = rushlight.get_num_threads()
         rushlight.set_num_threads(self.count)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         rushlight.set_num_threads(self.before)

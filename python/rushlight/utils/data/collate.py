@@ -1,22 +1,31 @@
 """From samples to a batch."""
 
+from __future__ import annotations
+
 import collections.abc
 import copy
+import re
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight
+from rushlight import Tensor
 from rushlight.utils.data.transfer import room_for
 
-_NOTHING_TO_COLLATE = (
+# The type strings of NumPy's arrays of texts and objects.
+np_str_obj_array_pattern: Any = re.compile(r"[SaUO]")
+
+default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
 
 
-def is_named_tuple(value):
+def is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def rebuild_mapping(original, items):
+def rebuild_mapping(original: dict[Any, Any], items: dict[Any, Any]) -> Any:
     """Return `items` in a mapping like `original`, or in a dict if that kind cannot be copied."""
     try:
         if isinstance(original, collections.abc.MutableMapping):
@@ -28,7 +37,7 @@ def rebuild_mapping(original, items):
         return items
 
 
-def rebuild_sequence(original, items):
+def rebuild_sequence(original: Any, items: Any) -> Any:
     """Return `items` in a sequence like `original`, or in a list if that kind cannot be copied."""
     try:
         if isinstance(original, collections.abc.MutableSequence):
@@ -46,7 +55,7 @@ def _numpy():
     return sys.modules.get("numpy")
 
 
-def default_convert(data):
+def default_convert(data: Any) -> Any:
     """Turn the NumPy arrays inside `data` into tensors and leave everything else as it is.
 
     This is what a `DataLoader` without batching does.
@@ -68,7 +77,11 @@ def default_convert(data):
     return data
 
 
-def collate(batch, *, collate_fn_map=None):
+def collate(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Any:
     """Collate like `default_collate`, with other or further rules per type.
 
     Args:
@@ -81,7 +94,7 @@ def collate(batch, *, collate_fn_map=None):
     if collate_fn_map is not None:
         if kind in collate_fn_map:
             return collate_fn_map[kind](batch, collate_fn_map=collate_fn_map)
-        for rule_type, rule in collate_fn_map.items():
+        for rule_type, rule in tuple(collate_fn_map.items()):  # another thread may add rules
             if isinstance(first, rule_type):
                 return rule(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, collections.abc.Mapping):
@@ -92,7 +105,7 @@ def collate(batch, *, collate_fn_map=None):
         return rebuild_mapping(first, columns)
     if isinstance(first, collections.abc.Sequence):
         return _collate_sequences(batch, collate_fn_map)
-    raise TypeError(_NOTHING_TO_COLLATE.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 def _collate_sequences(batch, collate_fn_map):
@@ -107,7 +120,11 @@ def _collate_sequences(batch, collate_fn_map):
     return columns if isinstance(first, tuple) else rebuild_sequence(first, columns)
 
 
-def collate_tensor_fn(batch, *, collate_fn_map=None):
+def collate_tensor_fn(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Any:
     """Stack tensors, in a worker process right where the batch will travel."""
     first = batch[0]
     plain = all(
@@ -126,34 +143,54 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
     return rushlight.stack(batch, 0)
 
 
-def collate_float_fn(batch, *, collate_fn_map=None):
+def collate_float_fn(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Tensor:
     """Make a float64 tensor."""
     return rushlight.tensor(batch, dtype=rushlight.float64)
 
 
-def collate_int_fn(batch, *, collate_fn_map=None):
+def collate_int_fn(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Tensor:
     """Make an int64 tensor (bool for booleans)."""
     return rushlight.tensor(batch)
 
 
-def collate_str_fn(batch, *, collate_fn_map=None):
+def collate_str_fn(
+    batch: Sequence[str],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Any:
     """Keep strings and bytes in a list."""
     return batch
 
 
-def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+def collate_numpy_array_fn(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Any:
     """Stack arrays as tensors."""
-    if batch[0].dtype.kind in "SUO":
-        raise TypeError(_NOTHING_TO_COLLATE.format(batch[0].dtype))
+    if np_str_obj_array_pattern.search(batch[0].dtype.str) is not None:
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([rushlight.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+def collate_numpy_scalar_fn(
+    batch: Sequence[Any],
+    *,
+    collate_fn_map: dict[type[Any] | tuple[type[Any], ...], Callable[..., Any]] | None = None,
+) -> Tensor:
     """Make a tensor of the scalars' dtype."""
     return rushlight.as_tensor(_numpy().asarray(batch))
 
 
-default_collate_fn_map = {
+default_collate_fn_map: dict[Any, Any] = {
     rushlight.Tensor: collate_tensor_fn,
     float: collate_float_fn,
     int: collate_int_fn,
@@ -162,19 +199,15 @@ default_collate_fn_map = {
 }
 
 
-def _rules():
-    numpy = _numpy()
-    if numpy is None:
-        return default_collate_fn_map
-    # NumPy's scalars come first, for some of them are also float or int.
-    arrays = {
-        numpy.ndarray: collate_numpy_array_fn,
-        (numpy.bool_, numpy.number): collate_numpy_scalar_fn,
-    }
-    return {**arrays, **default_collate_fn_map}
+def add_numpy_rules(numpy: Any) -> None:
+    """Put NumPy's arrays and scalars into `default_collate_fn_map`."""
+    if numpy.ndarray not in default_collate_fn_map:
+        numbers = (numpy.bool_, numpy.number, numpy.object_)
+        default_collate_fn_map[numbers] = collate_numpy_scalar_fn
+        default_collate_fn_map[numpy.ndarray] = collate_numpy_array_fn
 
 
-def default_collate(batch):
+def default_collate(batch: Sequence[Any]) -> Any:
     """Join samples into a batch with a new first dimension.
 
     Tensors and arrays are stacked, numbers become tensors, strings stay in a list, and mappings,
@@ -184,4 +217,6 @@ def default_collate(batch):
         >>> default_collate([{"x": 1, "y": "a"}, {"x": 2, "y": "b"}])
         {'x': tensor([1, 2]), 'y': ['a', 'b']}
     """
-    return collate(batch, collate_fn_map=_rules())
+    if (numpy := _numpy()) is not None:
+        add_numpy_rules(numpy)
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,17 +1,27 @@
 """The `DataLoader`: batches of a dataset, read ahead by worker processes or threads."""
 
+from __future__ import annotations
+
 import math
 import os
-import types
 import warnings
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import rushlight
+from rushlight import Generator
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
 from rushlight.utils.data.progress import Progress
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker import get_worker_info
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rushlight.utils.data.dataset import Dataset
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -21,17 +31,40 @@ _PREFETCH = 2
 # As libraries know them.
 _BaseDataLoaderIter, _SingleProcessDataLoaderIter = EpochIterator, SerialIterator
 _MultiProcessingDataLoaderIter = ParallelIterator
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list], Any]
 
 
-class _Endless(Sampler):
+class _DatasetKind:
+    """How a loader reads its dataset: by keys, or as a stream."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: str, dataset: Any, auto_collation: bool, collate_fn: type[Any], drop_last: bool
+    ) -> Any:
+        """Return what reads batches of a dataset of this kind, in its method `fetch`."""
+        from rushlight.utils.data._utils import fetch
+
+        is_map = kind == _DatasetKind.Map
+        fetcher = fetch._MapDatasetFetcher if is_map else fetch._IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _InfiniteConstantSampler(Sampler):
     """The sampler of iterable datasets: they take no keys, only the number of samples counts."""
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         while True:
             yield None
 
 
-class DataLoader:
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class DataLoader(Generic[_T_co]):
     """Iterates over a dataset in batches.
 
     Args:
@@ -53,44 +86,42 @@ class DataLoader:
         pin_memory_device: accepted for compatibility; the current GPU is used.
         in_order: yield batches in the sampler's order; False yields them as they are ready.
         worker_type: "process", or "thread" for workers that start at once and share the dataset
-            with the caller. Threads share the global random generators too: seed one of your own
-            from `get_worker_info().seed` if samples are drawn at random.
+            with the caller. Each has a generator of its own in place of rushlight's global one;
+            those of `random` and NumPy are shared by all threads, and `get_worker_info().rng` has
+            one of each for this worker.
 
-    `state_dict()` gives the position after the last batch that was yielded, also in mid-epoch and
-    with workers and their random generators; after `load_state_dict` in a new process, the next
-    epoch is the rest of the saved one. The global generators of the main process are the
-    program's to save, with `get_rng_state`.
+    `StatefulDataLoader` is one whose position can be saved and continued from.
 
     Example:
         >>> for images, labels in DataLoader(digits, batch_size=64, shuffle=True):
         ...     train_on(images, labels)
     """
 
-    __class_getitem__ = classmethod(types.GenericAlias)
     _is_complete = False
+    _resumable = False  # whether iterators note all that is needed to continue from any batch
 
     def __init__(
         self,
-        dataset,
-        batch_size=1,
-        shuffle=None,
-        sampler=None,
-        batch_sampler=None,
-        num_workers=0,
-        collate_fn=None,
-        pin_memory=False,
-        drop_last=False,
-        timeout=0,
-        worker_init_fn=None,
-        multiprocessing_context=None,
-        generator=None,
+        dataset: Dataset[_T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[..., Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[..., Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
         *,
-        prefetch_factor=None,
-        persistent_workers=False,
-        pin_memory_device="",
-        in_order=True,
-        worker_type="process",
-    ):
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        worker_type: str = "process",
+    ) -> None:
         self.dataset = dataset
         self.generator = generator
         self.pin_memory = pin_memory
@@ -104,8 +135,7 @@ class DataLoader:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self._iterator = None
-        self._progress = None
-        self._loaded_state = None
+        self._IterableDataset_len_called = None
         self._is_complete = True
 
     def _set_workers(self, num_workers, worker_type, timeout, prefetch_factor, persistent_workers):
@@ -127,17 +157,17 @@ class DataLoader:
             raise ValueError("DataLoader: persistent_workers needs num_workers > 0")
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = _PREFETCH
-        self.num_workers = num_workers
+        self.num_workers: Any = num_workers
         self.worker_type = worker_type
-        self.timeout = timeout
-        self.prefetch_factor = prefetch_factor
-        self.persistent_workers = persistent_workers
+        self.timeout: Any = timeout
+        self.prefetch_factor: Any = prefetch_factor
+        self.persistent_workers: Any = persistent_workers
         self.check_worker_number_rationality()
 
     def _set_sampling(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if isinstance(self.dataset, IterableDataset):
             self._refuse_keys(shuffle, sampler, batch_sampler)
-            sampler = _Endless()
+            sampler = _InfiniteConstantSampler()
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: sampler and shuffle are mutually exclusive")
         if batch_sampler is not None:
@@ -155,10 +185,10 @@ class DataLoader:
             sampler = SequentialSampler(self.dataset)
         if batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
+        self.batch_size: Any = batch_size
+        self.drop_last: Any = drop_last
+        self.sampler: Any = sampler
+        self.batch_sampler: Any = batch_sampler
 
     @staticmethod
     def _refuse_keys(shuffle, sampler, batch_sampler):
@@ -175,16 +205,21 @@ class DataLoader:
         return self.batch_sampler is not None
 
     @property
+    def _dataset_kind(self):
+        is_stream = isinstance(self.dataset, IterableDataset)
+        return _DatasetKind.Iterable if is_stream else _DatasetKind.Map
+
+    @property
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     @property
-    def multiprocessing_context(self):
+    def multiprocessing_context(self) -> Any:
         """The start method or context given for worker processes, or None for Python's default."""
         return self._multiprocessing_context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context):
+    def multiprocessing_context(self, context: Any) -> None:
         if context is not None:
             import multiprocessing
             from multiprocessing.context import BaseContext
@@ -214,63 +249,44 @@ class DataLoader:
 
         return multiprocessing.get_context()
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if self._is_complete and name in _FIXED:
             raise ValueError(
                 f"{name} attribute should not be set after {type(self).__name__} is initialized"
             )
         super().__setattr__(name, value)
 
-    def __iter__(self):
-        state, self._loaded_state = self._loaded_state, None
-        alive = self._iterator
-        if alive is not None and (alive.closed or state is not None):
-            alive.close()
-            self._iterator = alive = None
-        progress = Progress(self, state, self._progress if alive is not None else None)
-        self._progress = progress  # of the last epoch begun; another thread may begin one
-        if alive is not None:
-            alive.begin(progress)
-            return alive
-        if self.num_workers == 0:
-            if self.timeout:
-                raise AssertionError("DataLoader: timeout needs num_workers > 0")
-            return SerialIterator(self, progress)
-        iterator = ParallelIterator(self, progress)
-        if self.persistent_workers:
-            self._iterator = iterator
-        return iterator
+    def __iter__(self) -> Iterator[Any]:
+        if not (self.persistent_workers and self.num_workers):
+            return self._get_iterator()
+        if self._iterator is None or self._iterator.closed:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator
 
-    def __len__(self):
+    def _get_iterator(self):
+        if self.num_workers:
+            return ParallelIterator(self)
+        if self.timeout:
+            raise AssertionError("DataLoader: timeout needs num_workers > 0")
+        return SerialIterator(self)
+
+    def _start_epoch(self, previous=None):
+        """The `Progress` of a new epoch, given that of the last one of the same workers."""
+        return Progress(self, previous=previous)
+
+    def __getstate__(self) -> Any:
+        # Workers cannot be copied; a copy starts its own.
+        return {**self.__dict__, "_iterator": None}
+
+    def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):
             return len(self._index_sampler)
-        length = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return (math.floor if self.drop_last else math.ceil)(length / self.batch_size)
-
-    def state_dict(self):
-        """Return the position after the last batch yielded, for `load_state_dict`."""
-        if self._loaded_state is not None:
-            return {"num_workers": self.num_workers, "epoch": self._loaded_state}
-        if self._progress is None:
-            return {"num_workers": self.num_workers, "epoch": None}
-        lives_on = self.num_workers == 0 or self.persistent_workers
-        return {"num_workers": self.num_workers, "epoch": self._progress.state_dict(lives_on)}
-
-    def load_state_dict(self, state_dict):
-        """Continue from `state_dict` at the next iteration.
-
-        Args:
-            state_dict: from a loader with the same dataset, sampling and number of workers.
-        """
-        if state_dict["num_workers"] != self.num_workers:
-            raise ValueError(
-                f"DataLoader.load_state_dict: saved with num_workers={state_dict['num_workers']},"
-                f" this loader has num_workers={self.num_workers}"
-            )
-        self._progress = None
-        self._loaded_state = state_dict["epoch"]
 
     def _pins_memory(self):
         if not self.pin_memory:
@@ -283,7 +299,7 @@ class DataLoader:
         )
         return False
 
-    def check_worker_number_rationality(self):
+    def check_worker_number_rationality(self) -> None:
         """Warn if there are more worker processes than processors to run them."""
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
         available = available or os.cpu_count()

@@ -1,60 +1,65 @@
 """Datasets: what a `DataLoader` reads from, and the ways to combine and split them."""
 
+from __future__ import annotations
+
 import bisect
 import itertools
 import math
-import types
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import rushlight
+from rushlight import Generator, Tensor
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
-class Dataset:
+class Dataset(Generic[_T_co]):
     """A map from keys to samples: subclasses define `__getitem__` and, usually, `__len__`.
 
     A subclass may also define `__getitems__(keys)`, which returns the samples of a whole batch.
     """
 
-    __class_getitem__ = classmethod(types.GenericAlias)
-
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> _T_co:
         raise NotImplementedError(f"{type(self).__name__} does not define __getitem__")
 
-    def __add__(self, other):
+    def __add__(self, other: Dataset[Any]) -> Any:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[_T_co]):
     """A stream of samples: subclasses define `__iter__`.
 
     With several workers each one iterates over a copy of its own; use `get_worker_info()` to give
     each a different part.
     """
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> ChainDataset:
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset["tuple[Tensor, ...]"]):
     """Samples are tuples of the rows of tensors that agree in their first size."""
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors: Tensor) -> None:
         sizes = [tensor.size(0) for tensor in tensors]
         if len(set(sizes)) > 1:
             raise AssertionError(f"TensorDataset: Size mismatch between tensors: {sizes}")
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Samples are tuples (positional) or dicts (keywords) of the samples of several datasets.
 
     Example:
@@ -63,10 +68,10 @@ class StackDataset(Dataset):
         {'image': 1, 'text': 'one'}
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
             raise ValueError("StackDataset: give either positional or keyword datasets")
-        self.datasets = args if args else kwargs
+        self.datasets: tuple[Any, ...] | dict[str, Any] = args if args else kwargs
         sizes = [len(dataset) for dataset in self._children()]
         if len(set(sizes)) > 1:
             raise ValueError(f"StackDataset: Size mismatch between datasets: {sizes}")
@@ -80,10 +85,10 @@ class StackDataset(Dataset):
             return dict(zip(self.datasets, samples, strict=True))
         return tuple(samples)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self._join([dataset[index] for dataset in self._children()])
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices: list[Any]) -> Any:
         columns = [_get_items(dataset, indices) for dataset in self._children()]
         for column in columns:
             if len(column) != len(indices):
@@ -93,25 +98,31 @@ class StackDataset(Dataset):
                 )
         return [self._join(row) for row in zip(*columns, strict=True)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[_T_co]):
     """Several datasets, one after the other."""
 
-    def __init__(self, datasets):
-        self.datasets = list(datasets)
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets: list[Any] = list(datasets)
         if not self.datasets:
             raise AssertionError("ConcatDataset: datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+        self.cumulative_sizes: Any = self.cumsum(self.datasets)
+        super().__init__()
 
-    def __len__(self):
+    @staticmethod
+    def cumsum(sequence: Sequence[Any]) -> Any:
+        """Return where each dataset of `sequence` ends in the concatenation."""
+        return list(itertools.accumulate(map(len, sequence)))
+
+    def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         if index < 0:
             if -index > len(self):
                 raise ValueError(
@@ -126,19 +137,19 @@ class ConcatDataset(Dataset):
         return self.datasets[which][index - start]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """Several iterable datasets, one after the other."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Any]) -> None:
         super().__init__()
         self.datasets = datasets
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for dataset in self.datasets:
             self._check(dataset)
             yield from dataset
 
-    def __len__(self):
+    def __len__(self) -> int:
         total = 0
         for dataset in self.datasets:
             self._check(dataset)
@@ -151,22 +162,22 @@ class ChainDataset(IterableDataset):
             raise AssertionError("ChainDataset only supports IterableDataset")
 
 
-class Subset(Dataset):
+class Subset(Dataset[_T_co]):
     """The samples of `dataset` at `indices`."""
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
         return _get_items(self.dataset, [self.indices[i] for i in indices])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
@@ -176,7 +187,9 @@ def _get_items(dataset, indices):
     return [dataset[index] for index in indices]
 
 
-def random_split(dataset, lengths, generator=None):
+def random_split(
+    dataset: Any, lengths: Sequence[float], generator: Generator | None = None
+) -> list[Any]:
     """Split `dataset` at random into non-overlapping subsets.
 
     Args:

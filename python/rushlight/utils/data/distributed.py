@@ -1,7 +1,11 @@
 """The sampler that gives each process of a distributed run its own part of a dataset."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import rushlight
 from rushlight.utils.data.sampler import Sampler
@@ -22,8 +26,14 @@ class DistributedSampler(Sampler):
     """
 
     def __init__(
-        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
-    ):
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
         if num_replicas is None or rank is None:
             if not rushlight.distributed.is_initialized():
                 raise RuntimeError(
@@ -47,10 +57,10 @@ class DistributedSampler(Sampler):
         if drop_last:
             self.num_samples = len(dataset) // num_replicas
         else:
-            self.num_samples = math.ceil(len(dataset) / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+            self.num_samples: int = math.ceil(len(dataset) / num_replicas)
+        self.total_size: int = self.num_samples * num_replicas
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         indices = range(len(self.dataset))
         if self.shuffle:
             generator = rushlight.Generator()
@@ -60,9 +70,9 @@ class DistributedSampler(Sampler):
         even = itertools.islice(itertools.cycle(indices), self.total_size)
         return itertools.islice(even, self.rank, None, self.num_replicas)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Choose the order of the next epoch."""
-        self.epoch = epoch
+        self.epoch: int = epoch

@@ -1,34 +1,81 @@
 """Iterators over the batches of one epoch: without workers, and with."""
 
-import collections
-import weakref
+from __future__ import annotations
 
+import collections
+import warnings
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight import Tensor, _spans
 from rushlight.utils.data.pin import pin_memory
 from rushlight.utils.data.pool import ProcessPool, ThreadPool
 from rushlight.utils.data.reader import BatchReader, Exhausted, Source
 from rushlight.utils.data.worker import Begin, End, Failure, Job, Read
 
 
+def _look_at(batch):
+    """Raise if a tensor of the batch holds NaN: the trap cannot see what workers compute."""
+    if isinstance(batch, Tensor):
+        _spans.check_values("DataLoader: the batch", batch)
+    elif isinstance(batch, dict):
+        for part in batch.values():
+            _look_at(part)
+    elif isinstance(batch, (list, tuple)):
+        for part in batch:
+            _look_at(part)
+
+
 class EpochIterator:
     """What both kinds of iterator share: subclasses define `_next_batch`."""
 
-    def __init__(self, loader, progress):
-        self._progress = progress
+    def __init__(self, loader: Any) -> None:
         self._source = Source(
             loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last
         )
         self._sampler = loader._index_sampler
         self._pins = loader._pins_memory()
+        self._progress = loader._start_epoch()
+        self._count_from(loader)
 
-    def __iter__(self):
+    def _count_from(self, loader):
+        self._num_yielded = 0
+        self._promised = loader._IterableDataset_len_called
+
+    def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self):
-        batch = self._next_batch()
+        batch = self._next_batch() if not _spans.active() else self._next_batch_in_span()
+        if _spans.trapping():
+            _look_at(batch)
+        self._num_yielded += 1
+        if self._promised is not None and self._num_yielded > self._promised:
+            self._warn_of_length()
         return pin_memory(batch) if self._pins else batch
 
-    def __len__(self):
+    def _next_batch_in_span(self):
+        """The time in which the program waits for data, as a profile shows it."""
+        span = _spans.begin(f"enumerate(DataLoader)#{self._shown_as}.__next__")
+        try:
+            return self._next_batch()
+        finally:
+            _spans.end(span)
+
+    def _warn_of_length(self):
+        warnings.warn(
+            f"DataLoader: the length of the IterableDataset {self._source.dataset} is"
+            f" {self._promised}, but {self._num_yielded} batches or samples have been read; with"
+            " workers, each must read a part of its own",
+            stacklevel=3,
+        )
+
+    def __len__(self) -> int:
         return len(self._sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
 
     def _account(self, position, keys):
         position["samples"] += len(keys) if self._source.batched else 1
@@ -37,15 +84,19 @@ class EpochIterator:
 class SerialIterator(EpochIterator):
     """Reads in the calling thread, one batch at a time."""
 
-    def __init__(self, loader, progress):
-        super().__init__(loader, progress)
-        resume = progress.workers[0] if progress.resuming else None
-        self._reader = BatchReader(self._source, owns_random=False, resume=resume)
+    _shown_as = "_SingleProcessDataLoaderIter"
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        progress = self._progress
+        self._reader = BatchReader(
+            self._source,
+            loader._resumable,
+            resume=progress.workers[0] if progress.resuming else None,
+        )
 
     def _next_batch(self):
         progress = self._progress
-        if progress.finished:
-            raise StopIteration
         position = progress.workers[0]
         try:
             keys = next(progress.keys)
@@ -71,31 +122,42 @@ class ParallelIterator(EpochIterator):
     recognised by its number and dropped.
     """
 
-    def __init__(self, loader, progress):
-        super().__init__(loader, progress)
+    _shown_as = "_MultiProcessingDataLoaderIter"
+
+    def __init__(self, loader):
+        super().__init__(loader)
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._prefetch = loader.prefetch_factor
         in_thread = loader.worker_type == "thread"
+        self._resumable = loader._resumable
         job = Job(
-            self._source, loader.num_workers, progress.base_seed, loader.worker_init_fn, in_thread
-        )
+            self._source, loader.num_workers, self._progress.base_seed, loader.worker_init_fn,
+            in_thread, loader._resumable,
+        )  # fmt: skip
         self._pool = ThreadPool(job) if in_thread else ProcessPool(loader._context(), job)
         self._finalizer = weakref.finalize(self, self._pool.close)
         self._epoch = 0
-        self.begin(progress)
+        self._begin()
 
-    def close(self):
+    def _reset(self, loader):
+        """Start another epoch with the same workers."""
+        self._progress = loader._start_epoch(self._progress)
+        self._count_from(loader)
+        self._begin()
+
+    def close(self) -> None:
         """Stop the workers."""
         self._finalizer()
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         return not self._finalizer.alive
 
-    def begin(self, progress):
-        """Start an epoch, which may be the rest of a saved one."""
-        self._progress = progress
+    _shutdown_workers = close  # as libraries know it
+
+    def _begin(self):
+        progress = self._progress
         self._epoch += 1
         self._replies = [collections.deque() for _ in progress.workers]
         for worker, position in enumerate(progress.workers):
@@ -109,6 +171,15 @@ class ParallelIterator(EpochIterator):
             for _ in range(self._prefetch):
                 for worker in range(len(progress.workers)):
                     self._give_work(worker)
+        if self._resumable:
+            self._await_workers()
+
+    def _await_workers(self):
+        """Learn where the workers are: what an epoch that was broken off had them read counts."""
+        for position, replies in zip(self._progress.workers, self._replies, strict=True):
+            while not replies:
+                self._receive()
+            position.update(replies.popleft().changes)
 
     def _send(self, worker, message):
         try:

@@ -1,12 +1,15 @@
 """Page-locked copies of batches, from which transfers to a GPU are faster."""
 
+from __future__ import annotations
+
 import collections.abc
+from typing import Any
 
 import rushlight
 from rushlight.utils.data.collate import is_named_tuple, rebuild_mapping, rebuild_sequence
 
 
-def pin_memory(data):
+def pin_memory(data: Any) -> str:
     """Return `data` with its tensors, and objects that have a `pin_memory` method, pinned."""
     if isinstance(data, rushlight.Tensor) or hasattr(data, "pin_memory"):
         return data.pin_memory()

@@ -4,11 +4,14 @@ A pool has `send(worker, message)`, `receive(timeout)`, which returns a worker's
 reply, or None after `timeout` seconds, and `close()`.
 """
 
+from __future__ import annotations
+
 import os
 import queue
 import signal
 import threading
 import time
+from typing import Any
 
 from rushlight.utils.data import transfer
 from rushlight.utils.data.worker import process_main, thread_main
@@ -24,7 +27,7 @@ class ProcessPool:
     process needs no thread that a later fork would have to respect.
     """
 
-    def __init__(self, context, job):
+    def __init__(self, context: Any, job: Any) -> None:
         self._connections = []
         self._receivers = []
         self._processes = []
@@ -44,13 +47,13 @@ class ProcessPool:
             self.close()
             raise
 
-    def send(self, worker, message):
+    def send(self, worker: int, message: Any) -> None:
         try:
             transfer.send(self._connections[worker], transfer.pack(message))
         except (BrokenPipeError, ConnectionResetError):
             self._report_death(worker)
 
-    def receive(self, timeout):
+    def receive(self, timeout: float | None) -> Any:
         from multiprocessing.connection import wait
 
         sentinels = [process.sentinel for process in self._processes]
@@ -76,7 +79,7 @@ class ProcessPool:
             how = f"exited unexpectedly with exit code {code}"
         raise RuntimeError(f"DataLoader worker {worker} (pid {process.pid}) {how}")
 
-    def close(self):
+    def close(self) -> None:
         if os.getpid() != self._owner:
             return  # a copy in a forked child: the workers are not the child's
         for connection in self._connections:
@@ -100,7 +103,7 @@ class ThreadPool:
     They gain speed where reading and decoding release the interpreter lock.
     """
 
-    def __init__(self, job):
+    def __init__(self, job: Any) -> None:
         self._replies = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._requests = [queue.SimpleQueue() for _ in range(job.count)]
@@ -116,10 +119,10 @@ class ThreadPool:
         for thread in self._threads:
             thread.start()
 
-    def send(self, worker, message):
+    def send(self, worker: int, message: Any) -> None:
         self._requests[worker].put(message)
 
-    def receive(self, timeout):
+    def receive(self, timeout: float | None) -> Any:
         try:
             worker, reply = self._replies.get(timeout=timeout)
         except queue.Empty:
@@ -128,7 +131,7 @@ class ThreadPool:
             raise RuntimeError(f"DataLoader worker thread {worker} exited unexpectedly")
         return worker, reply
 
-    def close(self):
+    def close(self) -> None:
         # A thread cannot be interrupted; it sees the flag when it has finished its batch.
         self._stopping.set()
         for requests in self._requests:

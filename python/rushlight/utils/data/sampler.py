@@ -3,47 +3,49 @@
 From the same seed each gives the same order as torch, draw for draw.
 """
 
+from __future__ import annotations
+
 import itertools
-import types
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
 
 import rushlight
+from rushlight import Generator
 
 # With replacement, indices are drawn in blocks of this size; the sequence depends on it.
 _BLOCK = 32
 
 
-def draw_seed(generator=None):
+def draw_seed(generator: Generator | None = None) -> int:
     """Draw a non-negative 63-bit seed from `generator`, by default from the global one."""
     empty = rushlight.empty((), dtype=rushlight.int64)
     return empty.random_(generator=generator).item()
 
 
-class Sampler:
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Sampler(Generic[_T_co]):
     """An iterable over the keys of a dataset: subclasses define `__iter__` and may `__len__`."""
 
-    __class_getitem__ = classmethod(types.GenericAlias)
-
-    def __init__(self, data_source=None):
-        pass
-
-    def __iter__(self):
+    def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """0, 1, 2, ... in order."""
 
-    def __init__(self, data_source):
+    def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(range(len(self.data_source)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """A random order.
 
     Args:
@@ -53,7 +55,13 @@ class RandomSampler(Sampler):
         generator: source of randomness; by default one seeded from the global generator.
     """
 
-    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: replacement must be a bool, not {replacement!r}")
         self.data_source = data_source
@@ -66,11 +74,11 @@ class RandomSampler(Sampler):
             )
 
     @property
-    def num_samples(self):
+    def num_samples(self) -> int:
         # The data source may grow between epochs.
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         generator = self.generator
         if generator is None:
             generator = rushlight.Generator()
@@ -97,29 +105,35 @@ class RandomSampler(Sampler):
         rest = rushlight.randperm(size, generator=generator).tolist()
         yield from rest[: self.num_samples % size]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """A random order of the given indices, without replacement."""
 
-    def __init__(self, indices, generator=None):
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for position in rushlight.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[position]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities in proportion to `weights`, which need not sum to one."""
 
-    def __init__(self, weights, num_samples, replacement=True, generator=None):
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(
                 "WeightedRandomSampler: num_samples must be a positive integer, not"
@@ -139,20 +153,20 @@ class WeightedRandomSampler(Sampler):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         draws = rushlight.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         yield from iter(draws.tolist())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler["list[int]"]):
     """Lists of `batch_size` keys of another sampler; `drop_last` leaves out a short last one."""
 
-    def __init__(self, sampler, batch_size, drop_last):
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ValueError(
                 f"BatchSampler: batch_size must be a positive integer, not {batch_size!r}"
@@ -163,13 +177,18 @@ class BatchSampler(Sampler):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self):
-        keys = iter(self.sampler)
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._batches(self.sampler)
+
+    def _batches(self, keys):
+        # islice asks its argument for an iterator each time, at which some samplers start again;
+        # that of a chain is itself.
+        keys = itertools.chain(keys)
         while batch := list(itertools.islice(keys, self.batch_size)):
             if len(batch) < self.batch_size and self.drop_last:
                 return
             yield batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         full, rest = divmod(len(self.sampler), self.batch_size)
         return full + (rest > 0 and not self.drop_last)

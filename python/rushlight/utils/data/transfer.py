@@ -11,17 +11,26 @@ that the dataset has put into shared memory itself is passed on as it is, by its
 What is small is copied with the message.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import pickle
 import socket
 import struct
 from collections import namedtuple
+from collections.abc import Sequence
 from functools import partial
 from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 from rushlight import Tensor, UntypedStorage
 from rushlight.storage import tensor_on
+from rushlight.types import _dtype
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 # From this size on a block is cheaper than copies through a pipe.
 _LEAST_BYTES = 32 * 1024
@@ -34,22 +43,25 @@ _LENGTH = struct.Struct("<I")
 _MAIN, _WORKER, _FLAGS = 1, 2, 64
 
 # A pickled message, with `storages` whose descriptors go with it.
-Parcel = namedtuple("Parcel", ["data", "storages"])
+Parcel: type[Any] = namedtuple("Parcel", ["data", "storages"])
 # What follows a pickled message: the numbers and sizes of blocks that are new, the sizes of other
 # storages that come with it, and the numbers of blocks that will not be used again.
-Attached = namedtuple("Attached", ["blocks", "sizes", "dropped"])
+Attached: type[Any] = namedtuple("Attached", ["blocks", "sizes", "dropped"])
 
 
 class Blocks:
     """The shared memory in which a worker sends its batches."""
 
-    def __init__(self):
+    new: list[Any]
+    dropped: list[Any]
+
+    def __init__(self) -> None:
         self._blocks = {}  # by number
         self._numbers = {}  # of the block at an address
         self._count = 0
         self.new, self.dropped = [], []
 
-    def lease(self, nbytes):
+    def lease(self, nbytes: Any) -> Any:
         """A storage of this size in a block that nobody uses."""
         fitting = None
         for block in self._free():
@@ -60,7 +72,7 @@ class Blocks:
                     fitting = block
         return (fitting or self._new(nbytes))._lease(nbytes, _WORKER)
 
-    def number(self, storage):
+    def number(self, storage: Any) -> Any:
         """The number of the block that `storage` lies in, now given to the main process, or None.
 
         None too if the main process still has what was sent in it before.
@@ -71,7 +83,7 @@ class Blocks:
         self._blocks[number][-_MAIN] = 1
         return number
 
-    def take_back(self, number):
+    def take_back(self, number: Any) -> None:
         """The block was not sent after all."""
         self._blocks[number][-_MAIN] = 0
 
@@ -91,7 +103,7 @@ class Blocks:
         self._count += 1
         return block
 
-    def take_news(self):
+    def take_news(self) -> Any:
         """What the main process has not been told yet: (new blocks by number, dropped numbers)."""
         news = self.new, self.dropped
         self.new, self.dropped = [], []
@@ -101,13 +113,13 @@ class Blocks:
 _blocks = None  # of this process, if it is a worker
 
 
-def become_worker():
+def become_worker() -> None:
     """Note that this process makes batches for another."""
     global _blocks
     _blocks = Blocks()
 
 
-def room_for(size, dtype):
+def room_for(size: Sequence[int], dtype: _dtype | None) -> Any:
     """A tensor for a batch, in the memory in which it will travel; None if it need not."""
     nbytes = size.numel() * dtype.itemsize
     if _blocks is None or nbytes < _LEAST_BYTES:
@@ -116,12 +128,12 @@ def room_for(size, dtype):
 
 
 class _Pickler(ForkingPickler):
-    def __init__(self, file):
+    def __init__(self, file: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.passed_on = []  # storages that were in shared memory before
         self.numbers = []  # of the blocks in which others lie
 
-    def reducer_override(self, value):
+    def reducer_override(self, value: Any) -> Any:
         if isinstance(value, UntypedStorage):
             return self._reduce_storage(value)
         if isinstance(value, Tensor):
@@ -161,7 +173,7 @@ class _Pickler(ForkingPickler):
         return _in_block, (number, storage.nbytes())
 
 
-def pack(message):
+def pack(message: Any) -> Any:
     """Return `message` as a `Parcel`."""
     file = io.BytesIO()
     pickler = _Pickler(file)
@@ -181,7 +193,7 @@ def pack(message):
     return Parcel(file.getbuffer(), storages)
 
 
-def send(connection, parcel):
+def send(connection: Any, parcel: Any) -> None:
     """Send what `pack` made through an end of a duplex pipe."""
     connection.send_bytes(parcel.data)
     if not parcel.storages:
@@ -195,11 +207,11 @@ def send(connection, parcel):
 class Receiver:
     """Takes messages from an end of a duplex pipe, and knows the blocks of the other end."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._blocks = {}
 
-    def receive(self):
+    def receive(self) -> Any:
         """Wait for a message and return it; EOFError if the other end has gone."""
         data = self._connection.recv_bytes()
         (length,) = _LENGTH.unpack_from(data, len(data) - _LENGTH.size)
@@ -219,11 +231,11 @@ class Receiver:
 class _Unpickler(pickle.Unpickler):
     """Finds the storages that came with a message, or lie in blocks."""
 
-    def __init__(self, data, blocks, passed_on):
+    def __init__(self, data: Any, blocks: dict[Any, Any], passed_on: Sequence[Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._blocks, self._passed_on = blocks, passed_on
 
-    def find_class(self, module, name):
+    def find_class(self, module: Module, name: str) -> Any:
         # Nothing that holds the unpickler: its memo would keep itself and the batch alive.
         if module == __name__ and name == "_in_block":
             return partial(_lease, self._blocks)

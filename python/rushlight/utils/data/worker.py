@@ -1,5 +1,7 @@
 """What runs in a worker: reading batches on request and reporting errors in full."""
 
+from __future__ import annotations
+
 import collections
 import os
 import pickle
@@ -7,41 +9,56 @@ import queue
 import random
 import threading
 import traceback
+from typing import Any
 
 import rushlight
-from rushlight.utils.data import transfer
+from rushlight.utils.data import random_state, transfer
 from rushlight.utils.data.reader import BatchReader, Exhausted
 
 # Every so many seconds an idle worker process looks whether its parent is still there.
 _PARENT_CHECK_SECONDS = 5.0
 
 # From loader to worker: begin an epoch (at a position, or None), or read the batch of some keys.
-Begin = collections.namedtuple("Begin", ["epoch", "resume"])
-Read = collections.namedtuple("Read", ["epoch", "keys"])
-# From worker to loader: payload is a batch, a Failure, or End if an iterable dataset is exhausted.
-Reply = collections.namedtuple("Reply", ["epoch", "payload", "changes"])
-End = collections.namedtuple("End", [])
+Begin: type[Any] = collections.namedtuple("Begin", ["epoch", "resume"])
+Read: type[Any] = collections.namedtuple("Read", ["epoch", "keys"])
+# From worker to loader: payload is a batch, a Failure, End if an iterable dataset is exhausted, or
+# Ready after Begin.
+Reply: type[Any] = collections.namedtuple("Reply", ["epoch", "payload", "changes"])
+End: type[Any] = collections.namedtuple("End", [])
+Ready: type[Any] = collections.namedtuple("Ready", [])
 
 # What a worker is and does; the same for all workers of a loader.
-Job = collections.namedtuple("Job", ["source", "count", "base_seed", "init_fn", "in_thread"])
+Job: type[Any] = collections.namedtuple(
+    "Job", ["source", "count", "base_seed", "init_fn", "in_thread", "resumable"]
+)
 
 _current = threading.local()
 
 
 class WorkerInfo:
-    """What `get_worker_info` tells a dataset: id, num_workers, seed, and this worker's dataset."""
+    """What `get_worker_info` tells a dataset.
 
-    def __init__(self, **facts):
+    Attributes:
+        id: number of this worker.
+        num_workers: how many there are.
+        seed: seed of this worker's generators.
+        dataset: this worker's dataset.
+        rng: the generators of a worker thread, which are seeded as the global ones of a worker
+            process: `random_generator`, `torch_generator` and `numpy_generator`. None in a process.
+        worker_method: "multiprocessing" or "thread".
+    """
+
+    def __init__(self, **facts: Any) -> None:
         self.__dict__.update(facts)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"WorkerInfo({', '.join(f'{k}={v}' for k, v in vars(self).items())})"
 
 
-def get_worker_info():
+def get_worker_info() -> WorkerInfo | None:
     """Return the `WorkerInfo` of the calling worker, or None in the main process and thread."""
     return getattr(_current, "info", None)
 
@@ -49,14 +66,14 @@ def get_worker_info():
 class _Verbatim(str):
     """Text that `KeyError`, which shows the repr of its argument, leaves readable."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
 class Failure:
     """An exception on its way from a worker to the caller."""
 
-    def __init__(self, error, where):
+    def __init__(self, error: Any, where: str) -> None:
         kind = type(error)
         trace = "".join(traceback.format_exception(error))
         self._text = f"Caught {kind.__name__} {where}.\nOriginal {trace}"
@@ -67,7 +84,7 @@ class Failure:
             # a class that the main process cannot find by name
             self._kind = RuntimeError
 
-    def reraise(self):
+    def reraise(self) -> None:
         """Raise the same kind of exception, with the worker's traceback in its text."""
         if issubclass(self._kind, KeyError):
             raise self._kind(_Verbatim(self._text))
@@ -81,45 +98,65 @@ class Failure:
 class _Worker:
     """Carries out the messages of one loader in this process or thread."""
 
-    def __init__(self, index, job):
+    def __init__(self, index: int, job: Any) -> None:
         self._index = index
         self._job = job
         self._where = f"in DataLoader worker {'thread' if job.in_thread else 'process'} {index}"
+        self._rng = random_state.RNG(job.base_seed, index) if job.in_thread else None
         self._reader = None
         self._epoch = None
         self._ended = False
-        self._failure = self._set_up()
+        self._set_up_failure = self._failure_of(self._set_up)
+        self._failure = None
 
-    def _set_up(self):
-        job, seed = self._job, self._job.base_seed + self._index
-        _current.info = WorkerInfo(
-            id=self._index, num_workers=job.count, seed=seed, dataset=job.source.dataset
-        )
+    def _failure_of(self, step):
         try:
-            if not job.in_thread:
-                # Threads share the global generators with the main thread, so only processes seed.
-                seed_everything(job.base_seed, self._index)
-                rushlight.set_num_threads(1)
-            if job.init_fn is not None:
-                job.init_fn(self._index)
+            step()
         except Exception as error:  # whatever it is, the main process is to raise it
             return Failure(error, self._where)
         return None
 
-    def carry_out(self, message):
+    def _set_up(self):
+        job = self._job
+        _current.info = WorkerInfo(
+            id=self._index, num_workers=job.count, seed=job.base_seed + self._index,
+            dataset=job.source.dataset, rng=self._rng,
+            worker_method="thread" if job.in_thread else "multiprocessing",
+        )  # fmt: skip
+        if job.in_thread:
+            rushlight._C._set_thread_generator(self._rng.torch_generator)
+        else:
+            seed_everything(job.base_seed, self._index)
+            rushlight.set_num_threads(1)
+        if job.init_fn is not None:
+            job.init_fn(self._index)
+
+    def _begin(self, resume):
+        self._reader = BatchReader(
+            self._job.source, self._job.resumable, owns_random=True, rng=self._rng, resume=resume
+        )
+
+    def carry_out(self, message: Any) -> Any:
         """Return the `Reply` to `message`, or None if it needs none."""
         if isinstance(message, Begin):
             self._epoch, self._ended = message.epoch, False
-            self._reader = BatchReader(self._job.source, not self._job.in_thread, message.resume)
-            return None
+            self._reader = None
+            self._failure = self._set_up_failure or self._failure_of(
+                lambda: self._begin(message.resume)
+            )
+            if not self._job.resumable:
+                return None
+            return Reply(self._epoch, Ready(), self._changes())
         if self._ended or message.epoch != self._epoch:
             return None
         return Reply(self._epoch, *self._read(message.keys))
 
+    def _changes(self):
+        return {} if self._reader is None else self._reader.changes()
+
     def _read(self, keys):
         if self._failure is not None:
-            failure, self._failure = self._failure, None
-            return failure, {}
+            return self._failure, {}
         try:
             payload = self._reader.read(keys)
         except Exhausted:
@@ -129,7 +166,7 @@ class _Worker:
             payload = Failure(error, self._where)
         return payload, self._reader.changes()
 
-    def pack(self, reply):
+    def pack(self, reply: Any) -> Any:
         """Return `reply` as a parcel; one that cannot be sent becomes the failure to send it."""
         try:
             return transfer.pack(reply)
@@ -137,7 +174,7 @@ class _Worker:
             return transfer.pack(reply._replace(payload=Failure(error, self._where)))
 
 
-def seed_everything(base_seed, index):
+def seed_everything(base_seed: Any, index: Any) -> None:
     """Seed Python, rushlight and NumPy as torch seeds its worker number `index`."""
     random.seed(base_seed + index)
     rushlight.manual_seed(base_seed + index)
@@ -145,11 +182,10 @@ def seed_everything(base_seed, index):
         import numpy
     except ImportError:
         return
-    words = [index, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+    numpy.random.seed(random_state.numpy_seed(base_seed, index))
 
 
-def process_main(connection, index, job, parent):
+def process_main(connection: Any, index: Any, job: Any, parent: Any) -> None:
     """Serve one loader over `connection` until told to stop or the parent is gone."""
     transfer.become_worker()
     outgoing = queue.SimpleQueue()
@@ -192,7 +228,7 @@ def _send_all(outgoing, connection):
             return  # the main process has closed its end
 
 
-def thread_main(incoming, outgoing, stopping, index, job):
+def thread_main(incoming: Any, outgoing: Any, stopping: Any, index: int, job: Any) -> None:
     """Serve one loader over queues; `None` on the way out says that the thread has ended."""
     try:
         worker = _Worker(index, job)
@@ -201,4 +237,5 @@ def thread_main(incoming, outgoing, stopping, index, job):
             if reply is not None:
                 outgoing.put((index, reply))
     finally:
+        rushlight._C._set_thread_generator(None)
         outgoing.put((index, None))

@@ -1,5 +1,7 @@
 """Values as TensorBoard's messages: one function per kind."""
 
+from __future__ import annotations
+
 import io
 import json
 import struct
@@ -13,10 +15,19 @@ from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import _layout
+
+_SCALARS = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
 _TEXT = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
 
 
-def array(value):
+def array(value: Any) -> Any:
     """The value, a tensor among others, as a NumPy array."""
     if isinstance(value, rushlight.Tensor):
         value = value.detach()
@@ -26,12 +37,19 @@ def array(value):
     return numpy.asarray(value)
 
 
-def scalar(tag, value):
-    """One number."""
+def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> Any:
+    """One number, as a tensor if new_style."""
     found = array(value)
     if found.size != 1:
         raise ValueError(f"add_scalar: expected one number, got a value of shape {found.shape}")
-    return Summary(value=[Summary.Value(tag=tag, simple_value=float(found.reshape(())))])
+    number = float(found.reshape(()))
+    if not new_style:
+        return Summary(value=[Summary.Value(tag=tag, simple_value=number)])
+    if double_precision:
+        tensor = TensorProto(dtype="DT_DOUBLE", double_val=[number])
+    else:
+        tensor = TensorProto(dtype="DT_FLOAT", float_val=[number])
+    return Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=_SCALARS)])
 
 
 def _tensor_of_numbers(tag, values, plugin, content=b""):
@@ -45,7 +63,7 @@ def _tensor_of_numbers(tag, values, plugin, content=b""):
     return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
 
 
-def text(tag, string):
+def text(tag: str, string: Any) -> Any:
     """A text in Markdown."""
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
     tensor = TensorProto(dtype="DT_STRING", string_val=[string.encode()], tensor_shape=shape)
@@ -60,7 +78,7 @@ def _default_limits():
     return numpy.array([-x for x in reversed(positive)] + [0.0] + positive)
 
 
-def histogram(tag, values, bins="tensorflow", max_bins=None):
+def histogram(tag: str, values: Any, bins: str = "tensorflow", max_bins: Any = None) -> Any:
     """How values are distributed."""
     values = array(values).astype(numpy.float64).reshape(-1)
     if values.size == 0:
@@ -92,7 +110,16 @@ def _histogram(tag, low, high, number, total, squares, limits, counts):
     return Summary(value=[Summary.Value(tag=tag, histo=proto)])
 
 
-def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):
+def histogram_raw(
+    tag: str,
+    min: Any,
+    max: Any,
+    num: Any,
+    sum: Any,
+    sum_squares: Any,
+    bucket_limits: Any,
+    bucket_counts: Any,
+) -> Any:
     """A distribution that is counted already."""
     return _histogram(
         tag, min, max, num, sum, sum_squares, list(bucket_limits), list(bucket_counts)
@@ -102,7 +129,7 @@ def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_co
 # ---- images and sound
 
 
-def png(pixels):
+def png(pixels: Any) -> Any:
     """The bytes of a PNG file of (height, width, 1, 3 or 4) bytes."""
     height, width, channels = pixels.shape
 
@@ -124,7 +151,7 @@ def png(pixels):
     )
 
 
-def image(tag, value, dataformats="CHW"):
+def image(tag: str, value: Any, dataformats: str = "CHW") -> Any:
     """A picture, or several (N) side by side; floats lie in [0, 1], bytes in [0, 255]."""
     pixels = array(value)
     if sorted(dataformats) not in (
@@ -164,7 +191,7 @@ def _grid(images):
     return canvas
 
 
-def audio(tag, sound, sample_rate=44100):
+def audio(tag: str, sound: Any, sample_rate: int = 44100) -> Any:
     """A sound of one channel, with values in [-1, 1]."""
     samples = array(sound).reshape(-1).astype(numpy.float64)
     file = io.BytesIO()
@@ -181,7 +208,7 @@ def audio(tag, sound, sample_rate=44100):
     return Summary(value=[Summary.Value(tag=tag, audio=message)])
 
 
-def figure_pixels(figure):
+def figure_pixels(figure: Any) -> Any:
     """A matplotlib figure as an array (height, width, 3)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -193,7 +220,9 @@ def figure_pixels(figure):
 # ---- curves and hyperparameters
 
 
-def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
+def pr_curve(
+    tag: str, labels: Tensor, predictions: Any, num_thresholds: int = 127, weights: Any = None
+) -> Any:
     """Precision and recall of a classifier, threshold by threshold."""
     from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
@@ -221,7 +250,7 @@ def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
     return _tensor_of_numbers(tag, data, "pr_curves", content)
 
 
-def hparams(values, metrics, domains=None):
+def hparams(values: Any, metrics: Any, domains: Any = None) -> Any:
     """(experiment, start, end): the messages of a run with these hyperparameters and metrics."""
     from tensorboard.plugins.hparams.summary_v2 import (
         Discrete,
@@ -240,7 +269,7 @@ def hparams(values, metrics, domains=None):
     return experiment, hparams_pb(plain)
 
 
-def custom_scalars(layout):
+def custom_scalars(layout: _layout | None) -> Any:
     """How to arrange charts: {category: {chart: ["Multiline" or "Margin", tags]}}."""
     from tensorboard.plugins.custom_scalar import layout_pb2
 
@@ -272,7 +301,9 @@ def custom_scalars(layout):
     )
 
 
-def embedding_config(folder, tag, step, shape, has_metadata):
+def embedding_config(
+    folder: Any, tag: str, step: Any, shape: Sequence[int], has_metadata: Any
+) -> Any:
     """The lines of projector_config.pbtxt about one table of points."""
     name = f"{tag}:{step:05d}"
     lines = [f'embeddings {{\n  tensor_name: "{name}"\n  tensor_path: "{folder}/tensors.tsv"']
@@ -282,6 +313,6 @@ def embedding_config(folder, tag, step, shape, has_metadata):
     return "\n".join([*lines, "}\n"])
 
 
-def as_json(value):
+def as_json(value: Any) -> Any:
     """A dict for people to read, as Markdown."""
     return "```\n" + json.dumps(value, indent=2, default=str) + "\n```"

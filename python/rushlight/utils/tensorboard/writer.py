@@ -1,5 +1,7 @@
 """SummaryWriter: what a program logs, in files that TensorBoard shows."""
 
+from __future__ import annotations
+
 import os
 import socket
 import time
@@ -8,6 +10,16 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from rushlight.utils.tensorboard import summary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
+    from rushlight.nn.modules.module import Module
+    from rushlight.types import _layout
 
 
 class FileWriter:
@@ -20,33 +32,39 @@ class FileWriter:
         filename_suffix: the end of the file's name.
     """
 
-    def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
-        self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
+    def __init__(
+        self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = ""
+    ) -> None:
+        self.event_writer: Any = EventFileWriter(
+            str(log_dir), max_queue, flush_secs, filename_suffix
+        )
 
-    def get_logdir(self):
+    def get_logdir(self) -> Any:
         """The folder."""
         return self.event_writer.get_logdir()
 
-    def add_event(self, event, step=None, walltime=None):
+    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
         """Write an event."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
-    def add_summary(self, summary, global_step=None, walltime=None):
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """Write a summary."""
         self.add_event(Event(summary=summary), global_step, walltime)
 
-    def flush(self):
+    def flush(self) -> None:
         """Write what waits."""
         self.event_writer.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Write what waits, and close the file."""
         self.event_writer.close()
 
-    def reopen(self):
+    def reopen(self) -> None:
         """Open a new file in the same folder."""
         self.event_writer.reopen()
 
@@ -63,15 +81,22 @@ class SummaryWriter:
         filename_suffix: the end of the file's name.
     """
 
+    log_dir: str
+    max_queue: int
+    flush_secs: int
+    filename_suffix: str
+    file_writer: FileWriter | None
+    all_writers: dict[str, FileWriter] | None
+
     def __init__(
         self,
-        log_dir=None,
-        comment="",
-        purge_step=None,
-        max_queue=10,
-        flush_secs=120,
-        filename_suffix="",
-    ):
+        log_dir: Any = None,
+        comment: str = "",
+        purge_step: Any = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
         if not log_dir:
             moment = time.strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
@@ -94,10 +119,10 @@ class SummaryWriter:
                 self.file_writer.add_event(Event(file_version="brain.Event:2"), self.purge_step)
                 start = SessionLog(status=SessionLog.START)
                 self.file_writer.add_event(Event(session_log=start), self.purge_step)
-                self.purge_step = None
+                self.purge_step: Any = None
         return self.file_writer
 
-    def get_logdir(self):
+    def get_logdir(self) -> Any:
         """The folder."""
         return self.log_dir
 
@@ -106,17 +131,29 @@ class SummaryWriter:
 
     def add_scalar(
         self,
-        tag,
-        scalar_value,
-        global_step=None,
-        walltime=None,
-        new_style=False,
-        double_precision=False,
-    ):
-        """Log one number."""
-        self._add(summary.scalar(tag, scalar_value), global_step, walltime)
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Log one number.
 
-    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
+        Args:
+            new_style: write it as a tensor, which TensorBoard converts simple values to otherwise.
+            double_precision: with new_style, of float64.
+        """
+        message = summary.scalar(tag, scalar_value, new_style, double_precision)
+        self._add(message, global_step, walltime)
+
+    def add_scalars(
+        self,
+        main_tag: Any,
+        tag_scalar_dict: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
         """Log numbers for one chart, each in a file of its own."""
         self._get_file_writer()
         for tag, value in tag_scalar_dict.items():
@@ -129,44 +166,77 @@ class SummaryWriter:
                 summary.scalar(main_tag, value), global_step, walltime
             )
 
-    def add_tensor(self, tag, tensor, global_step=None, walltime=None):
+    def add_tensor(
+        self,
+        tag: str,
+        tensor: Tensor,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
         """Log a tensor's numbers."""
         self._add(summary._tensor_of_numbers(tag, summary.array(tensor), ""), global_step, walltime)
 
     def add_histogram(
-        self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
-    ):
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: str = "tensorflow",
+        walltime: float | None = None,
+        max_bins: Any = None,
+    ) -> None:
         """Log how values are distributed; `bins` as in numpy.histogram."""
         self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(
         self,
-        tag,
-        min,
-        max,
-        num,
-        sum,
-        sum_squares,
-        bucket_limits,
-        bucket_counts,
-        global_step=None,
-        walltime=None,
-    ):
+        tag: str,
+        min: Any,
+        max: Any,
+        num: Any,
+        sum: Any,
+        sum_squares: Any,
+        bucket_limits: Any,
+        bucket_counts: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
         """Log a distribution that is counted already."""
         message = summary.histogram_raw(
             tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts
         )
         self._add(message, global_step, walltime)
 
-    def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
         """Log a picture: floats in [0, 1] or bytes."""
         self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
-    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
         """Log pictures, side by side."""
         self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
-    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
         """Log a matplotlib figure, or a list of them; `close` closes them."""
         from matplotlib import pyplot
 
@@ -175,24 +245,37 @@ class SummaryWriter:
             if close:
                 pyplot.close(one)
 
-    def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: int | None = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
         """Log a sound of one channel, with values in [-1, 1]."""
         self._add(summary.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
-    def add_text(self, tag, text_string, global_step=None, walltime=None):
+    def add_text(
+        self,
+        tag: str,
+        text_string: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
         """Log a text in Markdown."""
         self._add(summary.text(tag, text_string), global_step, walltime)
 
     def add_pr_curve(
         self,
-        tag,
-        labels,
-        predictions,
-        global_step=None,
-        num_thresholds=127,
-        weights=None,
-        walltime=None,
-    ):
+        tag: str,
+        labels: Tensor,
+        predictions: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
         """Log precision and recall of a classifier: labels 0 or 1, predictions in [0, 1]."""
         self._add(
             summary.pr_curve(tag, labels, predictions, num_thresholds, weights),
@@ -200,13 +283,18 @@ class SummaryWriter:
             walltime,
         )
 
-    def add_custom_scalars(self, layout):
+    def add_custom_scalars(self, layout: _layout | None) -> None:
         """Arrange charts: {category: {chart: ["Multiline" or "Margin", tags]}}."""
         self._add(summary.custom_scalars(layout), None, None)
 
     def add_hparams(
-        self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
-    ):
+        self,
+        hparam_dict: Any,
+        metric_dict: Any,
+        hparam_domain_discrete: Any = None,
+        run_name: Any = None,
+        global_step: int | None = None,
+    ) -> None:
         """Log hyperparameters and the metrics that they led to, as a run of its own below this
         one.
         """
@@ -221,13 +309,13 @@ class SummaryWriter:
 
     def add_embedding(
         self,
-        mat,
-        metadata=None,
-        label_img=None,
-        global_step=None,
-        tag="default",
-        metadata_header=None,
-    ):
+        mat: Tensor,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: int | None = None,
+        tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:
         """Log points (N, D) for the projector, with a label each; images of them are not
         supported.
         """
@@ -253,7 +341,13 @@ class SummaryWriter:
                 summary.embedding_config(folder, tag, step, points.shape, metadata is not None)
             )
 
-    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
+    def add_graph(
+        self,
+        model: Module,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> Any:
         """Raises NotImplementedError: operations run as they are called, and no graph of a model
         is recorded.
         """
@@ -261,39 +355,46 @@ class SummaryWriter:
             "add_graph: there is no graph of the model to show; leave this call out"
         )
 
-    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: int = 4,
+        walltime: float | None = None,
+    ) -> Any:
         """Raises NotImplementedError: log frames by add_images."""
         raise NotImplementedError("add_video: not supported; log frames by add_images")
 
     def add_mesh(
         self,
-        tag,
-        vertices,
-        colors=None,
-        faces=None,
-        config_dict=None,
-        global_step=None,
-        walltime=None,
-    ):
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Any = None,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> Any:
         """Raises NotImplementedError."""
         raise NotImplementedError("add_mesh: not supported")
 
-    def flush(self):
+    def flush(self) -> None:
         """Write what waits."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Write what waits, and close the files; to log more opens new ones."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()
         self.file_writer = self.all_writers = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -1,6 +1,9 @@
 """The import path `utils.data._utils.collate` of existing programs."""
 
+import contextlib
+
 from rushlight.utils.data.collate import (
+    add_numpy_rules,
     collate,
     collate_float_fn,
     collate_int_fn,
@@ -9,9 +12,16 @@ from rushlight.utils.data.collate import (
     collate_str_fn,
     collate_tensor_fn,
     default_collate,
+    default_collate_err_msg_format,
     default_collate_fn_map,
     default_convert,
+    np_str_obj_array_pattern,
 )
+
+with contextlib.suppress(ImportError):  # without NumPy there is nothing of it to collate
+    import numpy
+
+    add_numpy_rules(numpy)
 
 __all__ = [
     "collate",
@@ -22,6 +32,8 @@ __all__ = [
     "collate_str_fn",
     "collate_tensor_fn",
     "default_collate",
+    "default_collate_err_msg_format",
     "default_collate_fn_map",
     "default_convert",
+    "np_str_obj_array_pattern",
 ]

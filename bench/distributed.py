@@ -1,0 +1,167 @@
+"""What several processes cost: one program in rushlight and in torch, in one process and in two.
+
+    python -m bench.distributed            all, a table; needs torch, mpi4py and mpich
+    python -m bench.distributed gpt        one of gpt, resnet, all_reduce
+"""
+
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+CASES = ("all_reduce", "gpt", "resnet")
+
+
+def load(library):
+    """The library under the name torch."""
+    if library == "rushlight":
+        import rushlight as torch
+    else:
+        import torch
+    return torch
+
+
+def gpt(torch):
+    """The small GPT's model, and a batch of 16."""
+    nn = torch.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(96, 128), nn.Embedding(64, 128)
+            layer = nn.TransformerEncoderLayer(128, 4, 512, 0.0, "gelu", batch_first=True)
+            self.layers = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+            self.last = nn.Linear(128, 96)
+
+        def forward(self, x):
+            mask = nn.Transformer.generate_square_subsequent_mask(x.size(1))
+            h = self.tokens(x) + self.places(torch.arange(x.size(1)))
+            return self.last(self.layers(h, mask=mask, is_causal=True)).flatten(0, 1)
+
+    torch.manual_seed(0)
+    x = torch.randint(0, 96, (16, 64))
+    return Net(), x, torch.randint(0, 96, (16, 64))
+
+
+def resnet(torch):
+    """ResNet-18 for small images, and a batch of 16."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, before, after, stride):
+            super().__init__()
+            self.body = nn.Sequential(
+                nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after),
+                nn.ReLU(), nn.Conv2d(after, after, 3, 1, 1, bias=False),
+                nn.BatchNorm2d(after),
+            )  # fmt: skip
+            self.skip = nn.Sequential()
+            if stride != 1 or before != after:
+                self.skip = nn.Sequential(
+                    nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after)
+                )
+
+        def forward(self, x):
+            return torch.relu(self.body(x) + self.skip(x))
+
+    layers, before = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
+    for after, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [Block(before, after, stride), Block(after, after, 1)]
+        before = after
+    torch.manual_seed(0)
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return net, torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
+
+
+def train(torch, case, is_distributed):
+    """Milliseconds of a step, and the last loss."""
+    net, x, y = {"gpt": gpt, "resnet": resnet}[case](torch)
+    rank = size = None
+    if is_distributed:
+        rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        net = torch.nn.parallel.DistributedDataParallel(net)
+        x, y = x.chunk(size)[rank], y.chunk(size)[rank]
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    times = []
+    for step in range(23 if case == "gpt" else 13):
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x), y.flatten())
+        loss.backward()
+        optimizer.step()
+        if step >= 3:
+            times.append(time.perf_counter() - began)
+    return 1e3 * statistics.median(times), loss.item()
+
+
+def worker(library, case):
+    """One process; prints its result."""
+    torch = load(library)
+    size = int(os.environ.get("WORLD_SIZE", "0"))
+    torch.set_num_threads(1 if size else 2)
+    if size:
+        torch.distributed.init_process_group("gloo")
+    if case == "all_reduce":
+        for count in (1, 1 << 18, 25 << 18):
+            x, times = torch.zeros(count), []
+            for _ in range(30):
+                torch.distributed.barrier()
+                began = time.perf_counter()
+                torch.distributed.all_reduce(x)
+                times.append(time.perf_counter() - began)
+            if os.environ["RANK"] == "0":
+                print(f"RESULT {1e3 * statistics.median(times):.3f} ms for {4 * count} bytes")
+    else:
+        milliseconds, loss = train(torch, case, bool(size))
+        if os.environ.get("RANK", "0") == "0":
+            print(f"RESULT {milliseconds:.2f} ms, loss {loss:.5f}")
+    sys.stdout.flush()
+    os._exit(0)  # gloo's threads do not always end well
+
+
+def measure(library, case, ranks):
+    """What one run prints."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    base = dict(os.environ, PYTHONPATH=f"{ROOT / 'python'}:{ROOT}", OMP_NUM_THREADS="1")
+    if ranks == 1:
+        base["OMP_NUM_THREADS"] = "2"
+    command = [sys.executable, "-m", "bench.distributed", "worker", library, case]
+    processes = []
+    for rank in range(ranks):
+        variables = {} if ranks == 1 else {
+            "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }  # fmt: skip
+        processes.append(
+            subprocess.Popen(command, env=base | variables, stdout=subprocess.PIPE, text=True)
+        )
+    outputs = [process.communicate()[0] for process in processes]
+    return [
+        line.removeprefix("RESULT ")
+        for output in outputs
+        for line in output.splitlines()
+        if line.startswith("RESULT")
+    ]
+
+
+def main(cases):
+    """Print a table."""
+    for case in cases:
+        for _ in range(3):  # in turns, so that a busy moment meets all alike
+            for library in ("rushlight", "torch"):
+                for ranks in (2,) if case == "all_reduce" else (1, 2):
+                    for line in measure(library, case, ranks):
+                        print(f"{case:10} {library:9} {ranks} processes: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["worker"]:
+        worker(*sys.argv[2:])
+    else:
+        main(sys.argv[1:] or CASES)

@@ -1,0 +1,97 @@
+"""What it costs to watch a program: a profile by event, the NaN trap by network.
+
+    python -m bench.observers [--only TEXT] [--rounds N]
+
+Watched and unwatched calls take turns, by the CPU time of the thread; of the rounds the least
+counts. Promised are at most 0.15 us an event and networks that are at most 5 % slower in the trap.
+"""
+
+import argparse
+import contextlib
+import math
+import time
+
+import rushlight
+from bench.models import CASES, Subject
+from bench.overhead import CHAIN, MLP
+from rushlight import _C
+from rushlight.debug import trap_nan
+
+PROMISED_EVENT, PROMISED_TRAP = 0.15, 1.05
+STATEMENTS = [
+    ("a + b", "a = T.ones(4); b = T.ones(4)", "a + b", 2000),
+    ("a * b, grad recorded", "a = T.ones(4, requires_grad=True); b = T.ones(4)", "a * b", 2000),
+    ("8x8 @ 8x8", "a = T.ones(8, 8); b = T.ones(8, 8)", "a @ b", 2000),
+    ("chain of 100 ops, forward + backward", CHAIN, "chain()", 20),
+    ("MLP 32-32-32, step with Adam", MLP, "step()", 50),
+]
+
+
+@contextlib.contextmanager
+def recorded(shapes):
+    """A recording as a profile makes one; the list it gives holds the events afterwards."""
+    events = []
+    if not _C._profiler_start(False, shapes, False, False):
+        raise RuntimeError("a profile is under way")
+    try:
+        yield events
+    finally:
+        events += _C._profiler_stop()
+
+
+def seconds(function, count, clock):
+    start = clock()
+    for _ in range(count):
+        function()
+    return clock() - start
+
+
+def cost_of_event(setup, statement, count, rounds):
+    """Microseconds that an event adds, and how many there are in a call."""
+    scope = {"T": rushlight}
+    exec(setup, scope)
+    function = eval(f"lambda: {statement}", scope)
+    plain = watched = math.inf
+    per_call = 0
+    for _ in range(rounds + 1):
+        plain = min(plain, seconds(function, count, time.thread_time))
+        with recorded(shapes=True) as events:
+            watched = min(watched, seconds(function, count, time.thread_time))
+        per_call = len(events) / count
+    return 1e6 * (watched - plain) / (per_call * count), per_call
+
+
+def cost_of_trap(case, rounds):
+    """How much longer a step of training takes in the trap."""
+    subject = Subject(case, rushlight)
+    plain, trapped = [], []
+    for turn in range(rounds + 1):
+        plain.append(seconds(subject.train, case.steps, time.process_time))
+        with trap_nan():
+            trapped.append(seconds(subject.train, case.steps, time.process_time))
+        if turn == 0:  # warms up
+            plain, trapped = [], []
+    return min(trapped) / min(plain)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench.observers", description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name has TEXT in it")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    rushlight.set_num_threads(options.threads)
+    print(f"{'A profile, by event':<46}{'events a call':>14}{'cost':>12}  promised")
+    for name, setup, statement, count in STATEMENTS:
+        if options.only in name:
+            cost, per_call = cost_of_event(setup, statement, count, options.rounds)
+            print(f"{name:<46}{per_call:>14.0f}{cost:>9.3f} us  {PROMISED_EVENT} us")
+    print(f"{'Training in the NaN trap, beside without':<60}{'ratio':>12}  promised")
+    for case in CASES:
+        if options.only in case.name:
+            ratio = cost_of_trap(case, max(3, options.rounds // 3))
+            print(f"{case.name:<60}{ratio:>11.3f}x  {PROMISED_TRAP}x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+# Installs the C++ library (component cpp): librushlight and what it links to, headers, a CMake
+# package, a pkg-config file and rushlight-run.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(cpp_include ${CMAKE_INSTALL_INCLUDEDIR}/rushlight)
+install(TARGETS rushlight LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp
+        EXCLUDE_FROM_ALL)
+install(TARGETS rushlight-run DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cpp EXCLUDE_FROM_ALL)
+set_target_properties(rushlight-run PROPERTIES
+  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+foreach(layer core math tensor autograd dispatch program api)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.h)
+  install(FILES ${headers} DESTINATION ${cpp_include}/${layer} COMPONENT cpp EXCLUDE_FROM_ALL)
+endforeach()
+install(FILES ${RUSHLIGHT_GENERATED_DIR}/ops.h DESTINATION ${cpp_include} COMPONENT cpp
+        EXCLUDE_FROM_ALL)
+# <rushlight/nn.h> is api/nn.h.
+foreach(name rushlight nn optim c_api)
+  file(WRITE ${PROJECT_BINARY_DIR}/headers/${name}.h "#include \"api/${name}.h\"\n")
+  install(FILES ${PROJECT_BINARY_DIR}/headers/${name}.h DESTINATION ${cpp_include} COMPONENT cpp
+          EXCLUDE_FROM_ALL)
+endforeach()
+foreach(name model npy)
+  file(WRITE ${PROJECT_BINARY_DIR}/headers/${name}.h "#include \"program/${name}.h\"\n")
+  install(FILES ${PROJECT_BINARY_DIR}/headers/${name}.h DESTINATION ${cpp_include} COMPONENT cpp
+          EXCLUDE_FROM_ALL)
+endforeach()
+
+install(FILES ${PROJECT_BINARY_DIR}/bundled/libdnnl.so.3 ${PROJECT_BINARY_DIR}/bundled/libgomp.so.1
+              ${PROJECT_BINARY_DIR}/bundled/libscipy_openblas.so
+        DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp EXCLUDE_FROM_ALL)
+
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/rushlight-config.cmake.in
+  ${PROJECT_BINARY_DIR}/rushlight-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rushlight
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/rushlight-config-version.cmake
+                                 VERSION ${version} COMPATIBILITY SameMinorVersion)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/rushlight.pc.in ${PROJECT_BINARY_DIR}/rushlight.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rushlight-config.cmake
+              ${PROJECT_BINARY_DIR}/rushlight-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rushlight COMPONENT cpp EXCLUDE_FROM_ALL)
+install(FILES ${PROJECT_BINARY_DIR}/rushlight.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cpp EXCLUDE_FROM_ALL)

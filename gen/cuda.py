@@ -1,0 +1,131 @@
+"""What the CUDA backend compiles at run time, as text: the headers that its kernels include, and
+the formulas of the table."""
+
+import pathlib
+
+from gen.loops import CXX, loops_of
+from gen.signature import cxx_variable
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DEVICE = "kernels/cuda/device"
+
+
+def sources():
+    """Paths below src of the headers, the one that all kernels include first."""
+    source = ROOT / "src"
+    device = sorted(
+        p.relative_to(source).as_posix()
+        for p in (source / DEVICE).iterdir()
+        if p.suffix in (".cuh", ".h")
+    )
+    first = f"{DEVICE}/prelude.cuh"
+    device.remove(first)
+    math = sorted(p.relative_to(source).as_posix() for p in (source / "math").glob("*.h"))
+    shared = ["core/number.h", "kernels/optim_rule.h", "kernels/optim_rules.h"]
+    return [first, *device, *math, *shared]
+
+
+# Headers of the standard library that they include: a device has standard.cuh instead.
+_STANDARD = ("cmath", "complex", "cstdint", "cstring", "limits", "type_traits")
+
+
+def _without_comments(text):
+    """Comments at the beginning of lines would only make the module larger."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+
+
+def write_sources():
+    texts = [((ROOT / "src" / name).read_text(), name) for name in sources()]
+    names = [name.replace(f"{DEVICE}/standard.cuh", "standard.cuh") for _, name in texts]
+    lines = [
+        "// Made by gen/cuda.py from src/kernels/cuda/device and src/math.",
+        '#include "kernels/cuda/sources.h"',
+        "",
+        "namespace rl::cuda {",
+        "",
+        f"const int device_source_count = {len(names) + len(_STANDARD)};",
+        "const char* const device_source_names[] = {",
+        *(f'    "{name}",' for name in [*names, *_STANDARD]),
+        "};",
+        "const char* const device_sources[] = {",
+        *(f'R"rl_text({_without_comments(text)}\n)rl_text",' for text, _ in texts),
+        *('"",' for _ in _STANDARD),
+        "};",
+        "",
+        "}  // namespace rl::cuda",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def body(loop):
+    """The body of Formula::apply."""
+    parts = [
+        f"const T {cxx_variable(name)} = from_[{i}];"
+        for i, name in enumerate(loop.operands)
+        if name in loop.formula.used
+    ]
+    parts += [
+        f"const T {cxx_variable(name)} = given_[{i}];"
+        for i, name in enumerate(loop.numbers)
+        if name in loop.formula.used
+    ]
+    return " ".join([*parts, f"return static_cast<R>({loop.formula.scalar()});"])
+
+
+def write_formulas(tables):
+    loops = [loop for ops in tables.values() for loop in loops_of(ops)]
+    lines = [
+        "// Made by gen/cuda.py from ops/*.py: the formulas of all loops for a device.",
+        '#include "kernels/cuda/sources.h"',
+        "",
+        "namespace rl::kernels {",
+        *(loop.declaration() for loop in loops),
+        "}  // namespace rl::kernels",
+        "",
+        "namespace rl::cuda {",
+        "",
+        f"const int device_formula_count = {len(loops)};",
+        "const DeviceFormula device_formulas[] = {",
+        *(f'    {{&kernels::{loop.name}, "{body(loop)}"}},' for loop in loops),
+        "};",
+        "",
+        "}  // namespace rl::cuda",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _definitions(loop):
+    """As src/kernels/cuda/elementwise.cpp writes them."""
+    return (
+        "namespace rl::math {\nstruct Formula {\n"
+        f"  static constexpr int numbers = {len(loop.numbers)};\n"
+        "  template <class T, class R>\n"
+        "  static __device__ R apply(const T* from_, const T* given_) {\n"
+        f"    (void)from_; (void)given_;\n    {body(loop)}\n  }}\n}};\n}}\n"
+        "using rl::math::Formula;\n"
+    )
+
+
+_DEVICE_TYPE = {"float16": "rl::half", "bfloat16": "rl::bfloat16", "bool": "rl::Bool",
+                "complex64": "rl::complex64", "complex128": "rl::complex128"}  # fmt: skip
+
+
+def elementwise_kernels(tables):
+    """(header, definitions, expressions) of all loops, for all dtypes and ways of walking."""
+    for ops in tables.values():
+        for loop in loops_of(ops):
+            expressions = []
+            for dtype in loop.dtypes:
+                c = _DEVICE_TYPE.get(dtype, CXX[dtype])
+                t = {"bool": "bool", "float16": "float", "bfloat16": "float"}.get(dtype, c)
+                r = {"bool": "bool", "real": f"rl::real_t<{t}>"}.get(loop.result, t)
+                out = {"bool": "rl::Bool", "real": f"rl::real_t<{c}>"}.get(loop.result, c)
+                n = len(loop.operands)
+                expressions.append(
+                    f"rl::cuda::elementwise_contiguous<Formula, {t}, {c}, {r}, {out}, {n}>"
+                )
+                if dtype not in ("float16", "bfloat16"):
+                    expressions.append(f"rl::cuda::elementwise_strided<Formula, {t}, {r}, {n}>")
+            yield f"{DEVICE}/elementwise.cuh", _definitions(loop), sorted(set(expressions))

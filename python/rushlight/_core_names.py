@@ -1,0 +1,139 @@
+"""Names of torch._C that libraries reach for: questions about modes and devices, and switches of a
+compiler that is not here.
+"""
+
+import rushlight
+from rushlight import _C
+
+
+def _is_tracing():
+    """Is a program being traced by the TorchScript compiler? Never: there is none."""
+    return False
+
+
+def _is_torch_function_mode_enabled():
+    """Is there a mode that sees functions?"""
+    return _C._len_torch_function_stack() > 0
+
+
+def _is_torch_function_enabled():
+    """Do subclasses and modes see functions?"""
+    return True
+
+
+def _is_alias_of(a, b):
+    """Do two tensors look at one storage?"""
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() != 0
+
+
+def _get_accelerator():
+    """The device of the accelerator, or the CPU."""
+    return rushlight.accelerator.current_accelerator() or rushlight.device("cpu")
+
+
+def _get_privateuse1_backend_name():
+    """The name of a device of one's own, of which there is none."""
+    return "privateuseone"
+
+
+def _get_default_device():
+    """The name of the device of new tensors."""
+    return str(rushlight.get_default_device())
+
+
+def _get_deterministic_algorithms():
+    """See `are_deterministic_algorithms_enabled`."""
+    return rushlight.are_deterministic_algorithms_enabled()
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled):
+    """Refused unless it is False: sums in attention are in float32."""
+    if enabled:
+        raise RuntimeError("attention adds in float32: there is no reduction in half precision")
+
+
+def _get_math_sdp_allow_fp16_bf16_reduction():
+    """Are sums in attention in half precision? Never."""
+    return False
+
+
+def _cuda_isCurrentStreamCapturing():
+    """Is a graph of CUDA being recorded?"""
+    return rushlight.cuda.is_current_stream_capturing()
+
+
+class ScriptObject:
+    """An object of a class that TorchScript compiled: there is none."""
+
+
+_REFUSED = "there is no TorchScript compiler in rushlight, so nothing fuses"
+
+
+def _can_fuse(name):
+    def question():
+        return False
+
+    question.__name__ = question.__qualname__ = name
+    question.__doc__ = "Does TorchScript fuse operations? Never: it is not there."
+    return question
+
+
+def _switch(name, value):
+    def switch(enabled):
+        from rushlight._ignored import warn_once
+
+        if enabled:
+            warn_once(f"_C.{name}: {_REFUSED}")
+        return value
+
+    switch.__name__ = switch.__qualname__ = name
+    switch.__doc__ = "Returns what was set, and warns once if asked for: there is no TorchScript."
+    return switch
+
+
+for _name in (
+    "_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_can_fuse_on_cpu_legacy",
+    "_jit_texpr_fuser_enabled", "_jit_nvfuser_enabled", "_jit_llga_enabled",
+    "_jit_autocast_mode",
+):  # fmt: skip
+    globals()[_name] = _can_fuse(_name)
+for _name in (
+    "_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu",
+    "_jit_set_texpr_fuser_enabled", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode",
+    "_jit_set_profiling_mode", "_jit_set_profiling_executor", "_jit_set_autocast_mode",
+    "_jit_set_llga_enabled", "_jit_set_te_must_use_llvm_cpu", "_get_graph_executor_optimize",
+    "_set_graph_executor_optimize", "_jit_set_num_profiled_runs", "_jit_set_fusion_strategy",
+    "_jit_set_emit_hooks", "_jit_set_bailout_depth",
+):  # fmt: skip
+    globals()[_name] = _switch(_name, False)
+
+
+class _functorch:
+    """What torch.func's C++ side shows: levels of vmap, and tensors inside of it."""
+
+    TransformType = None
+
+    @staticmethod
+    def is_batchedtensor(tensor):
+        """Is it one example of several, inside vmap?"""
+        from rushlight.func import _vmap
+
+        return isinstance(tensor, rushlight.Tensor) and _vmap.is_batched(tensor)
+
+    @staticmethod
+    def is_gradtrackingtensor(tensor):
+        """Is it inside of `func.grad`, as a wrapper? Never: tensors there are plain ones."""
+        return not isinstance(tensor, rushlight.Tensor)
+
+    @staticmethod
+    def is_functorch_wrapped_tensor(tensor):
+        """Is it a wrapper of a transform?"""
+        return _functorch.is_batchedtensor(tensor)
+
+    @staticmethod
+    def is_functionaltensor(tensor):
+        """Is it a wrapper of functionalisation? Never."""
+        return not isinstance(tensor, rushlight.Tensor)
+
+
+del _name

@@ -1,0 +1,100 @@
+"""A module as a function and its parameters: the older way to say `func.functional_call`."""
+
+import copy
+
+import rushlight
+from rushlight.func import functional_call
+
+
+class _Functional(rushlight.nn.Module):
+    """A module that takes its parameters, and its buffers if made with them, as arguments."""
+
+    def __init__(self, stateless_model, parameters, buffers):
+        super().__init__()
+        self.stateless_model = stateless_model
+        self.param_names, self.buffer_names = tuple(parameters), buffers and tuple(buffers)
+
+    def _named(self, params, buffers):
+        if len(params) != len(self.param_names):
+            raise RuntimeError(
+                f"{len(params)} parameters for a module of {len(self.param_names)}"
+            )
+        named = dict(zip(self.param_names, params))
+        if self.buffer_names is not None:
+            named.update(zip(self.buffer_names, buffers))
+        return named
+
+
+class FunctionalModule(_Functional):
+    """function(params, *args, **kwargs) of a module."""
+
+    def forward(self, params, *args, **kwargs):
+        """Call the module with these parameters."""
+        return functional_call(self.stateless_model, self._named(params, ()), args, kwargs)
+
+
+class FunctionalModuleWithBuffers(_Functional):
+    """function(params, buffers, *args, **kwargs) of a module."""
+
+    def forward(self, params, buffers, *args, **kwargs):
+        """Call the module with these parameters and buffers."""
+        return functional_call(self.stateless_model, self._named(params, buffers), args, kwargs)
+
+
+def _parts(model, without_grad):
+    parameters = {
+        name: rushlight.nn.Parameter(p.detach().clone(), p.requires_grad and not without_grad)
+        for name, p in model.named_parameters(remove_duplicate=True)
+    }
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    stateless = copy.deepcopy(model).to("meta")
+    return stateless, parameters, buffers
+
+
+def make_functional(model, disable_autograd_tracking=False):
+    """Return (function, parameters) of a module: function(parameters, *args) calls it.
+
+    Args:
+        disable_autograd_tracking: the parameters require no gradient.
+    """
+    if any(True for _ in model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use "
+            "make_functional_with_buffers(model) instead."
+        )
+    stateless, parameters, _ = _parts(model, disable_autograd_tracking)
+    return FunctionalModule(stateless, parameters, None), tuple(parameters.values())
+
+
+def make_functional_with_buffers(model, disable_autograd_tracking=False):
+    """Return (function, parameters, buffers) of a module; see `make_functional`."""
+    stateless, parameters, buffers = _parts(model, disable_autograd_tracking)
+    function = FunctionalModuleWithBuffers(stateless, parameters, buffers)
+    return function, tuple(parameters.values()), tuple(buffers.values())
+
+
+def combine_state_for_ensemble(models):
+    """Return (function, parameters, buffers) of modules of one kind, stacked along a first dim."""
+    if not models:
+        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError(
+            "combine_state_for_ensemble: Expected all models to be of the same class."
+        )
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError(
+            "combine_state_for_ensemble: Expected all models to have the same training/eval mode."
+        )
+    functions, parameters, buffers = zip(*[make_functional_with_buffers(m) for m in models])
+    stack = rushlight.stack
+    return (
+        functions[0],
+        tuple(stack(each).detach().requires_grad_() for each in zip(*parameters)),
+        tuple(stack(each) for each in zip(*buffers)),
+    )
+
+
+__all__ = [
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble",
+    "make_functional", "make_functional_with_buffers",
+]  # fmt: skip

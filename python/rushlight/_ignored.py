@@ -1,0 +1,33 @@
+"""Warnings about what a program asks for and does not get, each given once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+_warned = set()
+
+
+def warn_once(text: str) -> None:
+    """Warn, the first time, of the line outside of rushlight that led here."""
+    if text in _warned:
+        return
+    _warned.add(text)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def warn_of(function: Callable[..., Any], reason: str, **arguments: Any) -> None:
+    """Warn of each argument that is given and has no effect: one that is not None or False."""
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            warn_once(f"{function}: {name} has no effect: {reason}")

@@ -1,0 +1,393 @@
+"""The functions of `torch` that stand below those of `torch.nn.functional`: the same work, with
+the arguments in one fixed order and the reduction as a number: 0 for none, which is the default
+as in torch, 1 for the mean, 2 for the sum.
+"""
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn._reduction import reduce_loss
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _reduction(number):
+    if number not in (0, 1, 2):
+        raise ValueError(f"reduction: expected 0 (none), 1 (mean) or 2 (sum) but got {number!r}")
+    return _REDUCTIONS[number]
+
+
+def adaptive_max_pool1d(input, output_size):
+    """Return (maxima, their places); see `nn.functional.adaptive_max_pool1d`."""
+    return F.adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def affine_grid_generator(theta, size, align_corners):
+    """Return the sampling grid of affine maps; see `nn.functional.affine_grid`."""
+    return F.affine_grid(theta, size, align_corners=align_corners)
+
+
+def alpha_dropout_(input, p, train):
+    """Apply `nn.functional.alpha_dropout` in place."""
+    return F.alpha_dropout(input, p, train, inplace=True)
+
+
+def feature_alpha_dropout_(input, p, train):
+    """Apply `nn.functional.feature_alpha_dropout` in place."""
+    return F.feature_alpha_dropout(input, p, train, inplace=True)
+
+
+def feature_dropout(input, p, train):
+    """Zero whole channels, the second dim's, with probability p, and scale the others."""
+    return _feature_dropout(input, p, train, inplace=False)
+
+
+def feature_dropout_(input, p, train):
+    """Apply `feature_dropout` in place."""
+    return _feature_dropout(input, p, train, inplace=True)
+
+
+def _feature_dropout(input, p, train, inplace):
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"feature_dropout: expected an input with 2 or more dims but got shape "
+            f"{tuple(input.shape)}"
+        )
+    from rushlight.nn import _random
+
+    return _random._feature_dropout(input, p, train, inplace)
+
+
+def batch_norm(
+    input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
+):
+    """Normalise each channel; see `nn.functional.batch_norm`. `cudnn_enabled` says which library
+    may do it, where there are two.
+    """
+    del cudnn_enabled
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+):
+    """Normalise each channel of each example; see `nn.functional.instance_norm`. `cudnn_enabled`
+    says which library may do it, where there are two.
+    """
+    del cudnn_enabled
+    return F.instance_norm(
+        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
+    )
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
+    """Return the loss of `nn.functional.binary_cross_entropy_with_logits`."""
+    return F.binary_cross_entropy_with_logits(
+        input, target, weight, pos_weight=pos_weight, reduction=_reduction(reduction)
+    )
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
+    """Return the loss of `nn.functional.cosine_embedding_loss`."""
+    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduction(reduction))
+
+
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False
+):
+    """Return the loss of `nn.functional.ctc_loss`."""
+    return F.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _reduction(reduction),
+        zero_infinity,
+    )  # fmt: skip
+
+
+def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
+    """Return the loss of `nn.functional.hinge_embedding_loss`."""
+    return F.hinge_embedding_loss(input, target, margin, reduction=_reduction(reduction))
+
+
+def kl_div(input, target, reduction=0, *, log_target=False):
+    """Return the loss of `nn.functional.kl_div`; the mean is over all elements."""
+    terms = F.kl_div(input, target, reduction="none", log_target=log_target)
+    return reduce_loss(terms, _reduction(reduction))
+
+
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
+    """Return the loss of `nn.functional.margin_ranking_loss`."""
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
+
+
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """Return the loss of `nn.functional.poisson_nll_loss`."""
+    return F.poisson_nll_loss(
+        input, target, log_input, full, eps=eps, reduction=_reduction(reduction)
+    )
+
+
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0
+):
+    """Return the loss of `nn.functional.triplet_margin_loss`."""
+    return F.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
+    )
+
+
+def embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False,
+    per_sample_weights=None, include_last_offset=False, padding_idx=None,
+):  # fmt: skip
+    """Return (bags, bag of each index, size of each bag, places of maxima).
+
+    Args:
+        mode: 0 for the sum, of which the other results are empty or zeros; 1 for the mean, of
+            which the last result is the sizes; 2 for the maximum. See
+            `nn.functional.embedding_bag`.
+    """
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"embedding_bag: mode must be 0, 1 or 2 but got {mode}")
+    result = F.embedding_bag(
+        indices, weight, offsets, None, 2.0, scale_grad_by_freq, ("sum", "mean", "max")[mode],
+        sparse, per_sample_weights, include_last_offset, padding_idx,
+    )  # fmt: skip
+    starts = offsets[:-1] if include_last_offset else offsets
+    if mode == 0:
+        zeros = rushlight.zeros_like(starts)
+        return result, indices.new_empty(0), zeros, rushlight.zeros_like(starts)
+    ends = rushlight.cat([starts[1:], starts.new_tensor([indices.numel()])])
+    sizes = ends - starts
+    bags = rushlight.repeat_interleave(rushlight.arange(len(starts), dtype=indices.dtype), sizes)
+    kept = rushlight.ones_like(indices, dtype=rushlight.bool)
+    if padding_idx is not None:
+        kept = indices != padding_idx % weight.size(0)
+        sizes = rushlight.zeros_like(sizes).index_add_(0, bags, kept.to(sizes.dtype))
+    maxima = sizes.clone()
+    if mode == 2:
+        maxima = indices.new_zeros(len(starts), weight.size(1))
+        for place in range(len(starts)):
+            chosen = indices[(bags == place) & kept]
+            if len(chosen):
+                maxima[place] = chosen[weight.detach()[chosen].argmax(0)]
+    return result, bags, sizes, maxima
+
+
+def frobenius_norm(input, dim, keepdim=False):
+    """Return the root of the sum of squares along one or two dims."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return rushlight.linalg.vector_norm(input, 2, dims or None, keepdim)
+
+
+def nuclear_norm(input, dim=None, keepdim=False):
+    """Return the sum of the singular values of a matrix, or of those in two dims."""
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    return rushlight.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+
+
+def norm_except_dim(v, pow=2, dim=0):
+    """Return the norms of slices along `dim`, with all dims kept; of all elements for dim -1."""
+    if dim == -1:
+        return v.norm(pow)
+    rest = [d for d in range(v.dim()) if d != dim]
+    return rushlight.linalg.vector_norm(v, pow, rest, keepdim=True) if rest else v.abs()
+
+
+def _weight_norm(v, g, dim=0):
+    """Return v * (g / norm_except_dim(v, 2, dim))."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+def _recurrent(mode, states, arguments):
+    """What `lstm` and its kin share: arguments are (input, hx, params, ..., batch_first), or
+    (data, batch_sizes, hx, params, ...).
+    """
+    from rushlight.nn import _recurrent
+
+    packed = isinstance(arguments[3], (list, tuple)) and isinstance(arguments[1], rushlight.Tensor)
+    batch_sizes, batch_first = None, False
+    if packed and len(arguments) == 9 and not isinstance(arguments[2], bool):
+        if isinstance(arguments[3], (list, tuple)):
+            input, batch_sizes, hx, params, *options = arguments
+    if batch_sizes is None:
+        input, hx, params, *options, batch_first = arguments
+    has_biases, num_layers, dropout, train, bidirectional = options
+    hx = tuple(hx) if states == 2 else (hx,)
+    count = num_layers * (2 if bidirectional else 1)
+    each = len(params) // count
+    if each * count != len(params):
+        raise RuntimeError(
+            f"{mode.lower()}: {len(params)} parameters are not the same number for each of "
+            f"{count} layers and directions"
+        )
+    if batch_first:
+        input = input.transpose(0, 1)
+    output, last = _recurrent.run(
+        mode, input, hx, [list(params[i * each : (i + 1) * each]) for i in range(count)],
+        has_biases=has_biases, dropout=dropout if train else 0.0, bidirectional=bidirectional,
+        batch_sizes=batch_sizes,
+    )  # fmt: skip
+    return (output.transpose(0, 1) if batch_first else output), *last
+
+
+def lstm(*arguments):
+    """Run a long short-term memory: (output, last h, last c).
+
+    Args: input, (h, c), params, has_biases, num_layers, dropout, train, bidirectional,
+        batch_first; or for packed sequences data, batch_sizes, (h, c), params, has_biases,
+        num_layers, dropout, train, bidirectional. See `nn.LSTM`.
+    """
+    return _recurrent("LSTM", 2, arguments)
+
+
+def gru(*arguments):
+    """Run gated recurrent units: (output, last h). Args as of `lstm`, with h alone."""
+    return _recurrent("GRU", 1, arguments)
+
+
+def rnn_tanh(*arguments):
+    """Run a recurrent network with tanh: (output, last h). Args as of `lstm`, with h alone."""
+    return _recurrent("RNN_TANH", 1, arguments)
+
+
+def rnn_relu(*arguments):
+    """Run a recurrent network with relu: (output, last h). Args as of `lstm`, with h alone."""
+    return _recurrent("RNN_RELU", 1, arguments)
+
+
+def _cell(mode, input, states, weights):
+    from rushlight.nn import _recurrent
+
+    return _recurrent.step(mode, input, tuple(states), weights)
+
+
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Return (h, c) after one step from `hx`, a pair of them."""
+    return _cell("LSTM", input, hx, (w_ih, w_hh, b_ih, b_hh))
+
+
+def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Return the state after one step from `hx`."""
+    return _cell("GRU", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Return the state after one step from `hx`."""
+    return _cell("RNN_TANH", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Return the state after one step from `hx`."""
+    return _cell("RNN_RELU", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def nonzero_static(input, *, size, fill_value=-1):
+    """Return the places of the first `size` elements that are not zero, in a tensor of `size` rows.
+
+    Args:
+        fill_value: what stands in the rows for which there is no element.
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: size must be an non-negative integer, got {size}")
+    found = input.nonzero()[:size]
+    rows = size - len(found)
+    return rushlight.cat([found, found.new_full((rows, input.dim()), fill_value)])
+
+
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """Return the parts as `split_with_sizes`."""
+    return input.split_with_sizes(split_sizes, dim)
+
+
+def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
+    """Return the tensor of src's shape and strides of which `input` is this slice: a view of
+    input's memory.
+    """
+    start = 0 if start is None else start
+    start += src.size(dim) if start < 0 else 0
+    offset = input.storage_offset() - start * src.stride(dim)
+    del end, step  # what they say is in input's shape and strides
+    return input.as_strided(src.shape, src.stride(), offset)
+
+
+def dsmm(input, mat2):
+    """Return the product of two matrices, of which the first may be sparse; see `mm`."""
+    return rushlight.mm(input, mat2)
+
+
+def hsmm(input, mat2):
+    """Return the product of a sparse matrix and a dense one with sparse rows; see `hspmm`."""
+    return rushlight.hspmm(input, mat2)
+
+
+def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """Return beta * input + alpha * (mat1 @ mat2), mat1 being sparse; see `sspaddmm`."""
+    return rushlight.sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def resize_as_sparse_(input, the_template):
+    """Give a sparse tensor the shape and the counts of dims of another."""
+    return input.resize_as_sparse_(the_template)
+
+
+def _shape_as_tensor(input):
+    """Return the sizes as a tensor of int64."""
+    return rushlight.tensor(input.shape, dtype=rushlight.int64)
+
+
+def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
+    """Return where each row begins, given the sorted row of each element."""
+    counts = rushlight.bincount(input, minlength=size)
+    starts = rushlight.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return starts.to(rushlight.int32 if out_int32 else rushlight.int64)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices, col_indices, *, out_int32=False, transpose=False
+):
+    """Return the (2, number) indices of elements, given where each row begins."""
+    rows = rushlight.arange(crow_indices.numel() - 1).repeat_interleave(crow_indices.diff())
+    pair = (col_indices, rows) if transpose else (rows, col_indices)
+    kind = rushlight.int32 if out_int32 else rushlight.int64
+    return rushlight.stack([part.to(kind) for part in pair])
+
+
+def _softmax_backward_data(grad_output, output, dim, input_dtype):
+    """Return the gradient of softmax by its input, given its output."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
+    """Return the gradient of log_softmax by its input, given its output."""
+    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def init_num_threads():
+    """Does nothing: the number of threads is known from the start."""
+
+
+def is_vulkan_available():
+    """Return False: no build has Vulkan."""
+    return False
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """Return what `carried_inputs` become by `body_fn` as long as `cond_fn` holds of them.
+
+    Example:
+        >>> i, x = rushlight.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2),
+        ...                             (rushlight.tensor(0), rushlight.tensor(1.0)))
+        >>> x
+        tensor(8.)
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("while_loop: cond_fn and body_fn must be callable")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(
+            f"while_loop: carried_inputs must be a tuple but is {type(carried_inputs).__name__}"
+        )
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        values = body_fn(*values)
+        values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+    return values

@@ -1,0 +1,308 @@
+"""Methods of `Tensor`, and functions, that older programs use or that belong to kinds of tensors
+and devices that are not here: these refuse, and say what to use.
+"""
+
+import rushlight
+from rushlight import Tensor
+
+
+class _Methods:
+    """What `install` gives to `Tensor`."""
+
+    def map2_(self, x, y, callable):
+        """Replace each element by `callable(element, x's, y's)`, a Python call each."""
+        parts = (self, x.expand_as(self), y.expand_as(self))
+        values = [callable(*row) for row in zip(*(p.flatten().tolist() for p in parts))]
+        with rushlight.no_grad():
+            return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
+
+    def resize(self, *sizes):
+        """Return a view of another shape with as many elements: the older name of `view`."""
+        _warn("non-inplace resize is deprecated")
+        return self.reshape(*sizes)
+
+    def resize_as(self, tensor):
+        """Return a view of the shape of `tensor`: see `resize`."""
+        _warn("non-inplace resize_as is deprecated")
+        return self.reshape(tensor.shape)
+
+    def storage_type(self):
+        """Return the class of this tensor's storage, as FloatStorage."""
+        from rushlight.storage import _STORAGE_OF
+
+        return _STORAGE_OF[self.dtype]
+
+    def dim_order(self, *, ambiguity_check=False):
+        """Return the dims from the one with the largest stride to that with the smallest.
+
+        Args:
+            ambiguity_check: True raises RuntimeError where another order is as right: with dims of
+                size 1, or of equal strides. So does a list of memory formats, unless the tensor
+                has exactly one of them.
+        """
+        is_list = isinstance(ambiguity_check, (list, tuple))
+        if not is_list and not isinstance(ambiguity_check, bool):
+            raise TypeError(
+                "The ambiguity_check argument must be a bool or a list of memory formats."
+            )
+        # A dim of size 1 stands where its stride puts it, before dims of that stride.
+        strides = self.stride()
+        order = tuple(sorted(range(self.dim()), key=lambda d: -strides[d]))
+        if is_list and not all(isinstance(f, rushlight.memory_format) for f in ambiguity_check):
+            raise TypeError(
+                "The ambiguity_check argument must be a bool or a list of memory formats."
+            )
+        is_unique = 1 not in self.shape and len(set(strides)) == self.dim()
+        if is_list:  # one of them may say which order is meant
+            is_unique = is_unique or (
+                sum(self.is_contiguous(memory_format=f) for f in ambiguity_check) == 1
+            )
+        if ambiguity_check and not is_unique:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the "
+                "given memory formats."
+            )
+        return order
+
+    def nonzero_static(self, *, size, fill_value=-1):
+        """Return the places of the first elements that are not zero; see `nonzero_static`."""
+        return rushlight.nonzero_static(self, size=size, fill_value=fill_value)
+
+    def unsafe_split_with_sizes(self, split_sizes, dim=0):
+        """Return the parts as `split_with_sizes`."""
+        return self.split_with_sizes(split_sizes, dim)
+
+    def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+        """Return the tensor of which this is a slice; see `slice_inverse`."""
+        return rushlight.slice_inverse(self, src, dim, start, end, step)
+
+    def is_distributed(self):
+        """Return False: no tensor is spread over several processes."""
+        return False
+
+    def dequantize(self):
+        """Return this tensor in float32: it is not quantized."""
+        return self.to(rushlight.float32)
+
+    def module_load(self, other, assign=False):
+        """Return what takes the place of this parameter or buffer when a module loads `other`.
+
+        Args:
+            assign: `other` itself does, in place of its elements.
+        """
+        if assign:
+            return other if isinstance(other, rushlight.nn.Parameter) else other.detach()
+        return self.copy_(other).detach()
+
+    @property
+    def grad_dtype(self):
+        """The dtype of gradients: that of the tensor."""
+        return self.dtype
+
+    @grad_dtype.setter
+    def grad_dtype(self, dtype):
+        if dtype is not self.dtype:
+            raise NotImplementedError(
+                f"grad_dtype: gradients of a tensor of {self.dtype} are of that dtype, not {dtype}"
+            )
+
+    def index(self, positions, dims):
+        """Refused: write `tensor[positions]`."""
+        raise NotImplementedError(
+            f"Tensor.index: of {len(positions)} positions at dims {dims}; index by brackets"
+        )
+
+    def chalf(self, memory_format=None):
+        """Refused: there is no complex dtype of two float16 numbers."""
+        raise NotImplementedError(f"chalf: complex32 is not there (memory_format={memory_format})")
+
+    def to_mkldnn(self, dtype=None):
+        """Refused: operations choose oneDNN's layouts by themselves."""
+        raise NotImplementedError(
+            f"to_mkldnn: layouts of oneDNN are chosen by operations themselves (dtype={dtype})"
+        )
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """Raise NotImplementedError: this is for nested tensors, and there are none."""
+        raise NotImplementedError(
+            f"to_padded_tensor: the tensor is not nested (padding={padding}, size={output_size})"
+        )
+
+    def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
+        """Refused: the result is of uint64, which no tensor is here."""
+        raise NotImplementedError(
+            f"hash_tensor: needs uint64, which is not there (dim={dim}, keepdim={keepdim}, "
+            f"mode={mode})"
+        )
+
+    @staticmethod
+    def _make_wrapper_subclass(cls, size, *args, **kwargs):
+        """Refused: it makes tensors for `__torch_dispatch__`, which is not there."""
+        raise NotImplementedError(
+            f"Tensor._make_wrapper_subclass({cls.__name__}, {size}): tensors without data of their "
+            "own need __torch_dispatch__, which operations here do not call; subclasses that hold "
+            "their data can use __torch_function__"
+        )
+
+
+def _warn(text):
+    import warnings
+
+    warnings.warn(text, stacklevel=3)
+
+
+_GONE = {
+    "eig": "torch.linalg.eig, whose results are complex",
+    "lstsq": "torch.linalg.lstsq, whose arguments are in the other order",
+    "solve": "torch.linalg.solve, whose arguments are in the other order",
+    "symeig": "torch.linalg.eigh, or torch.linalg.eigvalsh for the eigenvalues alone",
+}
+
+
+def _gone(name, instead):
+    def function(input, *args, **kwargs):
+        raise RuntimeError(
+            "This function was deprecated since version 1.9 and is now removed. "
+            f"`torch.{name}` is not there any more: use {instead}."
+        )
+
+    function.__name__ = name
+    function.__doc__ = f"Refused, as by torch: use {instead}."
+    return function
+
+
+def reinforce(self, reward):
+    """Refused, as by torch: use `torch.distributions`."""
+    raise RuntimeError(
+        f"reinforce({reward!r}) was removed. Use torch.distributions instead: backward through "
+        "-m.log_prob(action) * reward of a distribution m."
+    )
+
+
+def _for_quantized(name):
+    def function(input, *args, **kwargs):
+        raise NotImplementedError(
+            f"{name}: is for quantized tensors, and there are none; the tensor is of {input.dtype}"
+        )
+
+    function.__name__ = name
+    function.__doc__ = "Refused: this is for quantized tensors, and there are none."
+    return function
+
+
+def _for_sparse(name):
+    def function(input, *args, **kwargs):
+        raise NotImplementedError(
+            f"{name}: sparse tensors are not resized in place here; make one by sparse_coo_tensor"
+        )
+
+    function.__name__ = name
+    function.__doc__ = "Refused: sparse tensors are not resized in place."
+    return function
+
+
+def _no_device(name):
+    def function(self, *args, **kwargs):
+        raise RuntimeError(f"{name}: rushlight has no support for {name} devices")
+
+    function.__name__ = name
+    function.__doc__ = f"Refused: rushlight has no support for {name} devices."
+    return function
+
+
+_QUANTIZED = (
+    "int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
+    "q_scale", "q_zero_point", "qscheme",
+)  # fmt: skip
+_SPARSE = ("resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_")
+FUNCTIONS = {
+    **{name: _gone(name, instead) for name, instead in _GONE.items()},
+    **{name: _for_quantized(name) for name in _QUANTIZED},
+}
+globals().update(FUNCTIONS)
+_METHODS = {
+    **FUNCTIONS,
+    **{name: _for_sparse(name) for name in _SPARSE},
+    **{name: _no_device(name) for name in ("ipu", "mtia", "xpu")},
+    "reinforce": reinforce,
+}
+
+
+def _never(name):
+    def fget(self):
+        return False
+
+    fget.__name__ = name
+    return property(fget, doc="Is it on such a device? Never: there is no support for them.")
+
+
+def _refused_function(name, reason):
+    def function(*args, **kwargs):
+        raise NotImplementedError(f"{name}: {reason}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Refused: {reason}."
+    return function
+
+
+_NO_QUANTIZED = "there are no quantized tensors"
+_NO_SCRIPT = "there is no TorchScript compiler"
+for _name, _reason in {
+    **dict.fromkeys(("choose_qparams_optimized", "empty_quantized"), _NO_QUANTIZED),
+    **dict.fromkeys(
+        ("import_ir_module", "import_ir_module_from_buffer", "merge_type_from_type_comment",
+         "parse_ir", "parse_type_comment", "unify_type_list"),
+        _NO_SCRIPT,
+    ),
+    "_grouped_mm": "products of groups of matrices are for GPUs; use a loop of matmul",
+    "_make_per_tensor_quantized_tensor": _NO_QUANTIZED,
+    "_make_per_channel_quantized_tensor": _NO_QUANTIZED,
+    "_nested_view_from_buffer": "there are no nested tensors",
+    "_scaled_mm": "there are no dtypes of 8 bits with a scale",
+    "hash_tensor": "the result is of uint64, which no tensor is here",
+}.items():  # fmt: skip
+    globals()[_name] = _refused_function(_name, _reason)
+
+
+def dequantize(input):
+    """Return the tensor in float32: it is not quantized. A list of tensors is refused, as by torch
+    where they are not quantized.
+    """
+    if isinstance(input, (list, tuple)):
+        raise NotImplementedError("dequantize: a list is for quantized tensors, and there are none")
+    return input.to(rushlight.float32)
+
+
+def parse_schema(schema):
+    """Return the signature that a text like "ns::name(Tensor x) -> Tensor" describes."""
+    from rushlight.library import _schema
+
+    return _schema.parse_schema(schema)
+
+
+class AcceleratorError(RuntimeError):
+    """An error of an accelerator's run-time."""
+
+
+class FatalError(RuntimeError):
+    """An error after which the process should end."""
+
+
+has_lapack = has_openmp = has_spectral = True
+has_mkl = has_cuda = has_mps = False
+
+
+class TensorType:
+    """The type of tensors in TorchScript: no object is one."""
+
+
+def install():
+    """Give `Tensor` the methods of this module."""
+    for name, member in [*vars(_Methods).items(), *_METHODS.items()]:
+        if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
+            function = getattr(member, "__func__", member)
+            if callable(function):
+                function.__qualname__ = f"Tensor.{name}"
+            setattr(Tensor, name, member)
+    for name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla"):
+        setattr(Tensor, name, _never(name))

@@ -1,0 +1,131 @@
+"""Checks with messages, and arithmetic that torch also has for numbers that are not known yet:
+here all numbers are known.
+"""
+
+import math
+
+import rushlight
+
+
+def _text(message):
+    if message is None:
+        return "the condition is False"
+    if not callable(message):
+        raise TypeError("message must be a callable")
+    return str(message())
+
+
+def _check_with(error_type, cond, message=None):
+    """Raise `error_type`, with the text that `message()` returns, unless `cond`."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        raise error_type(_text(message))
+
+
+def _check(cond, message=None):
+    """Raise RuntimeError unless `cond`."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_is_size(i, message=None, *, max=None):
+    """Raise RuntimeError unless `i` can be a size, and is at most `max`."""
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
+
+
+def _check_index(cond, message=None):
+    """Raise IndexError unless `cond`."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond, message=None):
+    """Raise ValueError unless `cond`."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond, message=None):
+    """Raise TypeError unless `cond`."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond, message=None):
+    """Raise NotImplementedError unless `cond`."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raise `error_type` unless all elements of the tensor `cond` are true."""
+    if not isinstance(cond, rushlight.Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not rushlight.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond, message=None):
+    """Raise RuntimeError unless all elements of the tensor `cond` are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def sym_int(a):
+    """Return the number without its fraction."""
+    return math.trunc(a)
+
+
+def sym_float(a):
+    """Return the number as a float."""
+    return float(a)
+
+
+def sym_not(a):
+    """Return the contrary of a truth value."""
+    return not a
+
+
+def _promoted(a, b, chosen):
+    return float(chosen) if isinstance(a, float) or isinstance(b, float) else chosen
+
+
+def sym_max(a, b):
+    """Return the larger number; a float if one of them is."""
+    return _promoted(a, b, max(a, b))
+
+
+def sym_min(a, b):
+    """Return the smaller number; a float if one of them is."""
+    return _promoted(a, b, min(a, b))
+
+
+def sym_sum(args):
+    """Return the sum of a sequence of numbers."""
+    return sum(args)
+
+
+def sym_ite(b, t, f):
+    """Return t if b holds, else f."""
+    if type(t) is not type(f):
+        raise TypeError(f"sym_ite: {type(t).__name__} and {type(f).__name__} are two types")
+    return t if b else f
+
+
+def sym_fresh_size(expr):
+    """Return the number."""
+    return expr
+
+
+def _sym_function(name):
+    function = getattr(math, name)
+
+    def compute(a):
+        return function(a)
+
+    compute.__name__ = compute.__qualname__ = f"_sym_{name}"
+    compute.__doc__ = f"Return math.{name} of a number."
+    return compute
+
+
+for _name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
+    globals()[f"_sym_{_name}"] = _sym_function(_name)
+sym_sqrt = globals()["_sym_sqrt"]

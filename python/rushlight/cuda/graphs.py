@@ -1,0 +1,98 @@
+"""CUDA graphs: work that is captured once and launched again as a whole."""
+
+import gc
+
+import rushlight
+from rushlight import _C
+from rushlight.cuda._device import synchronize
+from rushlight.cuda.streams import Stream, StreamContext
+
+_cuda = _C._cuda
+_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
+
+
+def is_current_stream_capturing():
+    """Return whether the current stream is being captured."""
+    return _cuda.is_capturing()
+
+
+def graph_pool_handle():
+    """Return a mark of a memory pool that several graphs may share."""
+    return (0, _cuda.new_pool())
+
+
+class CUDAGraph:
+    """What a stream was given between capture_begin() and capture_end()."""
+
+    def __init__(self, keep_graph=False):
+        if keep_graph:
+            raise NotImplementedError("CUDAGraph: keep_graph=True is not supported")
+        self._graph = _cuda.graph_new()
+
+    def capture_begin(self, pool=None, capture_error_mode="global"):
+        """Begin to capture the current stream, which must not be the default one."""
+        if capture_error_mode not in _MODES:
+            raise RuntimeError(
+                "CUDAGraph.capture_begin: capture_error_mode must be one of "
+                f"{', '.join(_MODES)}, not {capture_error_mode!r}"
+            )
+        number = 0 if pool is None else pool[1]
+        _cuda.graph_begin(self._graph, number, _MODES[capture_error_mode])
+
+    def capture_end(self):
+        """End the capture; replay() then runs what was captured."""
+        _cuda.graph_end(self._graph)
+
+    def replay(self):
+        """Run what was captured, on the current stream, in the same memory."""
+        _cuda.graph_replay(self._graph)
+
+    def reset(self):
+        """Forget what was captured and give its memory back."""
+        _cuda.graph_reset(self._graph)
+
+    def pool(self):
+        """Return the mark of its memory pool, to share it with another graph."""
+        return (0, _cuda.graph_pool(self._graph))
+
+
+class graph:
+    """A context that captures what runs in it, on a side stream.
+
+    Args:
+        cuda_graph: the CUDAGraph to fill.
+        pool: that of another graph, to share its memory.
+        stream: the side stream; a new one by default.
+        capture_error_mode: "global", "thread_local" or "relaxed".
+    """
+
+    default_capture_stream = None
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        if graph.default_capture_stream is None:
+            graph.default_capture_stream = Stream()
+        self.cuda_graph, self.pool, self.mode = cuda_graph, pool, capture_error_mode
+        self.stream_ctx = StreamContext(graph.default_capture_stream if stream is None else stream)
+
+    def __enter__(self):
+        synchronize()
+        gc.collect()
+        _cuda.empty_cache(_cuda.current_device())
+        self.stream_ctx.__enter__()
+        self.cuda_graph.capture_begin(self.pool, self.mode)
+
+    def __exit__(self, *exception):
+        try:
+            self.cuda_graph.capture_end()
+        finally:
+            self.stream_ctx.__exit__(*exception)
+
+
+def make_graphed_callables(
+    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
+):
+    """Not supported: capture whole steps with `graph` instead."""
+    raise NotImplementedError(
+        "cuda.make_graphed_callables is not supported; capture a whole step with "
+        f"{rushlight.__name__}.cuda.graph"
+    )

@@ -1,0 +1,210 @@
+"""Streams, queues of work that a GPU runs in order, and events, marks in them."""
+
+from rushlight import _C
+from rushlight.cuda._device import index_of
+
+_cuda = _C._cuda
+
+
+class Stream:
+    """A queue of a GPU's work. Work of several streams may run at the same time.
+
+    Args:
+        device: the GPU, the current one by default.
+        priority: below 0 for streams that should go before others.
+
+    Example:
+        >>> import rushlight as torch
+        >>> if torch.cuda.is_available():
+        ...     side = torch.cuda.Stream()
+        ...     with torch.cuda.stream(side):
+        ...         x = torch.ones(3, device="cuda")
+        ...     torch.cuda.current_stream().wait_stream(side)
+    """
+
+    def __init__(self, device=None, priority=0, *, stream_ptr=None):
+        self.device_index = index_of(device, "Stream")
+        self.priority = priority
+        self.cuda_stream = (
+            _cuda.new_stream(self.device_index, int(priority < 0))
+            if stream_ptr is None
+            else stream_ptr
+        )
+
+    @property
+    def device(self):
+        """The GPU that it belongs to."""
+        import rushlight
+
+        return rushlight.device("cuda", self.device_index)
+
+    @property
+    def _as_parameter_(self):
+        import ctypes
+
+        return ctypes.c_void_p(self.cuda_stream)
+
+    @property
+    def stream_id(self):
+        """A number that no other stream has."""
+        return self.cuda_stream
+
+    def query(self):
+        """Return whether all work that it was given is done."""
+        return _cuda.stream_query(self.device_index, self.cuda_stream)
+
+    def synchronize(self):
+        """Wait until all work that it was given is done."""
+        _cuda.stream_synchronize(self.device_index, self.cuda_stream)
+
+    def wait_event(self, event):
+        """Let work that is given from now on wait for an event."""
+        event.wait(self)
+
+    def wait_stream(self, stream):
+        """Let work that is given from now on wait for what another stream was given so far."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event=None):
+        """Put an event, a new one by default, after what it was given so far, and return it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, Stream)
+            and self.cuda_stream == other.cuda_stream
+            and self.device_index == other.device_index
+        )
+
+    def __hash__(self):
+        return hash((self.cuda_stream, self.device_index))
+
+    def __enter__(self):
+        self._before = StreamContext(self)
+        self._before.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        return self._before.__exit__(*exception)
+
+    def __repr__(self):
+        return (
+            f"<torch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
+        )
+
+
+class ExternalStream(Stream):
+    """A stream that another library made, by its address."""
+
+    def __init__(self, stream_ptr, device=None):
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+class Event:
+    """A mark in a stream, to wait for and to measure time with.
+
+    Args:
+        enable_timing: whether elapsed_time() may ask.
+        blocking: accepted as in torch; waiting always leaves the processor to others.
+        interprocess: events of other processes are not supported.
+    """
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
+        if interprocess:
+            raise NotImplementedError("cuda.Event: interprocess=True is not supported")
+        self._timing, self.blocking, self.external = bool(enable_timing), blocking, external
+        self.cuda_event, self.device_index = 0, None
+
+    def record(self, stream=None):
+        """Put the event after what a stream, by default the current one, was given so far."""
+        stream = current_stream() if stream is None else stream
+        if not self.cuda_event:
+            self.device_index = stream.device_index
+            self.cuda_event = _cuda.event_create(self.device_index, int(self._timing))
+        if self.device_index != stream.device_index:
+            raise RuntimeError(
+                f"Event.record: the event is of cuda:{self.device_index} and the stream of "
+                f"cuda:{stream.device_index}"
+            )
+        _cuda.event_record(self.device_index, stream.cuda_stream, self.cuda_event)
+
+    def wait(self, stream=None):
+        """Let a stream, by default the current one, wait for the event."""
+        if self.cuda_event:
+            stream = current_stream() if stream is None else stream
+            _cuda.stream_wait_event(stream.device_index, stream.cuda_stream, self.cuda_event)
+
+    def query(self):
+        """Return whether all work before it is done; True of an event that was not recorded."""
+        return _cuda.event_query(self.cuda_event) if self.cuda_event else True
+
+    def synchronize(self):
+        """Wait until all work before it is done."""
+        if self.cuda_event:
+            _cuda.event_synchronize(self.device_index, self.cuda_event)
+
+    def elapsed_time(self, end_event):
+        """Return the milliseconds between this event and a later one."""
+        if not (self.cuda_event and end_event.cuda_event):
+            raise ValueError("Event.elapsed_time: both events must be recorded")
+        return _cuda.event_elapsed(self.cuda_event, end_event.cuda_event)
+
+    def __del__(self):
+        if getattr(self, "cuda_event", 0):
+            _cuda.event_destroy(self.cuda_event)
+
+    def __repr__(self):
+        return (
+            f"<torch.cuda.Event {self.cuda_event:#x}>"
+            if self.cuda_event
+            else "<torch.cuda.Event uninitialized>"
+        )
+
+
+def current_stream(device=None):
+    """Return the stream that a GPU's work of this thread goes to."""
+    index = index_of(device, "current_stream")
+    _cuda.init()
+    return Stream(index, stream_ptr=_cuda.current_stream(index))
+
+
+def default_stream(device=None):
+    """Return the stream that is current where no other was chosen."""
+    index = index_of(device, "default_stream")
+    _cuda.init()
+    return Stream(index, stream_ptr=0)
+
+
+def set_stream(stream):
+    """Make a stream the current one, and its GPU the current GPU; None does nothing."""
+    if stream is None:
+        return
+    _cuda.set_device(stream.device_index)
+    _cuda.set_stream(stream.device_index, stream.cuda_stream)
+
+
+class StreamContext:
+    """A context with another current stream; None changes nothing."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is None:
+            return
+        index = self.stream.device_index
+        self._device, self._stream = _cuda.current_device(), _cuda.current_stream(index)
+        set_stream(self.stream)
+
+    def __exit__(self, *exception):
+        if self.stream is None:
+            return
+        _cuda.set_stream(self.stream.device_index, self._stream)
+        _cuda.set_device(self._device)
+
+
+def stream(stream):
+    """A context with another current stream; None changes nothing."""
+    return StreamContext(stream)

@@ -1,0 +1,716 @@
+"""The collective operations on tensors."""
+
+import contextlib
+import warnings
+
+import rushlight
+from rushlight.autograd.graph import increment_version
+from rushlight.distributed._agreement import Call, agree
+from rushlight.distributed._engine import Work
+from rushlight.distributed._errors import DistBackendError
+from rushlight.distributed._group import resolve
+from rushlight.distributed._reduction import (
+    PremultipliedSum,
+    ReduceOp,
+    check,
+    elementary,
+)
+from rushlight.distributed._stores import seconds_of
+
+# ------------------------------------------------------------------ arguments
+
+
+def check_tensor(name, tensor, parameter="tensor"):
+    """Raise unless `tensor` is one that can be sent."""
+    if not isinstance(tensor, rushlight.Tensor):
+        raise TypeError(
+            f"{name}: Invalid function argument. Expected parameter `{parameter}` of type "
+            f"torch.Tensor but got {type(tensor)} instead."
+        )
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"{name}: No backend type associated with device type {tensor.device}")
+    if tensor.layout is not rushlight.strided:
+        raise RuntimeError(f"{name}: {parameter} must be dense, got layout {tensor.layout}")
+
+
+def _check_list(name, tensors, parameter):
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(
+            f"{name}: Invalid function argument. Expected parameter `{parameter}` of type "
+            f"List[torch.Tensor] but got {type(tensors)} instead."
+        )
+    for tensor in tensors:
+        check_tensor(name, tensor, parameter)
+    if len({tensor.dtype for tensor in tensors}) > 1:
+        raise ValueError(f"{name}: {parameter} has tensors of different dtypes")
+
+
+def _check_length(name, tensors, size, parameter):
+    if len(tensors) != size:
+        raise ValueError(
+            f"{name}: expected a list of {size} tensor{'s' if size != 1 else ''} as {parameter}, "
+            f"one for each member, got {len(tensors)}"
+        )
+
+
+def _same_dtype(name, first, second):
+    if first.dtype is not second.dtype:
+        raise ValueError(
+            f"{name}: output has dtype {first.dtype} and input {second.dtype}: they must be equal"
+        )
+
+
+def member(group, name):
+    """The group that an argument means; None, with a warning, in a process not in it."""
+    found = resolve(group)
+    if found is None:
+        warnings.warn(
+            f"Running {name} on global rank which does not belong to the given group.",
+            stacklevel=3,
+        )
+    return found
+
+
+def root_of(group, name, rank, group_rank, default=None, parameter="src"):
+    """The member's number that `rank`, in the world, or `group_rank` means."""
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"{name}: Can't specify both group_{parameter} and {parameter}")
+    if rank is None and group_rank is None:
+        if default is None:
+            raise ValueError(f"{name}: Must specify {parameter} or group_{parameter}")
+        group_rank = default
+    size = group.size()
+    what = "a world" if group._ranks == list(range(size)) else "a group"
+    if group_rank is not None:
+        if not 0 <= group_rank < size:
+            raise ValueError(f"{name}: rank {group_rank} is not in {what} of {size}")
+        return group_rank
+    if rank not in group._ranks:
+        raise ValueError(f"{name}: rank {rank} is not in {what} of {size}")
+    return group._ranks.index(rank)
+
+
+def _written(*tensors):
+    """Views to write to, without history; what was saved of the tensors for backward is void."""
+    if tensors:
+        increment_version(list(tensors))
+    return [tensor.detach() for tensor in tensors]
+
+
+def _plain(tensor):
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+# ------------------------------------------------------------------ reductions
+
+
+def _staged(tensor, op):
+    """A contiguous tensor to reduce, for one of any layout: itself where possible."""
+    operation, dtype = elementary(op, tensor.dtype)
+    staged = tensor.resolve_conj().resolve_neg()
+    if staged.dtype is not dtype:
+        staged = staged.to(dtype)
+    staged = staged.contiguous()
+    if isinstance(op, PremultipliedSum):
+        staged = staged * op.factor
+    return staged, operation
+
+
+def _finished(staged, tensor, op, size):
+    """Bring the reduced values to where they belong."""
+    if op is ReduceOp.AVG:
+        if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+            staged.div_(size)
+        else:
+            staged.copy_(rushlight.div(staged, size, rounding_mode="trunc"))
+    if staged.data_ptr() != tensor.data_ptr() or staged.dtype is not tensor.dtype:
+        tensor.copy_(staged.view(tensor.shape))
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the members' tensors into each of them.
+
+    Args:
+        tensor: this member's, of the same dtype and number of elements in all.
+        op: how; a ReduceOp.
+        group: the members; all processes by default.
+        async_op: return a Work and go on, instead of waiting.
+
+    Returns:
+        A Work if `async_op`, else None.
+
+    Raises:
+        DistBackendError: a member died, is missing, or called something else; the message says who
+            and where.
+
+    Example:
+        >>> rushlight.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> x = rushlight.ones(2)
+        >>> rushlight.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> rushlight.distributed.destroy_process_group()
+    """
+    check_tensor("all_reduce", tensor)
+    found = member(group, "all_reduce")
+    if found is None:
+        return None
+    check("all_reduce", op, tensor.dtype)
+    call = Call("all_reduce", tensor, op)
+    (into,) = _written(tensor)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        if found.size() > 1 or isinstance(op, PremultipliedSum):
+            staged, operation = _staged(into, op)
+            if staged.numel():
+                yield found._transport.all_reduce(staged, operation)
+            _finished(staged, into, op, found.size())
+
+    return found.run(steps, call, [tensor], async_op)
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """all_reduce of several tensors at once."""
+    tensors = [tensors] if isinstance(tensors, rushlight.Tensor) else tensors
+    _check_list("all_reduce_coalesced", tensors, "tensors")
+    found = member(group, "all_reduce_coalesced")
+    if found is None or not tensors:
+        return None
+    check("all_reduce_coalesced", op, tensors[0].dtype)
+    total = sum(tensor.numel() for tensor in tensors)
+    call = Call("all_reduce_coalesced", tensors[0], op, count=total)
+    into = _written(*tensors)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        flat = rushlight.cat([tensor.reshape(-1) for tensor in into])
+        staged, operation = _staged(flat, op)
+        yield found._transport.all_reduce(staged, operation)
+        _finished(staged, flat, op, found.size())
+        for tensor, part in zip(into, flat.split([tensor.numel() for tensor in into])):
+            tensor.copy_(part.view(tensor.shape))
+
+    return found.run(steps, call, list(tensors), async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """Reduce the members' tensors into that of `dst`; those of the others stay as they are.
+
+    Args:
+        dst, group_dst: who gets the result, by its rank in the world or in the group.
+        others: see all_reduce.
+    """
+    check_tensor("reduce", tensor)
+    found = member(group, "reduce")
+    if found is None:
+        return None
+    root = root_of(found, "reduce", dst, group_dst, parameter="dst")
+    check("reduce", op, tensor.dtype)
+    call = Call("reduce", tensor, op, root)
+    (into,) = _written(tensor)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        if found.size() > 1 or isinstance(op, PremultipliedSum):
+            staged, operation = _staged(into, op)
+            if staged.numel():
+                yield found._transport.reduce(staged, operation, root)
+            if found.rank() == root:
+                _finished(staged, into, op, found.size())
+
+    return found.run(steps, call, [tensor], async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the members' lists, and give tensor i of the result to member i.
+
+    Args:
+        output: where this member's tensor goes.
+        input_list: a tensor for each member; they may differ in size.
+        others: see all_reduce.
+    """
+    check_tensor("reduce_scatter", output, "output")
+    _check_list("reduce_scatter", input_list, "input_list")
+    found = member(group, "reduce_scatter")
+    if found is None:
+        return None
+    _check_length("reduce_scatter", input_list, found.size(), "input_list")
+    _same_dtype("reduce_scatter", output, input_list[0])
+    counts = [tensor.numel() for tensor in input_list]
+    _check_part("reduce_scatter", output, counts[found.rank()])
+    call = Call("reduce_scatter", input_list[0], op, count=sum(counts))
+
+    def flat():
+        return rushlight.cat([tensor.detach().reshape(-1) for tensor in input_list])
+
+    return _reduce_scatter(found, call, output, flat, counts, op, async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the members' tensors, and give each member its part of the result.
+
+    Args:
+        output: where this member's part goes.
+        input: the parts for all members, one behind the other or stacked.
+        others: see all_reduce.
+    """
+    check_tensor("reduce_scatter_tensor", output, "output")
+    check_tensor("reduce_scatter_tensor", input, "input")
+    found = member(group, "reduce_scatter_tensor")
+    if found is None:
+        return None
+    _same_dtype("reduce_scatter_tensor", output, input)
+    if input.numel() != output.numel() * found.size():
+        raise ValueError(
+            "reduce_scatter_tensor: input tensor must be the same size as output size times world "
+            f"size, got {tuple(input.shape)} for {tuple(output.shape)} and {found.size()} members"
+        )
+    call = Call("reduce_scatter_tensor", input, op)
+    counts = [output.numel()] * found.size()
+    return _reduce_scatter(
+        found, call, output, lambda: input.detach().reshape(-1), counts, op, async_op
+    )
+
+
+def _check_part(name, output, count):
+    if output.numel() != count:
+        raise ValueError(
+            f"{name}: output has {output.numel()} elements, and this member's part {count}"
+        )
+
+
+def _reduce_scatter(found, call, output, flat, counts, op, async_op):
+    check(call.name, op, output.dtype)
+    (into,) = _written(output)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        staged, operation = _staged(flat(), op)
+        part = rushlight.empty(counts[found.rank()], dtype=staged.dtype)
+        if staged.numel():
+            yield found._transport.reduce_scatter(part, staged, operation, counts)
+        _finished(part, into, op, found.size())
+
+    return found.run(steps, call, [output], async_op)
+
+
+def reduce_scatter_tensor_coalesced(outputs, inputs, op=ReduceOp.SUM, group=None, async_op=False):
+    """reduce_scatter_tensor of several tensors."""
+    works = [
+        reduce_scatter_tensor(output, input, op, group, async_op=True)
+        for output, input in zip(outputs, inputs, strict=True)
+    ]
+    return _all(works, async_op)
+
+
+# ------------------------------------------------------------------ copies
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Copy the tensor of `src` to all members.
+
+    Args:
+        src, group_src: whose, by its rank in the world or in the group.
+        others: see all_reduce.
+    """
+    check_tensor("broadcast", tensor)
+    found = member(group, "broadcast")
+    if found is None:
+        return None
+    root = root_of(found, "broadcast", src, group_src)
+    call = Call("broadcast", tensor, root=root)
+    (into,) = _written(tensor) if found.rank() != root else (tensor.detach(),)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        staged = _plain(into)
+        if staged.numel():
+            yield found._transport.broadcast(staged, root)
+        if found.rank() != root and staged.data_ptr() != into.data_ptr():
+            into.copy_(staged)
+
+    return found.run(steps, call, [tensor], async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Copy the tensors of all members into the list of each.
+
+    Args:
+        tensor_list: a tensor for each member, of the size of that member's.
+        tensor: this member's.
+        others: see all_reduce.
+    """
+    _check_list("all_gather", tensor_list, "tensor_list")
+    check_tensor("all_gather", tensor)
+    found = member(group, "all_gather")
+    if found is None:
+        return None
+    _check_length("all_gather", tensor_list, found.size(), "tensor_list")
+    _same_dtype("all_gather", tensor_list[0], tensor)
+    counts = [part.numel() for part in tensor_list]
+    if counts[found.rank()] != tensor.numel():
+        raise ValueError(
+            f"all_gather: tensor has {tensor.numel()} elements, and its place in tensor_list "
+            f"{counts[found.rank()]}"
+        )
+    call = Call("all_gather", tensor, count=sum(counts))
+    parts = _written(*tensor_list)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        flat = rushlight.empty(sum(counts), dtype=tensor.dtype)
+        if flat.numel():
+            yield found._transport.all_gather(flat, _plain(tensor).view(-1), counts)
+        for part, piece in zip(parts, flat.split(counts)):
+            part.copy_(piece.view(part.shape))
+
+    return found.run(steps, call, list(tensor_list), async_op)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """Copy the tensors of all members into one, one behind the other or stacked.
+
+    Args:
+        output_tensor: has room for all.
+        input_tensor: this member's.
+        others: see all_reduce.
+    """
+    check_tensor("all_gather_into_tensor", output_tensor, "output_tensor")
+    check_tensor("all_gather_into_tensor", input_tensor, "input_tensor")
+    found = member(group, "all_gather_into_tensor")
+    if found is None:
+        return None
+    _same_dtype("all_gather_into_tensor", output_tensor, input_tensor)
+    count = input_tensor.numel()
+    if output_tensor.numel() != count * found.size():
+        raise ValueError(
+            "output tensor size must be equal to world_size times input tensor size: "
+            f"all_gather_into_tensor: {tuple(output_tensor.shape)} for "
+            f"{tuple(input_tensor.shape)} of {found.size()} members"
+        )
+    call = Call("all_gather_into_tensor", input_tensor)
+    (into,) = _written(output_tensor)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        staged = into if into.is_contiguous() else rushlight.empty(into.shape, dtype=into.dtype)
+        if staged.numel():
+            flat = staged.view(-1)
+            sent = _plain(input_tensor).view(-1)
+            yield found._transport.all_gather(flat, sent, [count] * found.size())
+        if staged is not into:
+            into.copy_(staged)
+
+    return found.run(steps, call, [output_tensor], async_op)
+
+
+def all_gather_into_tensor_coalesced(outputs, inputs, group=None, async_op=False):
+    """all_gather_into_tensor of several tensors."""
+    works = [
+        all_gather_into_tensor(output, input, group, async_op=True)
+        for output, input in zip(outputs, inputs, strict=True)
+    ]
+    return _all(works, async_op)
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """all_gather of several tensors: list i gets those of member i."""
+    if member(group, "all_gather_coalesced") is None:
+        return None
+    works = [
+        all_gather([parts[i] for parts in output_tensor_lists], tensor, group, async_op=True)
+        for i, tensor in enumerate(input_tensor_list)
+    ]
+    return _all(works, async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Copy the tensors of all members into the list of `dst`.
+
+    Args:
+        tensor: this member's, of the same size in all.
+        gather_list: a tensor for each member, at `dst`; None elsewhere.
+        dst, group_dst: who gets them; rank 0 by default.
+        others: see all_reduce.
+    """
+    check_tensor("gather", tensor)
+    found = member(group, "gather")
+    if found is None:
+        return None
+    root = root_of(found, "gather", dst, group_dst, 0, "dst")
+    if found.rank() == root:
+        _check_list("gather", gather_list or [], "gather_list")
+        _check_length("gather", gather_list or [], found.size(), "gather_list")
+        for part in gather_list:
+            _check_part("gather", part, tensor.numel())
+            _same_dtype("gather", part, tensor)
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    call = Call("gather", tensor, root=root)
+    parts = _written(*gather_list) if found.rank() == root else []
+
+    def steps(work):
+        yield from agree(found, call, work)
+        flat = rushlight.empty(len(parts) * tensor.numel(), dtype=tensor.dtype)
+        if tensor.numel():
+            yield found._transport.gather(flat, _plain(tensor).view(-1), root)
+        for i, part in enumerate(parts):
+            part.copy_(flat[i * tensor.numel() : (i + 1) * tensor.numel()].view(part.shape))
+
+    return found.run(steps, call, list(gather_list or []), async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Give each member a tensor of the list of `src`.
+
+    Args:
+        tensor: where this member's goes.
+        scatter_list: a tensor for each member, at `src`; None elsewhere.
+        src, group_src: whose; rank 0 by default.
+        others: see all_reduce.
+    """
+    check_tensor("scatter", tensor)
+    found = member(group, "scatter")
+    if found is None:
+        return None
+    root = root_of(found, "scatter", src, group_src, 0)
+    if found.rank() == root:
+        _check_list("scatter", scatter_list or [], "scatter_list")
+        _check_length("scatter", scatter_list or [], found.size(), "scatter_list")
+        for part in scatter_list:
+            _check_part("scatter", part, tensor.numel())
+            _same_dtype("scatter", part, tensor)
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    call = Call("scatter", tensor, root=root)
+    (into,) = _written(tensor)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        if found.rank() == root:
+            flat = rushlight.cat([_plain(part).view(-1) for part in scatter_list])
+        else:
+            flat = rushlight.empty(0, dtype=tensor.dtype)
+        staged = rushlight.empty(tensor.numel(), dtype=tensor.dtype)
+        if staged.numel():
+            yield found._transport.scatter(staged, flat, root)
+        into.copy_(staged.view(into.shape))
+
+    return found.run(steps, call, [tensor], async_op)
+
+
+def all_to_all_single(
+    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
+):
+    """Give part i of each member's tensor to member i.
+
+    Args:
+        output: where the parts from all members go, one behind the other.
+        input: the parts for all members, one behind the other.
+        output_split_sizes, input_split_sizes: the parts' sizes along dim 0; equal by default.
+        others: see all_reduce.
+    """
+    check_tensor("all_to_all_single", output, "output")
+    check_tensor("all_to_all_single", input, "input")
+    found = member(group, "all_to_all_single")
+    if found is None:
+        return None
+    _same_dtype("all_to_all_single", output, input)
+    output_counts = _split_counts(found, output, output_split_sizes, "output")
+    input_counts = _split_counts(found, input, input_split_sizes, "input")
+    call = Call("all_to_all_single", input, count=-1)
+    (into,) = _written(output)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        staged = into if into.is_contiguous() else rushlight.empty(into.shape, dtype=into.dtype)
+        yield from _all_to_all(
+            found, work, staged.view(-1), _plain(input).view(-1), output_counts, input_counts
+        )
+        if staged is not into:
+            into.copy_(staged)
+
+    return found.run(steps, call, [output], async_op)
+
+
+def _split_counts(found, tensor, sizes, which):
+    name, size = "all_to_all_single", found.size()
+    length = tensor.size(0) if tensor.dim() else tensor.numel()
+    if not sizes:
+        if length % size:
+            raise ValueError(
+                f"{name}: Tensor's dim 0 does not divide equally across group size: {which} of "
+                f"{length} for {size}"
+            )
+        sizes = [length // size] * size
+    if len(sizes) != size or sum(sizes) != length:
+        raise ValueError(f"{name}: {list(sizes)} are no parts of {length} for {size}: {which}")
+    row = tensor.numel() // length if length else 0
+    return [count * row for count in sizes]
+
+
+def _all_to_all(found, work, output, input, output_counts, input_counts):
+    """Steps that exchange parts, once all know that sizes fit."""
+    size = found.size()
+    if size > 1:
+        announced = rushlight.tensor(input_counts)
+        coming = rushlight.empty(size, dtype=rushlight.int64)
+        yield found._transport.all_to_all(coming, announced, [1] * size, [1] * size)
+        wrong = [i for i in range(size) if coming[i].item() != output_counts[i]]
+        flag = rushlight.tensor([len(wrong)])
+        yield found._transport.all_reduce(flag, ReduceOp.SUM)
+        if flag.item():
+            texts = [
+                f"rank {found._ranks[i]} sends {coming[i].item()} elements to rank "
+                f"{found._ranks[found.rank()]}, which expects {output_counts[i]}"
+                for i in wrong
+            ] or ["another rank expects other sizes than are sent"]
+            raise DistBackendError(f"{work.describe()}: {'; '.join(texts)}")
+    if sum(output_counts) + sum(input_counts) == 0:
+        # The others may have something for each other.
+        output, input = output.view(-1), input.view(-1)
+    yield found._transport.all_to_all(output, input, output_counts, input_counts)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Give tensor i of each member's list to member i.
+
+    Args:
+        output_tensor_list: where those from all members go.
+        input_tensor_list: a tensor for each member.
+        others: see all_reduce.
+    """
+    _check_list("all_to_all", output_tensor_list, "output_tensor_list")
+    _check_list("all_to_all", input_tensor_list, "input_tensor_list")
+    found = member(group, "all_to_all")
+    if found is None:
+        return None
+    _check_length("all_to_all", output_tensor_list, found.size(), "output_tensor_list")
+    _check_length("all_to_all", input_tensor_list, found.size(), "input_tensor_list")
+    _same_dtype("all_to_all", output_tensor_list[0], input_tensor_list[0])
+    output_counts = [tensor.numel() for tensor in output_tensor_list]
+    input_counts = [tensor.numel() for tensor in input_tensor_list]
+    call = Call("all_to_all", input_tensor_list[0], count=-1)
+    parts = _written(*output_tensor_list)
+
+    def steps(work):
+        yield from agree(found, call, work)
+        sent = rushlight.cat([_plain(tensor).view(-1) for tensor in input_tensor_list])
+        flat = rushlight.empty(sum(output_counts), dtype=sent.dtype)
+        yield from _all_to_all(found, work, flat, sent, output_counts, input_counts)
+        for part, piece in zip(parts, flat.split(output_counts)):
+            part.copy_(piece.view(part.shape))
+
+    return found.run(steps, call, list(output_tensor_list), async_op)
+
+
+# ------------------------------------------------------------------ meeting
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Wait until all members have come here.
+
+    Args:
+        group, async_op: see all_reduce.
+        device_ids: GPUs, of which there are none.
+    """
+    found = member(group, "barrier")
+    if found is None:
+        return None
+    if device_ids is not None and not isinstance(device_ids, list):
+        raise TypeError("Invalid function argument: device_ids type should be List[int]")
+    call = Call("barrier")
+    # Agreement is a meeting of all.
+    return found.run(lambda work: agree(found, call, work), call, [], async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """Wait until all members have come here, or fail with the names of those that have not.
+
+    Args:
+        group: the members; all processes by default.
+        timeout: a timedelta; that of the group by default.
+        wait_all_ranks: name all that are missing, which happens in any case.
+    """
+    found = member(group, "monitored_barrier")
+    if found is None:
+        return
+    if not isinstance(wait_all_ranks, bool):
+        raise TypeError(f"monitored_barrier: wait_all_ranks must be a bool, got {wait_all_ranks!r}")
+    if timeout is not None and seconds_of(timeout) <= 0:
+        raise ValueError(f"monitored_barrier: timeout must be positive, got {timeout}")
+    call = Call("monitored_barrier")
+    found.run(lambda work: agree(found, call, work), call, [], False, timeout=timeout)
+
+
+class _All(Work):
+    """Several operations as one."""
+
+    def __init__(self, works):
+        self._works = works
+
+    def wait(self, timeout=None):
+        """Wait for all."""
+        return all([work.wait(timeout) for work in self._works])
+
+    def is_completed(self):
+        """Have all ended?"""
+        return all([work.is_completed() for work in self._works])
+
+    def is_success(self):
+        """Have all ended well?"""
+        return all(work.is_success() for work in self._works)
+
+    def exception(self):
+        """The first error."""
+        return next((e for e in (work.exception() for work in self._works) if e), None)
+
+    def result(self):
+        """The tensors they wrote."""
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self):
+        """A future of the tensors they write."""
+        futures = [work.get_future() for work in self._works]
+        return rushlight.futures.collect_all(futures).then(
+            lambda done: [tensor for future in done.value() for tensor in future.value()]
+        )
+
+
+def _all(works, async_op):
+    works = [work for work in works if work is not None]
+    together = _All(works)
+    if async_op:
+        return together if works else None
+    together.wait()
+    return None
+
+
+class _Coalescing:
+    """What `_coalescing_manager` yields: the works that began within."""
+
+    def __init__(self):
+        self.works = []
+
+    def append(self, work):
+        """Add an operation."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self):
+        """Wait for all."""
+        for work in self.works:
+            work.wait()
+
+
+@contextlib.contextmanager
+def _coalescing_manager(group=None, device=None, async_ops=False):
+    """Gather operations, begun with `async_op=True`, and wait for them together."""
+    resolve(group)
+    if device is not None and rushlight.device(device).type != "cpu":
+        raise RuntimeError(f"_coalescing_manager: no backend for device {device}")
+    manager = _Coalescing()
+    yield manager
+    if not async_ops:
+        manager.wait()

@@ -1,0 +1,1 @@
+"""The path of `fully_shard` in older versions."""

@@ -1,0 +1,14 @@
+"""`fully_shard` and what goes with it, by their older path."""
+
+from rushlight.distributed.fsdp import (
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+
+__all__ = [
+    "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard",
+    "register_fsdp_forward_method",
+]  # fmt: skip

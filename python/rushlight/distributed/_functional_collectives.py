@@ -1,0 +1,136 @@
+"""Collective operations that return new tensors, with reductions named by strings.
+
+The results are there when the calls return, so `wait_tensor` has nothing to wait for.
+`..._autograd` have gradients.
+"""
+
+import rushlight
+from rushlight.distributed import _collectives as collectives
+from rushlight.distributed._group import resolve
+from rushlight.distributed._reduction import ReduceOp
+from rushlight.distributed.nn import functional as differentiable
+
+
+def _group(group):
+    """A group, a mesh of one dim, or (mesh, dim)."""
+    if isinstance(group, tuple):
+        mesh, dim = group
+        return mesh.get_group(dim)
+    if hasattr(group, "get_group"):
+        return group.get_group()
+    if isinstance(group, (list, range)):
+        raise NotImplementedError(
+            "functional collectives: give a ProcessGroup or a DeviceMesh in place of ranks"
+        )
+    return resolve(group)
+
+
+def _op(name):
+    return name if isinstance(name, ReduceOp) else ReduceOp[name.upper()]
+
+
+def wait_tensor(tensor):
+    """The tensor, whose values are there."""
+    return tensor
+
+
+def broadcast(self, src, group, tag=""):
+    """The tensor of member `src`."""
+    _check_tag(tag)
+    result = self.clone()
+    collectives.broadcast(result, group=_group(group), group_src=src)
+    return result
+
+
+def _check_tag(tag):
+    if tag:
+        raise NotImplementedError(f"functional collectives: tag {tag!r} is not supported")
+
+
+def all_reduce(self, reduceOp, group, tag=""):
+    """The reduced tensor."""
+    _check_tag(tag)
+    result = self.clone()
+    collectives.all_reduce(result, _op(reduceOp), _group(group))
+    return result
+
+
+def all_gather_tensor(self, gather_dim, group, tag=""):
+    """The tensors of all members, one behind the other along a dim."""
+    _check_tag(tag)
+    found = _group(group)
+    parts = [rushlight.empty_like(self) for _ in range(found.size())]
+    collectives.all_gather(parts, self, found)
+    return rushlight.cat(parts, gather_dim)
+
+
+def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
+    """This member's part, along a dim, of the reduced tensor."""
+    _check_tag(tag)
+    found = _group(group)
+    parts = _even_parts(self, scatter_dim, found)
+    result = rushlight.empty_like(parts[0])
+    collectives.reduce_scatter(result, parts, _op(reduceOp), found)
+    return result
+
+
+def _even_parts(tensor, dim, found):
+    if tensor.size(dim) % found.size():
+        raise ValueError(
+            f"input dimension {dim} ({tensor.size(dim)}) must be a multiple of group_size "
+            f"{found.size()}"
+        )
+    return [part.contiguous() for part in tensor.chunk(found.size(), dim)]
+
+
+def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
+    """Part i of each member's tensor, at member i."""
+    _check_tag(tag)
+    rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
+    result = rushlight.empty(rows, *self.shape[1:], dtype=self.dtype)
+    collectives.all_to_all_single(
+        result, self, output_split_sizes, input_split_sizes, _group(group)
+    )
+    return result
+
+
+def all_reduce_coalesced(self, reduceOp, group, tag=""):
+    """all_reduce of several tensors."""
+    return [all_reduce(tensor, reduceOp, group, tag) for tensor in self]
+
+
+def all_gather_into_tensor_coalesced(self, group, tag=""):
+    """all_gather_tensor along dim 0 of several tensors."""
+    return [all_gather_tensor(tensor, 0, group, tag) for tensor in self]
+
+
+def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
+    """reduce_scatter_tensor of several tensors, each along a dim of its own."""
+    return [
+        reduce_scatter_tensor(tensor, reduceOp, dim, group, tag)
+        for tensor, dim in zip(inputs, scatter_dim, strict=True)
+    ]
+
+
+def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
+    """all_gather_tensor with a gradient."""
+    _check_tag(tag)
+    return rushlight.cat(differentiable.all_gather(self, _group(group)), gather_dim)
+
+
+def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
+    """reduce_scatter_tensor with a gradient."""
+    _check_tag(tag)
+    found = _group(group)
+    parts = _even_parts(self, scatter_dim, found)
+    return differentiable.reduce_scatter(parts[0], parts, _op(reduceOp), found)
+
+
+def all_to_all_single_autograd(self, output_split_sizes, input_split_sizes, group, tag=""):
+    """all_to_all_single with a gradient."""
+    _check_tag(tag)
+    rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
+    output = rushlight.empty(rows, *self.shape[1:], dtype=self.dtype)
+    return differentiable.all_to_all_single(
+        output, self, output_split_sizes, input_split_sizes, _group(group)
+    )

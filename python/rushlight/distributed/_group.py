@@ -1,0 +1,579 @@
+"""Process groups: the world, its parts, and who is in them."""
+
+import datetime
+import os
+import sys
+
+from rushlight.distributed import _launchers
+from rushlight.distributed._agreement import Call, agree
+from rushlight.distributed._engine import Queue, Work
+from rushlight.distributed._member import call_site
+from rushlight.distributed._stores import PrefixStore
+from rushlight.distributed._transport import Alone
+
+default_pg_timeout = datetime.timedelta(minutes=30)
+_NOT_INITIALIZED = (
+    "Default process group has not been initialized, please make sure to call init_process_group."
+)
+
+
+class Backend(str):
+    """The name of what carries the messages.
+
+    Both "mpi" and "gloo" are served by MPI; the name stays as the program has given it.
+    """
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
+    XCCL, FAKE = "xccl", "fake"
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+
+    def __new__(cls, name):
+        if not isinstance(name, str):
+            raise ValueError(f"Backend name must be a string, but got: {name}")
+        return super().__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None):
+        """Raises NotImplementedError: MPI and NCCL carry the messages."""
+        raise NotImplementedError(
+            f"register_backend: {name}: backends of other libraries are linked with torch's own"
+        )
+
+
+class BackendConfig:
+    """Which backend serves which kind of device: "gloo", or "cpu:gloo,cuda:nccl".
+
+    Args:
+        backend: the text, or None for that of each kind of device.
+    """
+
+    def __init__(self, backend):
+        text = str(backend or "cpu:gloo,cuda:nccl").lower()
+        self.device_backend_map = {}
+        if ":" in text:
+            for part in text.split(","):
+                device, colon, name = part.strip().partition(":")
+                if not colon or not device or not name or device in self.device_backend_map:
+                    raise ValueError(
+                        f"The custom backend string argument is invalid: {backend}.\n"
+                        "Custom backend string is an experimental feature where the backend string "
+                        'must be in the format: "<device_type1>:<backend1>,<device_type2>:'
+                        '<backend2>...", e.g. "cpu:gloo,cuda:nccl"'
+                    )
+                self.device_backend_map[device] = Backend(name)
+        else:
+            self.device_backend_map = dict.fromkeys(("cpu", "cuda"), Backend(text))
+
+    def get_device_backend_map(self):
+        """Kinds of device with their backends."""
+        return dict(self.device_backend_map)
+
+    def __repr__(self):
+        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
+
+
+def _check_backend(backend):
+    """Raise where nothing serves the tensors of the CPU."""
+    config = BackendConfig(backend)
+    serving = config.device_backend_map.get("cpu")
+    if serving in (Backend.GLOO, Backend.MPI, Backend.UNDEFINED):
+        return
+    if serving == Backend.NCCL:
+        raise RuntimeError(
+            "init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'"
+        )
+    raise ValueError(
+        f"init_process_group: backend {backend!r} does not serve tensors of the CPU; 'gloo' and "
+        "'mpi' do"
+    )
+
+
+class ProcessGroup:
+    """The members of collective operations.
+
+    Args:
+        world: the world that they are in.
+        transport: what carries their tensors.
+        ranks: their ranks in the world.
+        backend: what the program calls it.
+        timeout: for each operation.
+        name, description: the group's.
+    """
+
+    def __init__(self, world, transport, ranks, backend, timeout, name, description=None):
+        self._world, self._transport = world, transport
+        self._ranks, self._backend = list(ranks), Backend(backend)
+        self._timeout, self._name = timeout, name
+        self._description = description or "undefined"
+        self._queue = Queue(world.engine, transport, name, self._ranks)
+        self.bound_device_id = None
+
+    def rank(self):
+        """The number of this process in the group."""
+        return self._transport.rank
+
+    def size(self):
+        """How many members there are."""
+        return self._transport.size
+
+    def name(self):
+        """What carries the messages."""
+        return str(self._backend)
+
+    @property
+    def group_name(self):
+        """The name of the group."""
+        return self._name
+
+    @property
+    def group_desc(self):
+        """What the group is for."""
+        return self._description
+
+    def run(self, steps, call, outputs, async_op, is_message=False, timeout=None):
+        """Begin an operation; wait for it, or return its Work."""
+        site = call_site(sys._getframe(1))
+        work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
+        work._steps = steps(work)
+        self._queue.submit(work, is_message)
+        if async_op:
+            if not work._done:
+                self._world.engine.ensure_progress()
+            return work
+        work.wait()
+        return None
+
+    def set_timeout(self, timeout):
+        """Set the time-out of each operation."""
+        self._timeout = timeout
+
+    def __repr__(self):
+        return f"<ProcessGroup {self._name}: rank {self.rank()} of {self.size()}>"
+
+    def allreduce(self, tensors, opts=None):
+        """all_reduce of a tensor, or of one in a list; returns its Work."""
+        from rushlight.distributed import ReduceOp, all_reduce
+
+        tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
+        op = getattr(opts, "reduceOp", opts) or ReduceOp.SUM
+        return all_reduce(tensor, op, self, async_op=True)
+
+    def broadcast(self, tensors, opts=None):
+        """broadcast of a tensor from the member `opts` or `opts.rootRank`; returns its Work."""
+        from rushlight.distributed import broadcast
+
+        tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
+        root = getattr(opts, "rootRank", opts) or 0
+        return broadcast(tensor, group=self, group_src=root, async_op=True)
+
+    def barrier(self, opts=None):
+        """barrier; returns its Work."""
+        from rushlight.distributed import barrier
+
+        if opts is not None:
+            raise NotImplementedError("ProcessGroup.barrier: opts is not supported")
+        return barrier(self, async_op=True)
+
+
+class _NonMember:
+    def __repr__(self):
+        return "GroupMember.NON_GROUP_MEMBER"
+
+
+class _Groups:
+    """What there is: the world, and all groups by name."""
+
+    def __init__(self):
+        self.default = None
+        self.by_name = {}
+        self.generation = 0  # of the world
+        self.made = 0  # groups, for names
+
+    @property
+    def WORLD(self):
+        """The group of all processes."""
+        return self.default
+
+    @WORLD.setter
+    def WORLD(self, group):
+        self.default = group
+
+    NON_GROUP_MEMBER = _NonMember()
+
+
+groups = group = GroupMember = _Groups()
+
+
+def is_available():
+    """Can processes train together? They can."""
+    return True
+
+
+def is_initialized():
+    """Has init_process_group been called?"""
+    return groups.default is not None
+
+
+def default_group():
+    """The world; ValueError without one."""
+    if groups.default is None:
+        raise ValueError(_NOT_INITIALIZED)
+    return groups.default
+
+
+def resolve(given):
+    """The group that an argument means; None in a process that is not in it."""
+    world = default_group()
+    if given is None or given is groups:
+        return world
+    if given is GroupMember.NON_GROUP_MEMBER:
+        return None
+    if not isinstance(given, ProcessGroup):
+        raise TypeError(f"group must be a ProcessGroup, got {given!r}")
+    if groups.by_name.get(given._name) is not given:
+        raise ValueError("Invalid process group specified: it was destroyed")
+    return given
+
+
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
+):
+    """Make this process and the others one world.
+
+    Args:
+        backend: "gloo" or "mpi", both by MPI; also by kind of device, "cpu:gloo,cuda:nccl".
+        init_method: where the processes meet: "env://" (the default), "tcp://host:port" or
+            "file:///path".
+        timeout: a timedelta, for the meeting and for each operation; 30 minutes by default.
+        world_size, rank: how many processes there are, and which this is; by default what the
+            launcher says (torchrun's environment, mpiexec, SLURM), else a world of this process.
+        store: where they meet, instead of init_method.
+        group_name: accepted, as in torch, where it is deprecated.
+        pg_options: None.
+        device_id: None or a CPU.
+
+    Raises:
+        ImportError: there are several processes, and mpi4py is not installed.
+        ValueError: there is a world already, or the arguments contradict each other.
+        DistStoreError, DistBackendError: others did not come; the message says who.
+    """
+    from rushlight.distributed import _world
+    from rushlight.distributed.rendezvous import rendezvous
+
+    if groups.default is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    _check_backend(backend)
+    if pg_options is not None:
+        raise NotImplementedError("init_process_group: pg_options is not supported")
+    if device_id is not None and str(device_id).partition(":")[0] != "cpu":
+        raise ValueError(f"init_process_group: device_id {device_id}: there are no GPUs")
+    timeout = default_pg_timeout if timeout is None else timeout
+    if not isinstance(timeout, datetime.timedelta):
+        raise TypeError(
+            f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
+        )
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    place = None
+    if store is not None:
+        if world_size <= 0 or rank < 0:
+            raise AssertionError("world_size must be positive and rank non-negative with a store")
+    elif init_method is None or init_method == "env://":
+        place = _place(rank, world_size)
+        if place is not None:
+            rank, world_size = place.rank, place.world_size
+    is_native = place is not None and place.launcher in ("Open MPI", "MVAPICH", "mpiexec")
+    if world_size == 1 and rank > 0:
+        raise ValueError(f"init_process_group: rank {rank} is not in a world of 1")
+    if is_native and world_size > 1:
+        world, rank, world_size = _world.by_launcher(place, timeout)
+    else:
+        if store is None:
+            if world_size == 1 and place is not None and place.launcher == "none":
+                store = _only_here()
+            else:
+                method = init_method or "env://"
+                store, rank, world_size = next(
+                    rendezvous(method, rank, world_size, timeout=timeout)
+                )
+        prefixed = PrefixStore(f"default_pg/{groups.generation}", store)
+        if world_size == 1:
+            world = _world.alone(prefixed)
+        else:
+            world = _world.by_store(prefixed, rank, world_size, timeout, groups.generation)
+    groups.generation += 1
+    name = Backend(backend) if backend is not None else Backend(Backend.UNDEFINED)
+    made = ProcessGroup(world, world.transport, range(world_size), name, timeout, "0", "default_pg")
+    groups.default, groups.by_name = made, {"0": made}
+    groups.made = 1
+
+
+def _place(rank, world_size):
+    """What the launcher says of this process, where the program says nothing."""
+    explicit = rank >= 0 or world_size >= 0
+    named = _launchers.of_torchrun()
+    native = _launchers.of_mpi()
+    if native is not None and native.world_size > 1:
+        size = world_size if world_size >= 0 else named.world_size if named else native.world_size
+        if size == native.world_size and (rank < 0 or "MASTER_ADDR" not in os.environ):
+            return native
+    if explicit:
+        if world_size == 1 and rank <= 0 and "MASTER_ADDR" not in os.environ:
+            return _launchers.Place("none", 0, 1, None)
+        return None
+    if named is not None:
+        if named.world_size == 1 and named.rank == 0 and "MASTER_ADDR" not in os.environ:
+            return _launchers.Place("none", 0, 1, None)
+        return named
+    slurm = _launchers.of_slurm()
+    if slurm is not None and slurm.world_size > 1:
+        if "MASTER_ADDR" not in os.environ:
+            address, port = _launchers.slurm_address()
+            os.environ["MASTER_ADDR"] = address
+            os.environ.setdefault("MASTER_PORT", str(port))
+        return slurm
+    if "WORLD_SIZE" in os.environ or "RANK" in os.environ:
+        return None  # half of it: the rendezvous says which half is missing
+    return _launchers.Place("none", 0, 1, None)
+
+
+def _only_here():
+    from rushlight.distributed._stores import HashStore
+
+    return HashStore()
+
+
+def destroy_process_group(group=None):
+    """End a group; without one, or with the world, end all."""
+    if groups.default is None and group is not None:
+        raise ValueError("Invalid process group specified")
+    default = default_group()
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
+    if group is None or group is default:
+        default._world.leave("it has called destroy_process_group")
+        groups.default, groups.by_name = None, {}
+    elif groups.by_name.pop(group._name, None) is None:
+        raise ValueError("Invalid process group specified")
+
+
+def new_group(
+    ranks=None,
+    timeout=None,
+    backend=None,
+    pg_options=None,
+    use_local_synchronization=False,
+    group_desc=None,
+    device_id=None,
+):
+    """A group of some of the ranks. All ranks of the world make the call, those not in it too.
+
+    Args:
+        ranks: the members' ranks in the world; all by default.
+        timeout: for its operations; that of the world by default.
+        backend: its name; that of the world by default.
+        pg_options, device_id: None.
+        use_local_synchronization: the members alone make the call.
+        group_desc: what it is for.
+
+    Returns:
+        The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it.
+    """
+    default = default_group()
+    if pg_options is not None or device_id is not None:
+        raise NotImplementedError("new_group: pg_options and device_id are not supported")
+    if backend is not None:
+        _check_backend(backend)
+    size = default.size()
+    ranks = list(range(size)) if ranks is None else sorted(ranks)
+    if len(set(ranks)) != len(ranks):
+        raise RuntimeError(f"new_group: a rank is there twice in {ranks}")
+    if len(ranks) > size:
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by "
+            f"init_process_group: {len(ranks)} of {size}"
+        )
+    for rank in ranks:
+        if not 0 <= rank < size:
+            raise ValueError(f"new_group: ranks {ranks} are not in a world of {size}")
+    if use_local_synchronization:
+        name = "local/" + "-".join(map(str, ranks))
+        count = sum(made.startswith(name) for made in groups.by_name)
+        name += f"/{count}"
+    else:
+        name = str(groups.made)
+        groups.made += 1
+        _meet(default, f"new_group({ranks})")
+    if default.rank() not in ranks:
+        return GroupMember.NON_GROUP_MEMBER
+    made = _part(default, ranks, backend, timeout, name, group_desc)
+    groups.by_name[name] = made
+    return made
+
+
+def _meet(parent, text):
+    """Wait for all members, and see that they say the same."""
+    call = Call(text)
+    parent.run(lambda work: agree(parent, call, work), call, [], False)
+
+
+def _part(parent, ranks, backend, timeout, name, description):
+    """The group of some members of `parent`, given by their ranks in it."""
+    world = parent._world
+    if len(ranks) == 1:
+        transport = Alone()
+    else:
+        with world.engine.exclusively(), world.engine.member.library_call(f"new_group({ranks})"):
+            transport = parent._transport.part(ranks, sum(map(ord, name)))
+    return ProcessGroup(
+        world,
+        transport,
+        [parent._ranks[rank] for rank in ranks],
+        backend or parent._backend,
+        timeout or parent._timeout,
+        name,
+        description,
+    )
+
+
+def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+    """Divide a group: each member gets the part that it is in, or None.
+
+    Args:
+        parent_pg: the group; the world by default.
+        split_ranks: a list of ranks in the parent for each part; no rank is in two.
+        timeout: for operations of the parts.
+        pg_options: None.
+        group_desc: what the parts are for.
+    """
+    parent = resolve(parent_pg)
+    if parent is None:
+        raise ValueError("split_group: this process is not in the parent group")
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    if pg_options is not None:
+        raise NotImplementedError("split_group: pg_options is not supported")
+    flat = [rank for part in split_ranks for rank in part]
+    if len(set(flat)) != len(flat):
+        raise ValueError("the split group cannot have duplicate ranks")
+    if any(not 0 <= rank < parent.size() for rank in flat):
+        raise ValueError(f"split_group: ranks {split_ranks} are not in a group of {parent.size()}")
+    parts = [sorted(part) for part in split_ranks]
+    _meet(parent, f"split_group({parts})")
+    mine = next((part for part in parts if parent.rank() in part), None)
+    name = f"{parent._name}:split:{groups.made}"
+    groups.made += 1
+    if mine is None:
+        return None
+    made = _part(parent, mine, None, timeout, name, group_desc)
+    groups.by_name[name] = made
+    return made
+
+
+def new_subgroups(
+    group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None
+):
+    """Divide the world into groups of `group_size` neighbours: this process's, and all of them."""
+    size = default_group().size()
+    if group is not None and group is not groups.default:
+        raise NotImplementedError("new_subgroups: the group must be the world")
+    group_size = size if group_size is None else group_size
+    if not 0 < group_size <= size or size % group_size:
+        raise ValueError(
+            f"The world size ({size}) must be divisible by the group size ({group_size})"
+        )
+    lists = [list(range(start, start + group_size)) for start in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
+):
+    """A group for each list of ranks: this process's, and all of them."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    made, mine, seen = [], None, {}
+    for ranks in ranks_per_subgroup_list:
+        for rank in ranks:
+            if rank in seen:
+                raise ValueError(
+                    f"Rank {rank} has appeared in both subgroup {seen[rank]} and {ranks}"
+                )
+            seen[rank] = ranks
+    for ranks in ranks_per_subgroup_list:
+        part = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        made.append(part)
+        if get_rank() in ranks:
+            mine = part
+    return mine, made
+
+
+def get_rank(group=None):
+    """The number of this process in the group; -1 if it is not in it."""
+    found = resolve(group)
+    return -1 if found is None else found.rank()
+
+
+def get_world_size(group=None):
+    """How many members the group has; -1 if this process is not in it."""
+    found = resolve(group)
+    return -1 if found is None else found.size()
+
+
+def get_backend(group=None):
+    """What carries the messages, as the program has called it."""
+    found = resolve(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    return found._backend
+
+
+def get_backend_config(group=None):
+    """Which backend serves which kind of device."""
+    return repr(BackendConfig(get_backend(group)))
+
+
+def get_process_group_ranks(group):
+    """The members' ranks in the world."""
+    return list(resolve(group)._ranks)
+
+
+def get_global_rank(group, group_rank):
+    """The rank in the world of a member of a group."""
+    ranks = resolve(group)._ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return ranks[group_rank]
+
+
+def get_group_rank(group, global_rank):
+    """The rank in a group of one of the world."""
+    ranks = resolve(group)._ranks
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return ranks.index(global_rank)
+
+
+def get_node_local_rank(fallback_rank=None):
+    """The number of this process on its machine, which the launcher says in LOCAL_RANK."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+        "`get_node_local_rank` to work in non-distributed environments"
+    )
+
+
+def get_pg_count():
+    """How many groups there are."""
+    return len(groups.by_name)

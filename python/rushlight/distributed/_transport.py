@@ -1,0 +1,204 @@
+"""How tensors travel between the members of a group: by MPI, or not at all in a group of one.
+
+All tensors here are contiguous. Methods begin something and return the requests that must end.
+"""
+
+from rushlight.distributed._reduction import kernel, mpi_name
+
+_CHUNK_BYTES = 1 << 30  # MPI's older functions count in 31 bits
+
+
+class Alone:
+    """A group of one member: what is sent is received."""
+
+    rank, size = 0, 1
+
+    def test(self, requests):
+        """Have all requests ended? There are none."""
+        return True
+
+    def gather_bytes(self, data):
+        """The bytes of all members, and requests."""
+        return bytearray(data), []
+
+    def all_reduce(self, tensor, op):
+        """Reduce in place."""
+        return []
+
+    def reduce(self, tensor, op, root):
+        """Reduce in place at `root`."""
+        return []
+
+    def broadcast(self, tensor, root):
+        """Copy from `root`."""
+        return []
+
+    def all_gather(self, output, tensor, counts):
+        """Copy all members' tensors one behind the other."""
+        output.copy_(tensor)
+        return []
+
+    def gather(self, output, tensor, root):
+        """Copy all members' tensors one behind the other at `root`."""
+        output.copy_(tensor)
+        return []
+
+    def scatter(self, output, tensor, root):
+        """Copy the parts of the tensor of `root` to the members."""
+        output.copy_(tensor)
+        return []
+
+    def reduce_scatter(self, output, tensor, op, counts):
+        """Reduce, and copy the parts to the members."""
+        output.copy_(tensor)
+        return []
+
+    def all_to_all(self, output, tensor, output_counts, input_counts):
+        """Copy part i of each member's tensor to member i."""
+        output.copy_(tensor)
+        return []
+
+    def barrier(self):
+        """Wait for all."""
+        return []
+
+
+class MpiTransport:
+    """A group whose members MPI connects.
+
+    Args:
+        mpi: the module mpi4py.MPI.
+        communicator: MPI's group.
+    """
+
+    def __init__(self, mpi, communicator):
+        self._mpi, self.communicator = mpi, communicator
+        self.rank, self.size = communicator.rank, communicator.size
+
+    def _bytes_of(self, tensor):
+        count = tensor.numel() * tensor.element_size()
+        return self._mpi.memory.fromaddress(tensor.data_ptr() if count else 0, count)
+
+    def _buffer(self, tensor):
+        """A tensor as MPI's elements, for reductions."""
+        return [self._bytes_of(tensor), getattr(self._mpi, mpi_name(tensor.dtype))]
+
+    def _parts(self, tensor, counts):
+        """A tensor as bytes in parts of so many elements."""
+        size = tensor.element_size()
+        starts, at = [], 0
+        for count in counts:
+            starts.append(at)
+            at += count * size
+        return [self._bytes_of(tensor), [c * size for c in counts], starts, self._mpi.BYTE]
+
+    @staticmethod
+    def _chunks(tensor):
+        """A flat tensor in pieces that every MPI can count."""
+        flat = tensor.view(-1)
+        step = _CHUNK_BYTES // max(1, tensor.element_size())
+        return flat.split(step) if flat.numel() > step else (flat,)
+
+    def test(self, requests):
+        """Have all requests ended?"""
+        if len(requests) == 1:
+            return requests[0].Test()
+        return not requests or self._mpi.Request.Testall(requests)
+
+    def gather_bytes(self, data):
+        """The bytes of all members, and requests."""
+        gathered = bytearray(len(data) * self.size)
+        return gathered, [self.communicator.Iallgather(data, gathered)]
+
+    def all_reduce(self, tensor, op):
+        """Reduce in place."""
+        op = kernel(self._mpi, tensor.dtype, op)
+        return [
+            self.communicator.Iallreduce(self._mpi.IN_PLACE, self._buffer(part), op)
+            for part in self._chunks(tensor)
+        ]
+
+    def reduce(self, tensor, op, root):
+        """Reduce in place at `root`."""
+        op = kernel(self._mpi, tensor.dtype, op)
+        return [
+            self.communicator.Ireduce(self._mpi.IN_PLACE, self._buffer(part), op, root)
+            if self.rank == root
+            else self.communicator.Ireduce(self._buffer(part), None, op, root)
+            for part in self._chunks(tensor)
+        ]
+
+    def broadcast(self, tensor, root):
+        """Copy from `root`."""
+        return [
+            self.communicator.Ibcast([self._bytes_of(part), self._mpi.BYTE], root)
+            for part in self._chunks(tensor)
+        ]
+
+    def all_gather(self, output, tensor, counts):
+        """Copy all members' tensors, of `counts` elements, one behind the other."""
+        send = [self._bytes_of(tensor), self._mpi.BYTE]
+        if len(set(counts)) == 1:
+            receive = [self._bytes_of(output), self._mpi.BYTE]
+            return [self.communicator.Iallgather(send, receive)]
+        return [self.communicator.Iallgatherv(send, self._parts(output, counts))]
+
+    def gather(self, output, tensor, root):
+        """Copy all members' tensors one behind the other at `root`."""
+        receive = [self._bytes_of(output), self._mpi.BYTE] if self.rank == root else None
+        send = [self._bytes_of(tensor), self._mpi.BYTE]
+        return [self.communicator.Igather(send, receive, root)]
+
+    def scatter(self, output, tensor, root):
+        """Copy the parts of the tensor of `root` to the members."""
+        send = [self._bytes_of(tensor), self._mpi.BYTE] if self.rank == root else None
+        receive = [self._bytes_of(output), self._mpi.BYTE]
+        return [self.communicator.Iscatter(send, receive, root)]
+
+    def reduce_scatter(self, output, tensor, op, counts):
+        """Reduce, and copy the parts, of `counts` elements, to the members."""
+        op = kernel(self._mpi, tensor.dtype, op)
+        send, receive = self._buffer(tensor), self._buffer(output)
+        if len(set(counts)) == 1:
+            return [self.communicator.Ireduce_scatter_block(send, receive, op)]
+        return [self.communicator.Ireduce_scatter(send, receive, list(counts), op)]
+
+    def all_to_all(self, output, tensor, output_counts, input_counts):
+        """Copy part i of each member's tensor to member i."""
+        send, receive = self._parts(tensor, input_counts), self._parts(output, output_counts)
+        return [self.communicator.Ialltoallv(send, receive)]
+
+    def barrier(self):
+        """Wait for all."""
+        return [self.communicator.Ibarrier()]
+
+    def send_bytes(self, data, to, tag):
+        """Send bytes to a member."""
+        return self.communicator.Isend([data, self._mpi.BYTE], to, tag)
+
+    def receive_bytes(self, data, source, tag):
+        """Receive bytes from a member."""
+        return self.communicator.Irecv([data, self._mpi.BYTE], source, tag)
+
+    def send(self, tensor, to, tag):
+        """Send a tensor to a member."""
+        return [self.send_bytes(self._bytes_of(p), to, tag) for p in self._chunks(tensor)]
+
+    def receive(self, tensor, source, tag):
+        """Receive a tensor from a member."""
+        return [self.receive_bytes(self._bytes_of(p), source, tag) for p in self._chunks(tensor)]
+
+    def receive_from_any(self, data, tag):
+        """Receive bytes from any member: a request, and a function that says from whom."""
+        request = self.communicator.Irecv([data, self._mpi.BYTE], self._mpi.ANY_SOURCE, tag)
+        return request
+
+    def source_of(self, request):
+        """Has a request ended, and from whom did the message come? None as long as it has not."""
+        status = self._mpi.Status()
+        return status.Get_source() if request.Test(status) else None
+
+    def part(self, ranks, tag):
+        """The transport of some members of this group, for those alone."""
+        group = self.communicator.Get_group().Incl(ranks)
+        return MpiTransport(self._mpi, self.communicator.Create_group(group, tag))

@@ -1,0 +1,224 @@
+"""States of models and optimizers by names, however the model is divided among processes."""
+
+import dataclasses
+
+import rushlight
+from rushlight.distributed import _collectives as collectives, _group, _objects as objects
+from rushlight.distributed.tensor._dtensor import DTensor, distribute_tensor
+
+_WRAPPER = "module."  # DistributedDataParallel's
+
+
+@dataclasses.dataclass
+class StateDictOptions:
+    """What a state is to be like.
+
+    Args:
+        full_state_dict: whole tensors in place of parts; with cpu_offload, in rank 0 alone.
+        cpu_offload: on the CPU, where they are.
+        ignore_frozen_params: without parameters that need no gradient.
+        strict: loading refuses keys that are missing or too many.
+        broadcast_from_rank0: rank 0 alone has the state that is loaded.
+    """
+
+    full_state_dict: bool = False
+    cpu_offload: bool = False
+    ignore_frozen_params: bool = False
+    strict: bool = True
+    broadcast_from_rank0: bool = False
+
+
+def _name(name):
+    return name.removeprefix(_WRAPPER)
+
+
+def _given(value, options):
+    if not isinstance(value, rushlight.Tensor):
+        return value
+    if options.full_state_dict and isinstance(value, DTensor):
+        value = value.full_tensor()
+    return value.detach()
+
+
+def _is_empty_here(options):
+    return (
+        options.full_state_dict
+        and options.cpu_offload
+        and _group.is_initialized()
+        and _group.get_rank() != 0
+    )
+
+
+def get_model_state_dict(model, *, submodules=None, options=None):
+    """A model's state by the names that it has without wrappers.
+
+    Args:
+        model: the model.
+        submodules: None.
+        options: a StateDictOptions.
+    """
+    if submodules is not None:
+        raise NotImplementedError("get_model_state_dict: submodules is not supported")
+    options = options or StateDictOptions()
+    frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
+    state = {
+        _name(name): _given(value, options)
+        for name, value in model.state_dict().items()
+        if not (options.ignore_frozen_params and name in frozen)
+    }
+    return {} if _is_empty_here(options) else state
+
+
+def _from_rank_0(state):
+    """The state of rank 0, in all."""
+    shapes = [None]
+    if _group.get_rank() == 0:
+        shapes = [
+            {
+                key: (tuple(v.shape), v.dtype) if isinstance(v, rushlight.Tensor) else ("value", v)
+                for key, v in state.items()
+            }
+        ]
+    objects.broadcast_object_list(shapes, src=0)
+    whole = {}
+    for key, (shape, about) in shapes[0].items():
+        if shape == "value":
+            whole[key] = about
+            continue
+        whole[key] = state[key] if _group.get_rank() == 0 else rushlight.empty(shape, dtype=about)
+        whole[key] = whole[key].contiguous()
+        collectives.broadcast(whole[key], src=0)
+    return whole
+
+
+def _like(value, present):
+    """A tensor lying as the one that is there."""
+    if isinstance(present, DTensor) and not isinstance(value, DTensor):
+        return distribute_tensor(
+            value.detach(), present.device_mesh, present.placements, src_data_rank=None
+        )
+    return value
+
+
+def set_model_state_dict(model, model_state_dict, *, options=None):
+    """Load a state of get_model_state_dict, whole or in parts.
+
+    Args:
+        model: the model.
+        model_state_dict: the state.
+        options: a StateDictOptions; full_state_dict is seen from the tensors.
+
+    Returns:
+        The missing and the unexpected keys, as load_state_dict does.
+    """
+    options = options or StateDictOptions()
+    if options.broadcast_from_rank0:
+        model_state_dict = _from_rank_0(model_state_dict)
+    present = model.state_dict()
+    renamed = {_name(name): name for name in present}
+    state = {
+        renamed.get(key, key): _like(value, present.get(renamed.get(key, key)))
+        for key, value in model_state_dict.items()
+    }
+    return model.load_state_dict(state, strict=options.strict)
+
+
+def _names_of_parameters(model):
+    return {id(parameter): _name(name) for name, parameter in model.named_parameters()}
+
+
+def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None):
+    """An optimizer's state by the names of the parameters.
+
+    Args:
+        model: the model.
+        optimizers: the optimizer.
+        submodules: None.
+        options: a StateDictOptions.
+    """
+    if submodules is not None:
+        raise NotImplementedError("get_optimizer_state_dict: submodules is not supported")
+    options = options or StateDictOptions()
+    optimizer, names = _only(optimizers), _names_of_parameters(model)
+    state = {
+        names[id(parameter)]: {key: _given(value, options) for key, value in kept.items()}
+        for parameter, kept in optimizer.state.items()
+    }
+    groups = [
+        {
+            **{key: value for key, value in group.items() if key != "params"},
+            "params": [names[id(parameter)] for parameter in group["params"]],
+        }
+        for group in optimizer.param_groups
+    ]
+    return {} if _is_empty_here(options) else {"state": state, "param_groups": groups}
+
+
+def _only(optimizers):
+    if isinstance(optimizers, rushlight.optim.Optimizer):
+        return optimizers
+    if len(list(optimizers)) != 1:
+        raise NotImplementedError("state_dict: several optimizers of one model")
+    return next(iter(optimizers))
+
+
+def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
+    """Load a state of get_optimizer_state_dict, whole or in parts.
+
+    Args:
+        model: the model.
+        optimizers: the optimizer.
+        optim_state_dict: the state.
+        options: a StateDictOptions.
+    """
+    options = options or StateDictOptions()
+    if options.broadcast_from_rank0:
+        raise NotImplementedError(
+            "set_optimizer_state_dict: broadcast_from_rank0: load the state in all ranks"
+        )
+    optimizer, names = _only(optimizers), _names_of_parameters(model)
+    saved = {
+        name: {k: v for k, v in group.items() if k != "params"}
+        for group in optim_state_dict["param_groups"]
+        for name in group["params"]
+    }
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name = names[id(parameter)]
+            if name not in saved:
+                if options.strict:
+                    raise KeyError(f"set_optimizer_state_dict: nothing is saved for {name}")
+                continue
+            group.update(saved[name])
+            if name in optim_state_dict["state"]:
+                optimizer.state[parameter] = {
+                    key: _like(value, parameter)
+                    if isinstance(value, rushlight.Tensor) and value.shape == parameter.shape
+                    else value
+                    for key, value in optim_state_dict["state"][name].items()
+                }
+
+
+def get_state_dict(model, optimizers, *, submodules=None, options=None):
+    """(get_model_state_dict, get_optimizer_state_dict) of a model and its optimizer."""
+    return (
+        get_model_state_dict(model, submodules=submodules, options=options),
+        get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options),
+    )
+
+
+def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
+    """Load both states of get_state_dict."""
+    set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
+    return set_model_state_dict(model, model_state_dict, options=options)
+
+
+__all__ = [
+    "StateDictOptions",
+    "get_model_state_dict",
+    "get_optimizer_state_dict",
+    "get_state_dict",
+    "set_model_state_dict",
+    "set_optimizer_state_dict",
+    "set_state_dict",
+]

@@ -1,0 +1,417 @@
+"""fully_shard: ZeRO stage 3 (S. Rajbhandari et al., 2019) with parameters that are DTensors.
+
+A module's parameters are put together before its forward pass and again in backward, where an
+operation that has saved one needs it; its gradient is reduced and divided in one go. Both are one
+operation of autograd, `_Unshard`.
+"""
+
+import dataclasses
+import functools
+
+import rushlight
+from rushlight._set_module import set_module
+from rushlight.autograd import Function
+from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.distributed import _collectives as collectives
+from rushlight.distributed._casts import cast_floating
+from rushlight.distributed._group import get_world_size
+from rushlight.distributed._reduction import ReduceOp
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.tensor._dtensor import DTensor
+from rushlight.distributed.tensor._redistribute import sizes_of_parts
+from rushlight.distributed.tensor.placement_types import Replicate, Shard
+from rushlight.nn import Module, Parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """In which dtypes a module computes and reduces; None leaves them.
+
+    Args:
+        param_dtype: of parameters in forward and backward.
+        reduce_dtype: in which gradients are reduced; param_dtype by default.
+        output_dtype: of floating-point outputs.
+        cast_forward_inputs: floating-point inputs become param_dtype too.
+    """
+
+    param_dtype: rushlight.dtype = None
+    reduce_dtype: rushlight.dtype = None
+    output_dtype: rushlight.dtype = None
+    cast_forward_inputs: bool = True
+
+
+@dataclasses.dataclass
+class OffloadPolicy:
+    """Parameters stay on the device where they are."""
+
+
+class _Parameters:
+    """The parameters that one call of fully_shard has divided."""
+
+    def __init__(self, places, mesh, policy):
+        self.places = places  # lists of (module, name), for each parameter
+        self.mesh, self.policy = mesh, policy
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
+        way = (Replicate(), Shard(0)) if mesh.ndim == 2 else (Shard(0),)
+        self.sharded, self.shapes, self.steps = [], [], []
+        for users in places:
+            module, name = users[0]
+            whole = module._parameters[name]
+            if whole.dim() == 0:
+                raise ValueError(f"fully_shard doesn't support scalar parameters: {name}")
+            sizes = sizes_of_parts(whole.size(0), self.group.size())
+            rank = self.group.rank()
+            with rushlight.no_grad():
+                local = whole.detach().narrow(0, sum(sizes[:rank]), sizes[rank]).clone()
+            divided = DTensor._make(local, mesh, way, whole.shape)
+            parameter = Parameter(divided, requires_grad=whole.requires_grad)
+            self.sharded.append(parameter)
+            self.shapes.append(tuple(whole.shape))
+            self.steps.append(sizes[0])
+        self.reshards = True
+        self.reduces = True
+        self.kept_gradients = None  # of passes without reduction
+        self.full, self._again = None, None
+        self.put_sharded()
+
+    # ------------------------------------------------------------ in modules
+
+    def _put(self, tensors):
+        for users, tensor in zip(self.places, tensors):
+            for module, name in users:
+                module._parameters[name] = tensor
+
+    def put_sharded(self):
+        """Let the modules have the parts."""
+        # They may have been replaced meanwhile, by load_state_dict(assign=True) or by the program.
+        self._put(self.sharded)
+
+    def unshard(self):
+        """Put the parameters together, and let the modules have them."""
+        if self.full is None:
+            for i, users in enumerate(self.places):
+                module, name = users[0]
+                self.sharded[i] = module._parameters[name]
+            full = _Unshard.apply(self, *[parameter.to_local() for parameter in self.sharded])
+            self.full = list(full)
+            self._put(self.full)
+
+    def reshard(self):
+        """Let the modules have the parts again."""
+        if self.full is not None:
+            self.full = None
+            self.put_sharded()
+
+    # ------------------------------------------------------------ exchanging
+
+    def _rests(self):
+        """Elements of a row, of each parameter."""
+        return [rushlight.Size(shape[1:]).numel() for shape in self.shapes]
+
+    def gather(self, locals_):
+        """The whole parameters, of this process's parts."""
+        dtype = self.policy.param_dtype
+        size, padded, counts = self.group.size(), [], []
+        for local, step, rest in zip(locals_, self.steps, self._rests()):
+            flat = local.reshape(-1).to(dtype) if dtype is not None else local.reshape(-1)
+            missing = step * rest - flat.numel()
+            if missing:
+                flat = rushlight.cat([flat, flat.new_zeros(missing)])
+            padded.append(flat)
+            counts.append(step * rest)
+        whole = []
+        for indices in _by_dtype(padded):
+            sent = rushlight.cat([padded[i] for i in indices])
+            rows = rushlight.empty(size, sent.numel(), dtype=sent.dtype)
+            collectives.all_gather_into_tensor(rows, sent, group=self.group)
+            columns = rows.split([counts[i] for i in indices], 1)
+            for i, column in zip(indices, columns):
+                shape = self.shapes[i]
+                together = column.reshape(size * self.steps[i], *shape[1:])
+                whole.append((i, together[: shape[0]].contiguous()))
+        return [tensor for _, tensor in sorted(whole, key=lambda pair: pair[0])]
+
+    def reduce(self, gradients, dtypes):
+        """This process's parts of the mean of all gradients."""
+        size, rank, laid_out = self.group.size(), self.group.rank(), []
+        dtype = self.policy.reduce_dtype or self.policy.param_dtype
+        for gradient, step in zip(gradients, self.steps):
+            gradient = gradient.to(dtype) if dtype is not None else gradient
+            missing = size * step - gradient.size(0)
+            if missing:
+                rows = gradient.new_zeros(missing, *gradient.shape[1:])
+                gradient = rushlight.cat([gradient, rows])
+            laid_out.append(gradient.reshape(size, -1))
+        parts = [None] * len(gradients)
+        for indices in _by_dtype(laid_out):
+            sent = rushlight.cat([laid_out[i] for i in indices], 1)
+            mine = rushlight.empty(sent.size(1), dtype=sent.dtype)
+            collectives.reduce_scatter_tensor(mine, sent, ReduceOp.AVG, self.group)
+            if self.copies is not None:
+                collectives.all_reduce(mine, ReduceOp.AVG, self.copies)
+            pieces = mine.split([laid_out[i].size(1) for i in indices])
+            for i, piece in zip(indices, pieces):
+                count = sizes_of_parts(self.shapes[i][0], size)[rank]
+                piece = piece.view(self.steps[i], *self.shapes[i][1:])[:count]
+                parts[i] = piece.to(dtypes[i]).contiguous()
+        return parts
+
+    # -------------------------------------------------- what backward has to get again
+
+    def pack(self, tensor):
+        """What autograd keeps of a tensor: of a whole parameter only which it is."""
+        if self.full is None or (tensor.numel(), tensor.dtype) not in self._kinds():
+            return tensor
+        address = tensor.untyped_storage().data_ptr()
+        for i, full in enumerate(self.full):
+            if full.untyped_storage().data_ptr() == address:
+                place = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+                return _Saved(i, *place)
+        return tensor
+
+    def _kinds(self):
+        return {(full.numel(), full.dtype) for full in self.full}
+
+    def unpack(self, packed):
+        """The tensor again."""
+        if not isinstance(packed, _Saved):
+            return packed
+        if self._again is None:
+            with rushlight.no_grad():
+                locals_ = [parameter.to_local().detach() for parameter in self.sharded]
+                self._again = self.gather(locals_)
+        whole = self._again[packed.index]
+        return whole.as_strided(packed.size, packed.stride, packed.offset)
+
+    def end_of_backward(self):
+        """Forget what was put together for backward."""
+        self._again = None
+
+
+@dataclasses.dataclass
+class _Saved:
+    """A whole parameter, or a view of it, that an operation has saved for backward."""
+
+    index: int
+    size: tuple
+    stride: tuple
+    offset: int
+
+
+def _by_dtype(tensors):
+    groups = {}
+    for i, tensor in enumerate(tensors):
+        groups.setdefault(tensor.dtype, []).append(i)
+    return list(groups.values())
+
+
+class _Unshard(Function):
+    """Whole parameters of parts; backward reduces and divides their gradients."""
+
+    @staticmethod
+    def forward(ctx, parameters, *locals_):
+        ctx.parameters, ctx.dtypes = parameters, [local.dtype for local in locals_]
+        ctx.set_materialize_grads(False)
+        return tuple(parameters.gather([local.detach() for local in locals_]))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        parameters = ctx.parameters
+        parameters.end_of_backward()
+        dtypes = [parameters.policy.param_dtype or dtype for dtype in ctx.dtypes]
+        whole = [
+            rushlight.zeros(shape, dtype=dtype) if gradient is None else gradient
+            for gradient, shape, dtype in zip(gradients, parameters.shapes, dtypes)
+        ]
+        if parameters.kept_gradients is not None:
+            whole = [new + kept for new, kept in zip(whole, parameters.kept_gradients)]
+            parameters.kept_gradients = None
+        if not parameters.reduces:
+            parameters.kept_gradients = whole
+            return (None,) * (1 + len(whole))
+        parts = parameters.reduce(whole, ctx.dtypes)
+        return None, *(
+            part if sharded.requires_grad else None
+            for part, sharded in zip(parts, parameters.sharded)
+        )
+
+
+class FSDPModule:
+    """What fully_shard adds to the class of a module."""
+
+    def _all(self):
+        for module in self.modules():
+            if isinstance(module, FSDPModule):
+                yield module._fsdp
+
+    def unshard(self, async_op=False):
+        """Put this module's parameters together, before it runs."""
+        if async_op:
+            raise NotImplementedError("FSDPModule.unshard: async_op is not supported")
+        self._fsdp.unshard()
+
+    def reshard(self):
+        """Keep this process's parts alone."""
+        self._fsdp.reshard()
+
+    def set_requires_gradient_sync(self, requires_gradient_sync, *, recurse=True):
+        """False: backward adds gradients up in this process, for the next pass that reduces."""
+        for parameters in self._all() if recurse else (self._fsdp,):
+            parameters.reduces = requires_gradient_sync
+
+    def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
+        """Whether whole parameters are dropped between forward and backward."""
+        for parameters in self._all() if recurse else (self._fsdp,):
+            parameters.reshards = reshard_after_forward
+
+
+def _run_whole(module, forward, args, kwargs):
+    parameters = module._fsdp
+    policy = parameters.policy
+    if policy.param_dtype is not None and policy.cast_forward_inputs:
+        args, kwargs = cast_floating((args, kwargs), policy.param_dtype)
+    parameters.unshard()
+    object.__setattr__(module, "_fsdp_inside", True)
+    try:
+        if parameters.reshards:
+            with saved_tensors_hooks(parameters.pack, parameters.unpack):
+                output = forward(*args, **kwargs)
+        else:
+            output = forward(*args, **kwargs)
+    finally:
+        object.__setattr__(module, "_fsdp_inside", False)
+        parameters.reshard()
+    return output if policy.output_dtype is None else cast_floating(output, policy.output_dtype)
+
+
+def _wrap(module, name):
+    """Let a method of the module run with whole parameters."""
+    original = getattr(module, name)
+
+    @functools.wraps(original)
+    def whole(*args, **kwargs):
+        if module._fsdp_inside:
+            return original(*args, **kwargs)
+        return _run_whole(module, original, args, kwargs)
+
+    object.__setattr__(module, name, whole)
+
+
+def fully_shard(
+    module,
+    *,
+    mesh=None,
+    reshard_after_forward=None,
+    shard_placement_fn=None,
+    mp_policy=None,
+    offload_policy=None,
+    ignored_params=None,
+    dp_mesh_dims=None,
+):
+    """Divide a module's parameters among processes, each along its first dim.
+
+    Parameters of submodules that were divided before are left to them: call it for the layers, then
+    for the whole. The parameters become DTensors, and so do their gradients; make the optimizer
+    afterwards.
+
+    Args:
+        module: changed in place.
+        mesh: the processes: of one dim, or of two, of which parameters are divided along the second
+            and copied along the first. All by default.
+        reshard_after_forward: drop the whole parameters between forward and backward, where they
+            are put together again. By default so for all but the outermost module.
+        shard_placement_fn, offload_policy, dp_mesh_dims: None.
+        mp_policy: dtypes to compute and to reduce in, a MixedPrecisionPolicy.
+        ignored_params: a set of parameters that stay as they are.
+
+    Returns:
+        The module, whose class is now one of FSDPModule too.
+
+    Example:
+        >>> rushlight.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> net = rushlight.nn.Sequential(rushlight.nn.Linear(2, 4), rushlight.nn.Linear(4, 1))
+        >>> net = fully_shard(net)
+        >>> net(rushlight.ones(3, 2)).sum().backward()
+        >>> net[1].bias.grad.full_tensor()
+        tensor([3.])
+        >>> rushlight.distributed.destroy_process_group()
+    """
+    if not isinstance(module, Module):
+        raise NotImplementedError("fully_shard: give one module, not a list")
+    if isinstance(module, FSDPModule):
+        raise ValueError(f"fully_shard has already been applied to {type(module).__name__}")
+    for name, value in (
+        ("shard_placement_fn", shard_placement_fn),
+        ("dp_mesh_dims", dp_mesh_dims),
+    ):
+        if value is not None:
+            raise NotImplementedError(f"fully_shard: {name} is not supported")
+    if offload_policy is not None and type(offload_policy) is not OffloadPolicy:
+        raise NotImplementedError("fully_shard: offload_policy: parameters are on the CPU already")
+    if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
+        raise NotImplementedError("fully_shard: reshard_after_forward must be True, False or None")
+    mesh = init_device_mesh("cpu", (get_world_size(),)) if mesh is None else mesh
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    ignored = {id(parameter) for parameter in ignored_params or ()}
+    users = {}
+    for child in module.modules():
+        for name, parameter in child._parameters.items():
+            if parameter is None or id(parameter) in ignored:
+                continue
+            if isinstance(parameter, DTensor):
+                if not any(
+                    parameter is mine
+                    for inner in module.modules()
+                    if isinstance(inner, FSDPModule)
+                    for mine in inner._fsdp.sharded
+                ):
+                    raise NotImplementedError(
+                        f"fully_shard: {name} is a DTensor already; tensor parallelism together "
+                        "with fully_shard is not supported"
+                    )
+                continue
+            if isinstance(child, rushlight.nn.RNNBase):
+                raise NotImplementedError(
+                    f"fully_shard: {type(child).__name__} keeps its weights in a list of its own"
+                )
+            users.setdefault(id(parameter), []).append((child, name))
+    inner = [m for m in module.modules() if isinstance(m, FSDPModule)]
+    parameters = _Parameters(list(users.values()), mesh, mp_policy or MixedPrecisionPolicy())
+    # The outermost module's backward begins as its forward ends; this one may not be the last.
+    parameters.reshards = bool(reshard_after_forward)
+    parameters.has_default = reshard_after_forward is None
+    for child in inner:
+        if child._fsdp.has_default:
+            child._fsdp.reshards = True
+    object.__setattr__(module, "_fsdp", parameters)
+    object.__setattr__(module, "_fsdp_inside", False)
+    before = type(module)
+    module.__class__ = type(f"FSDP{before.__name__}", (FSDPModule, before), {})
+    _wrap(module, "forward")
+    return module
+
+
+def register_fsdp_forward_method(module, method_name):
+    """Let another method than forward run with whole parameters too.
+
+    Args:
+        module: one that fully_shard was applied to; others are left as they are.
+        method_name: the method.
+    """
+    if not isinstance(module, FSDPModule):
+        return
+    if not hasattr(module, method_name):
+        raise ValueError(f"{type(module)} does not have a method {method_name}")
+    _wrap(module, method_name)
+
+
+set_module(
+    "rushlight.distributed.fsdp",
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)

@@ -1,0 +1,481 @@
+"""Starting the workers of a run from a program; `rushlight.distributed.run` is built on it."""
+
+import ctypes
+import dataclasses
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+from rushlight.distributed import _wire
+from rushlight.distributed._errors import DistNetworkError, DistStoreError
+from rushlight.distributed._tcp_store import TCPStore
+from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+_SECONDS_TO_END = 10.0  # for a worker that was told to, before it is killed
+_SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
+_CALL = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))(sys.argv[2])"
+
+
+@dataclasses.dataclass
+class LaunchConfig:
+    """What is to be started.
+
+    Args:
+        min_nodes, max_nodes: how many machines.
+        nproc_per_node: workers on each.
+        run_id: the name of the run; the same on all machines.
+        rdzv_endpoint: host:port where machines meet; "" for a single machine.
+        rdzv_backend: "static", where each machine knows its `node_rank`, or "c10d".
+        rdzv_configs: `rank` for static, `join_timeout` and `last_call_timeout` in seconds.
+        max_restarts: how often the workers are started again when one fails.
+        monitor_interval: seconds between looks at the workers.
+        log_dir: where each worker's output goes, if it is redirected.
+        redirects, tee: local ranks whose output goes to files, or to files too: "0", "1", "2", "3"
+            for none, standard output, errors, both, of all or as "0:1,1:2".
+        local_ranks_filter: local ranks whose output is shown; None shows all.
+        local_addr: the name by which the other machines know this one.
+    """
+
+    min_nodes: int
+    max_nodes: int
+    nproc_per_node: int
+    run_id: str = ""
+    role: str = "default_role"
+    rdzv_endpoint: str = ""
+    rdzv_backend: str = "c10d"
+    rdzv_configs: dict = dataclasses.field(default_factory=dict)
+    rdzv_timeout: int = -1
+    max_restarts: int = 3
+    monitor_interval: float = 0.1
+    start_method: str = "spawn"
+    log_dir: str = None
+    redirects: str = "0"
+    tee: str = "0"
+    local_ranks_filter: set = None
+    local_addr: str = None
+
+
+def stream_choice(text, count):
+    """For each local rank, which of its streams are meant: 0, 1, 2 or 3."""
+    if text.isdigit() and int(text) <= 3:
+        return [int(text)] * count
+    chosen = [0] * count
+    for part in text.split(","):
+        rank, colon, value = part.partition(":")
+        if not colon or not rank.isdigit() or value not in ("0", "1", "2", "3"):
+            raise ValueError(f"redirects: expected 0, 1, 2, 3 or RANK:NUMBER,..., got {text!r}")
+        if int(rank) < count:
+            chosen[int(rank)] = int(value)
+    return chosen
+
+
+class _Worker:
+    """A started process, and the threads that copy what it writes."""
+
+    def __init__(self, process, local_rank, rank, error_file, copiers):
+        self.process, self.local_rank, self.rank = process, local_rank, rank
+        self.error_file, self.copiers = error_file, copiers
+
+    def failure(self):
+        """How it failed."""
+        code = self.process.returncode
+        return ProcessFailure(self.local_rank, self.process.pid, code, self.error_file, self.rank)
+
+
+class Agent:
+    """Starts this machine's workers, looks after them and starts them again.
+
+    Args:
+        config: a LaunchConfig.
+        command: the arguments of a worker's process.
+        name: the program, for messages.
+    """
+
+    def __init__(self, config, command, name):
+        self.config, self.command, self.name = config, command, name
+        self.restarts = 0
+        self.workers = []
+        self._told_to_end = None
+        self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
+        self.run_id = config.run_id or uuid.uuid4().hex[:8]
+        self._store = None
+        self.on_results = lambda files: None  # rank -> where a function's result was written
+
+    def run(self):
+        """Run the workers until all have ended well.
+
+        Raises:
+            ChildFailedError: a worker failed once too often.
+        """
+        handlers = self._take_signals()
+        try:
+            self._meet()
+            while True:
+                self._start_round()
+                failed = self._watch()
+                if failed is None:
+                    self._leave_store()
+                    self.on_results({w.rank: self._result(w.local_rank) for w in self.workers})
+                    return
+                self._end_workers()
+                if self._told_to_end is not None:
+                    raise KeyboardInterrupt(f"signal {self._told_to_end}")
+                if self.restarts >= self.config.max_restarts:
+                    self._store.set(f"{self._key()}/given_up", "1")
+                    failures = {w.rank: w.failure() for w in self.workers if w.process.returncode}
+                    if not failures:
+                        raise DistStoreError(f"{self.name}: a worker on another machine failed")
+                    raise ChildFailedError(self.name, failures)
+                self.restarts += 1
+                print(
+                    f"rushlight.distributed.run: {failed}; restart {self.restarts} of "
+                    f"{self.config.max_restarts}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        finally:
+            self._end_workers()
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _take_signals(self):
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+
+        def take(number, frame):
+            self._told_to_end = number
+
+        return {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    # -------------------------------------------------------------- machines
+
+    def _meet(self):
+        config = self.config
+        if config.max_nodes == 1 and not config.rdzv_endpoint:
+            _wire.new_secret()
+            host, port = "127.0.0.1", 0
+            self._store = TCPStore(host, port, is_master=True, wait_for_workers=False)
+        else:
+            host, _, port = config.rdzv_endpoint.rpartition(":")
+            if not host:
+                host, port = config.rdzv_endpoint, "29400"
+            is_master = self._is_master(host)
+            if is_master is None:
+                is_master = _is_this_machine(host)
+            self._store = self._serve_or_connect(host, int(port), is_master)
+        self.address, self.port = self._store.host, self._store.port
+
+    def _is_master(self, host):
+        if self.config.rdzv_backend == "static":
+            return self.config.rdzv_configs.get("rank", 0) == 0
+        told = self.config.rdzv_configs.get("is_host")
+        return None if told is None else str(told).lower() in ("1", "true", "yes")
+
+    def _serve_or_connect(self, host, port, is_master):
+        if is_master:
+            try:
+                return TCPStore(host, port, is_master=True, wait_for_workers=False)
+            except DistNetworkError:
+                if self.config.rdzv_backend == "static":
+                    raise  # else another agent of this machine serves it
+        return TCPStore(host, port, wait_for_workers=False)
+
+    def _key(self):
+        return f"run/{self.run_id}/{self.restarts}"
+
+    def _start_round(self):
+        """Learn which machines take part, and start this one's workers."""
+        config, key = self.config, self._key()
+        if config.rdzv_backend == "static" or config.max_nodes == 1:
+            self.node = int(config.rdzv_configs.get("rank", 0)) if config.max_nodes > 1 else 0
+            nodes = config.max_nodes
+        else:
+            self.node, nodes = self._join(key)
+        self._store.set(f"{key}/node/{self.node}", str(config.nproc_per_node))
+        keys = [f"{key}/node/{node}" for node in range(nodes)]
+        try:
+            counts = [int(count) for count in self._store.multi_get(keys)]
+        except DistStoreError:
+            missing = [n for n in range(nodes) if not self._store.check([keys[n]])]
+            raise DistStoreError(
+                f"rushlight.distributed.run: nodes {missing} of {nodes} did not come"
+            ) from None
+        self.first_rank, self.world_size = sum(counts[: self.node]), sum(counts)
+        self.nodes = nodes
+        self._start_workers()
+
+    def _join(self, key):
+        """Wait for enough machines: this one's number, and how many there are."""
+        config = self.config
+        node = self._store.add(f"{key}/joined", 1) - 1
+        if node >= config.max_nodes:
+            raise DistStoreError(
+                f"rushlight.distributed.run: machine {node + 1} of at most {config.max_nodes}"
+            )
+        join_timeout = float(config.rdzv_configs.get("join_timeout", 600))
+        last_call = float(config.rdzv_configs.get("last_call_timeout", 30))
+        began, enough = time.monotonic(), None
+        while True:
+            if self._store.check([f"{key}/closed"]):
+                nodes = int(self._store.get(f"{key}/closed"))
+                if node >= nodes:
+                    raise DistStoreError("rushlight.distributed.run: the run began without this "
+                                         "machine")  # fmt: skip
+                return node, nodes
+            joined, now = self._store.add(f"{key}/joined", 0), time.monotonic()
+            if joined >= config.min_nodes:
+                enough = enough or now
+                if node == 0 and (joined >= config.max_nodes or now > enough + last_call):
+                    self._store.compare_set(f"{key}/closed", "", str(min(joined, config.max_nodes)))
+            elif now > began + join_timeout:
+                raise DistStoreError(
+                    f"rushlight.distributed.run: {joined} of at least {config.min_nodes} machines "
+                    f"came within {join_timeout:g} s"
+                )
+            time.sleep(0.05)
+
+    def _leave_store(self):
+        """Who serves the store waits for the others."""
+        done = self._store.add(f"{self._key()}/done", 1)
+        deadline = time.monotonic() + 300.0
+        while self._store._server is not None and done < self.nodes:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+            done = self._store.add(f"{self._key()}/done", 0)
+
+    # --------------------------------------------------------------- workers
+
+    def _environment(self, local_rank, error_file):
+        config = self.config
+        environment = dict(os.environ)
+        environment.setdefault("OMP_NUM_THREADS", "1")
+        for variable in ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "PMI_ID"):
+            environment.pop(variable, None)  # of an MPI that has started this launcher
+        return environment | {
+            "RANK": str(self.first_rank + local_rank),
+            "WORLD_SIZE": str(self.world_size),
+            "LOCAL_RANK": str(local_rank),
+            "LOCAL_WORLD_SIZE": str(config.nproc_per_node),
+            "GROUP_RANK": str(self.node),
+            "GROUP_WORLD_SIZE": str(self.nodes),
+            "ROLE_RANK": str(self.first_rank + local_rank),
+            "ROLE_WORLD_SIZE": str(self.world_size),
+            "ROLE_NAME": config.role,
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "TORCHELASTIC_RESTART_COUNT": str(self.restarts),
+            "TORCHELASTIC_MAX_RESTARTS": str(config.max_restarts),
+            "TORCHELASTIC_RUN_ID": self.run_id,
+            "TORCHELASTIC_ERROR_FILE": error_file,
+        }
+
+    def _start_workers(self):
+        count = self.config.nproc_per_node
+        redirects = stream_choice(self.config.redirects, count)
+        tees = stream_choice(self.config.tee, count)
+        self.workers = []
+        for local_rank in range(count):
+            error_file = os.path.join(self._folder, f"error-{self.restarts}-{local_rank}.json")
+            command = [part.replace("{result}", self._result(local_rank)) for part in self.command]
+            streams = self._streams(local_rank, redirects[local_rank], tees[local_rank])
+            process = subprocess.Popen(
+                command,
+                env=self._environment(local_rank, error_file),
+                stdout=streams[0][0],
+                stderr=streams[1][0],
+                preexec_fn=_end_with_parent,
+            )
+            copiers = [
+                _copy(pipe, file, shown)
+                for pipe, (_, file, shown) in zip((process.stdout, process.stderr), streams)
+                if pipe is not None
+            ]
+            rank = self.first_rank + local_rank
+            self.workers.append(_Worker(process, local_rank, rank, error_file, copiers))
+            for target, _, _ in streams:
+                if hasattr(target, "close"):
+                    target.close()
+
+    def _result(self, local_rank):
+        return os.path.join(self._folder, f"result-{self.restarts}-{local_rank}")
+
+    def _streams(self, local_rank, redirect, tee):
+        """For standard output and errors: where the process writes, and what is to be copied."""
+        shown_filter = self.config.local_ranks_filter
+        is_shown = shown_filter is None or local_rank in shown_filter
+        streams = []
+        for bit, name, own in ((1, "stdout", sys.stdout), (2, "stderr", sys.stderr)):
+            if tee & bit:
+                streams.append(
+                    (subprocess.PIPE, self._log(local_rank, name), own if is_shown else None)
+                )
+            elif redirect & bit:
+                streams.append((self._log(local_rank, name), None, None))
+            else:
+                streams.append((None if is_shown else subprocess.DEVNULL, None, None))
+        return streams
+
+    def _log(self, local_rank, name):
+        if self.config.log_dir is None:
+            raise ValueError("rushlight.distributed.run: redirects and tee need --log-dir")
+        folder = os.path.join(
+            self.config.log_dir, self.run_id, f"attempt_{self.restarts}", str(local_rank)
+        )
+        os.makedirs(folder, exist_ok=True)
+        return open(os.path.join(folder, f"{name}.log"), "wb", buffering=0)
+
+    def _watch(self):
+        """Wait until all workers have ended well, and return None; or return what failed."""
+        key, last_look = self._key(), time.monotonic()
+        while True:
+            codes = [worker.process.poll() for worker in self.workers]
+            for worker, code in zip(self.workers, codes):
+                if code not in (None, 0):
+                    self._store.set(f"{key}/failed", str(worker.rank))
+                    return f"rank {worker.rank} ended with code {code}"
+            if self._told_to_end is not None:
+                return "told to end"
+            if all(code == 0 for code in codes):
+                for worker in self.workers:
+                    for copier in worker.copiers:
+                        copier.join()
+                return None
+            if self.nodes > 1 and time.monotonic() > last_look + max(
+                0.5, self.config.monitor_interval
+            ):
+                last_look = time.monotonic()
+                if self._store.check([f"{key}/failed"]):
+                    rank = self._store.get(f"{key}/failed").decode()
+                    return f"rank {rank}, on another machine, failed"
+            time.sleep(self.config.monitor_interval)
+
+    def _end_workers(self):
+        """Give those that still run a moment to fail by themselves, then end them."""
+        if self._told_to_end is None:
+            self._wait(1.0)  # so that they can say what they know
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for worker in self.workers:
+                if worker.process.poll() is None:
+                    worker.process.send_signal(number)
+            if self._wait(_SECONDS_TO_END):
+                break
+        for worker in self.workers:
+            for copier in worker.copiers:
+                copier.join(1.0)
+
+    def _wait(self, seconds):
+        deadline = time.monotonic() + seconds
+        while any(worker.process.poll() is None for worker in self.workers):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def _end_with_parent():
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _is_this_machine(host):
+    if host in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()):
+        return True
+    try:
+        address = socket.gethostbyname(host)
+        with socket.socket() as probe:
+            probe.bind((address, 0))  # an address of this machine can be bound
+        return True
+    except OSError:
+        return False
+
+
+def _copy(pipe, file, shown):
+    def run():
+        with file:
+            for line in pipe:
+                file.write(line)
+                if shown is not None:
+                    shown.write(line.decode(errors="replace"))
+                    shown.flush()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+class _Call:
+    """A function with its arguments, whose result a worker writes into a file."""
+
+    def __init__(self, function, args):
+        self.function, self.args = function, args
+
+    def __call__(self, path):
+        result = self.function(*self.args)
+        with open(path, "wb") as file:
+            pickle.dump(result, file)
+
+
+def launch_agent(config, entrypoint, args):
+    """Run a function, or a command, in the workers that `config` describes.
+
+    Args:
+        config: a LaunchConfig.
+        entrypoint: a function that can be pickled, or the first word of a command.
+        args: its arguments, or the command's other words.
+
+    Returns:
+        rank -> the function's result, of the workers on this machine.
+
+    Raises:
+        ChildFailedError: a worker failed once too often.
+    """
+    if isinstance(entrypoint, str):
+        Agent(config, [entrypoint, *args], entrypoint).run()
+        return {}
+    name = getattr(entrypoint, "__qualname__", repr(entrypoint))
+    with tempfile.TemporaryDirectory(prefix="rushlight-run-") as folder:
+        path = os.path.join(folder, "call")
+        with open(path, "wb") as file:
+            pickle.dump(_Call(entrypoint, tuple(args)), file)
+        runner = os.path.join(folder, "runner.py")
+        with open(runner, "w") as file:
+            file.write(f"import sys\nsys.path[:] = {sys.path!r}\n{_CALL}\n")
+        agent = Agent(config, [sys.executable, "-u", runner, path, "{result}"], name)
+        results = {}
+
+        def keep(found):
+            for rank, where in found.items():
+                with open(where, "rb") as file:
+                    results[rank] = pickle.load(file)
+
+        agent.on_results = keep
+        agent.run()
+        return results
+
+
+class elastic_launch:
+    """Runs a function, or a command, in workers: `elastic_launch(config, entrypoint)(*args)`.
+
+    Args:
+        config: a LaunchConfig.
+        entrypoint: a function that can be pickled, or the first word of a command.
+    """
+
+    def __init__(self, config, entrypoint):
+        self._config, self._entrypoint = config, entrypoint
+
+    def __call__(self, *args):
+        return launch_agent(self._config, self._entrypoint, list(args))
+
+
+__all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]

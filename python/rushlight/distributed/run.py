@@ -1,0 +1,184 @@
+"""Starts the processes of a run, with torchrun's options:
+
+python -m rushlight.distributed.run --nproc-per-node 2 train.py ARGUMENTS
+
+In the workers `import torch` gives rushlight, as by `python -m rushlight`. Each gets RANK,
+WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and torchrun's other variables. When one fails, all
+are ended and, up to --max-restarts times, started again.
+"""
+
+import argparse
+import os
+import sys
+
+from rushlight.distributed.launcher.api import LaunchConfig, elastic_launch
+
+
+def get_args_parser():
+    """The parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rushlight.distributed.run", description=__doc__.splitlines()[0]
+    )
+
+    def option(*names, **settings):
+        spellings = []
+        for name in names:
+            spellings.append(name)
+            if name.startswith("--") and "-" in name[2:]:
+                spellings.append("--" + name[2:].replace("-", "_"))
+        parser.add_argument(*spellings, **settings)
+
+    option("--nnodes", default="1:1", help="machines: a number, or MIN:MAX")
+    option("--nproc-per-node", default="1", help="processes on each: a number, auto or cpu")
+    option("--rdzv-backend", default="static", help="how machines meet: static or c10d")
+    option("--rdzv-endpoint", default="", help="HOST:PORT where they meet")
+    option("--rdzv-id", default="none", help="name of the run, the same on all machines")
+    option(
+        "--rdzv-conf", default="", help="KEY=VALUE,...: join_timeout, last_call_timeout, is_host"
+    )
+    option("--standalone", action="store_true", help="this machine alone, at any free port")
+    option("--max-restarts", type=int, default=0, help="how often to start again after a failure")
+    option("--monitor-interval", type=float, default=0.1, help="seconds between looks at workers")
+    option("--start-method", default="spawn", choices=["spawn", "fork", "forkserver"],
+           help="accepted: the workers of a program are always fresh processes")  # fmt: skip
+    option("--role", default="default", help="a name that workers see in ROLE_NAME")
+    option("-m", "--module", action="store_true", help="run a module, as python -m does")
+    option("--no-python", action="store_true", help="run a command that is no Python program")
+    option("--log-dir", default=None, help="folder for the output of workers")
+    option("-r", "--redirects", default="0", help="output to files: 0, 1, 2, 3 or RANK:NUMBER,...")
+    option("-t", "--tee", default="0", help="output to files too; as for --redirects")
+    option("--local-ranks-filter", default="", help="show the output of these local ranks alone")
+    option("--node-rank", type=int, default=0, help="number of this machine, for static")
+    option("--master-addr", default="127.0.0.1", help="machine 0, for static")
+    option("--master-port", type=int, default=29500, help="its port, for static")
+    option("--local-addr", default=None, help="name of this machine for the others")
+    parser.add_argument("training_script", help="the program, module or command")
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
+    _defaults_from_environment(parser)
+    return parser
+
+
+def _defaults_from_environment(parser):
+    """Each option can be given as PET_NAME in the environment too."""
+    for action in parser._actions:
+        value = os.environ.get(f"PET_{action.dest.upper()}")
+        if value is None or not action.option_strings:
+            continue
+        if isinstance(action, argparse._StoreTrueAction):
+            action.default = value not in ("0", "")
+        else:
+            action.default = value if action.type is None else action.type(value)
+
+
+def parse_args(args):
+    """The options of a command line, a list of words."""
+    return get_args_parser().parse_args(args)
+
+
+def parse_min_max_nnodes(nnodes):
+    """The least and the largest number of machines in "N" or "MIN:MAX"."""
+    parts = str(nnodes).split(":")
+    if len(parts) > 2 or not all(part.isdigit() for part in parts):
+        raise RuntimeError(f'nnodes={nnodes} is not in "MIN:MAX" format')
+    return int(parts[0]), int(parts[-1])
+
+
+def determine_local_world_size(nproc_per_node):
+    """How many processes "4", "auto" or "cpu" mean here."""
+    if str(nproc_per_node).isdigit():
+        return int(nproc_per_node)
+    if nproc_per_node in ("auto", "cpu"):
+        return len(os.sched_getaffinity(0))
+    if nproc_per_node in ("gpu", "xpu"):
+        raise ValueError(f"--nproc-per-node {nproc_per_node}: there are no such devices")
+    raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}")
+
+
+def config_from_args(args):
+    """(LaunchConfig, command, its arguments) of parsed options."""
+    least, most = parse_min_max_nnodes(args.nnodes)
+    if not 0 < least <= most or args.max_restarts < 0:
+        raise ValueError(f"--nnodes {args.nnodes}, --max-restarts {args.max_restarts}")
+    settings = {}
+    for part in filter(None, args.rdzv_conf.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"--rdzv-conf: expected KEY=VALUE, got {part!r}")
+        settings[key.strip()] = value.strip()
+    endpoint, backend = args.rdzv_endpoint, args.rdzv_backend
+    if backend not in ("static", "c10d"):
+        raise ValueError(f"--rdzv-backend {backend}: there are static and c10d")
+    if args.standalone:
+        least, most, endpoint, backend = 1, 1, "", "c10d"
+    elif backend == "static":
+        settings["rank"] = args.node_rank
+        if most > 1 and not endpoint:
+            endpoint = f"{args.master_addr}:{args.master_port}"
+        elif most == 1 and not endpoint and _was_given("master"):
+            endpoint = f"{args.master_addr}:{args.master_port}"
+        if least != most:
+            raise ValueError("--nnodes MIN:MAX needs --rdzv-backend c10d")
+    elif most > 1 and not endpoint:
+        raise ValueError("--rdzv-backend c10d needs --rdzv-endpoint HOST:PORT")
+    shown = {int(rank) for rank in args.local_ranks_filter.split(",") if rank.strip()}
+    config = LaunchConfig(
+        min_nodes=least,
+        max_nodes=most,
+        nproc_per_node=determine_local_world_size(args.nproc_per_node),
+        run_id="" if args.rdzv_id == "none" and most == 1 else args.rdzv_id,
+        role=args.role,
+        rdzv_endpoint=endpoint,
+        rdzv_backend=backend,
+        rdzv_configs=settings,
+        max_restarts=args.max_restarts,
+        monitor_interval=args.monitor_interval,
+        start_method=args.start_method,
+        log_dir=args.log_dir,
+        redirects=args.redirects,
+        tee=args.tee,
+        local_ranks_filter=shown or None,
+        local_addr=args.local_addr,
+    )
+    if args.no_python:
+        if args.module:
+            raise ValueError("Don't use both the '--no-python' flag and the '--module' flag.")
+        return config, args.training_script, args.training_script_args
+    words = ["-u", "-m", "rushlight"]
+    if args.module:
+        words.append("-m")
+    return config, sys.executable, [*words, args.training_script, *args.training_script_args]
+
+
+def _was_given(what):
+    return any(word.replace("_", "-").startswith(f"--{what}-") for word in sys.argv)
+
+
+def run(args):
+    """Run what parsed options describe."""
+    config, command, words = config_from_args(args)
+    elastic_launch(config, command)(*words)
+
+
+def main(args=None):
+    """Run a command line: by default this process's."""
+    from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    try:
+        run(parse_args(args))
+    except ChildFailedError as error:
+        print(f"rushlight.distributed.run: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+__all__ = [
+    "config_from_args",
+    "determine_local_world_size",
+    "get_args_parser",
+    "main",
+    "parse_args",
+    "parse_min_max_nnodes",
+    "run",
+]
+
+if __name__ == "__main__":
+    main()

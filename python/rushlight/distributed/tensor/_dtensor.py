@@ -1,0 +1,275 @@
+"""A tensor that lies in parts in several processes."""
+
+import rushlight
+from rushlight import Tensor
+from rushlight.distributed import _collectives as collectives
+from rushlight.distributed.device_mesh import DeviceMesh, _stack
+from rushlight.distributed.tensor._redistribute import (
+    Redistribute,
+    UsedInParts,
+    local_of,
+)
+from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.overrides import DisableTorchFunctionSubclass
+
+
+class DTensor(Tensor):
+    """A tensor that lies in parts in several processes. As a tensor of this process it has its
+    part; `shape` is that of the whole.
+
+    Made by `distribute_tensor` or `DTensor.from_local`. Elementwise operations, `linear`,
+    `embedding`, `layer_norm`, sums, means and norms compute with the parts, and so do optimizers;
+    any other operation raises NotImplementedError by name: take `to_local()` or `full_tensor()`.
+    """
+
+    @staticmethod
+    def _make(local, mesh, placements, shape):
+        with DisableTorchFunctionSubclass():
+            made = local.as_subclass(DTensor)
+        made._mesh, made._placements = mesh, tuple(placements)
+        made._shape = rushlight.Size(shape)
+        return made
+
+    @property
+    def device_mesh(self):
+        """The processes."""
+        return self._mesh
+
+    @property
+    def placements(self):
+        """How it lies along each dim of the mesh."""
+        return self._placements
+
+    @property
+    def shape(self):
+        """The sizes of the whole."""
+        return self._shape
+
+    def size(self, dim=None):
+        """The sizes of the whole, or one of them."""
+        return self._shape if dim is None else self._shape[dim]
+
+    def numel(self):
+        """How many elements the whole has."""
+        return self._shape.numel()
+
+    nelement = numel
+
+    def __len__(self):
+        return self._shape[0]
+
+    @property
+    def grad(self):
+        """The gradient, which lies as the tensor does."""
+        with DisableTorchFunctionSubclass():
+            found = Tensor.grad.__get__(self)
+        if found is None or isinstance(found, DTensor):
+            return found
+        return DTensor._make(found, self._mesh, self._placements, self._shape)
+
+    @grad.setter
+    def grad(self, value):
+        with DisableTorchFunctionSubclass():
+            if isinstance(value, DTensor):
+                value = value.as_subclass(Tensor)
+            Tensor.grad.__set__(self, value)
+
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
+    @staticmethod
+    def from_local(
+        local_tensor, device_mesh=None, placements=None, *, run_check=False, shape=None, stride=None
+    ):
+        """A DTensor of the parts that the processes have.
+
+        Args:
+            local_tensor: this process's part.
+            device_mesh: the processes.
+            placements: how the parts lie; Replicate() by default.
+            run_check: let replicated parts become those of the first process.
+            shape: of the whole; by default all parts are as large as this one.
+            stride: None; the whole is contiguous.
+        """
+        mesh = _mesh_or_current(device_mesh)
+        placements = _normal(placements, mesh, local_tensor.dim())
+        if stride is not None and shape is None:
+            raise ValueError("from_local: stride needs shape")
+        if shape is None:
+            shape = list(local_tensor.shape)
+            for i, placement in enumerate(placements):
+                if placement.is_shard():
+                    shape[placement.dim] *= mesh.size(i)
+        if run_check:
+            for i, placement in enumerate(placements):
+                if placement.is_replicate():
+                    with rushlight.no_grad():
+                        collectives.broadcast(local_tensor, group=mesh.get_group(i), group_src=0)
+        return DTensor._make(local_tensor.view_as(local_tensor), mesh, placements, shape)
+
+    def to_local(self, *, grad_placements=None):
+        """This process's part, with a gradient.
+
+        Args:
+            grad_placements: how the gradient lies; as the tensor by default. For a replicated
+                tensor that each process uses in part, [Partial()].
+        """
+        with DisableTorchFunctionSubclass():
+            local = self.as_subclass(Tensor)
+            local = local.view_as(local)
+        for i, placement in enumerate(grad_placements or ()):
+            if placement.is_partial() and self._placements[i].is_replicate():
+                local = UsedInParts.apply(local, self._mesh.get_group(i))
+            elif placement != self._placements[i]:
+                raise NotImplementedError(f"to_local: grad_placements {grad_placements}")
+        return local
+
+    def redistribute(
+        self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None,
+        backward_dtype=None,
+    ):  # fmt: skip
+        """The same tensor, lying otherwise.
+
+        Args:
+            device_mesh: the mesh that it lies on.
+            placements: how it is to lie.
+            async_op: accepted; it is there when the call returns.
+            forward_dtype, backward_dtype: None.
+        """
+        if device_mesh is not None and device_mesh != self._mesh:
+            raise NotImplementedError("redistribute: from one mesh to another")
+        if forward_dtype is not None or backward_dtype is not None or async_op not in (0, 1):
+            raise NotImplementedError("redistribute: forward_dtype and backward_dtype")
+        target = _normal(placements, self._mesh, len(self._shape))
+        if target == self._placements:
+            return self
+        local = Redistribute.apply(
+            self.to_local(), self._shape, self._mesh, self._placements, target
+        )
+        return DTensor._make(local, self._mesh, target, self._shape)
+
+    def full_tensor(self, *, grad_placements=None):
+        """The whole, as a plain tensor in each process."""
+        whole = self.redistribute(placements=[Replicate()] * self._mesh.ndim)
+        return whole.to_local(grad_placements=grad_placements)
+
+    def __repr__(self):
+        with DisableTorchFunctionSubclass():
+            local = repr(self.as_subclass(Tensor))
+        where = f"device_mesh={self._mesh}, placements={self._placements}"
+        return f"DTensor(local_tensor={local}, {where})"
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            with rushlight.no_grad():
+                copy = self.to_local().detach().clone()
+            copy = DTensor._make(copy, self._mesh, self._placements, self._shape)
+            copy.requires_grad_(self.requires_grad)
+            if getattr(self, "_is_param", False):
+                copy._is_param = True
+            memo[id(self)] = copy
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        raise NotImplementedError(
+            "DTensor: a file would hold this process's part alone; save full_tensor(), or "
+            "to_local() for each process"
+        )
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        from rushlight.distributed.tensor import _operations
+
+        return _operations.run(func, args, kwargs or {})
+
+
+def _mesh_or_current(mesh):
+    if mesh is not None:
+        if not isinstance(mesh, DeviceMesh):
+            raise TypeError(f"expected a DeviceMesh, got {type(mesh).__name__}")
+        return mesh
+    if not _stack:
+        raise RuntimeError("No device mesh is currently active! Give device_mesh")
+    return _stack[-1]
+
+
+def _normal(placements, mesh, ndim):
+    """A tuple of placements, dims counted from the front."""
+    if placements is None:
+        return (Replicate(),) * mesh.ndim
+    placements = tuple(placements)
+    if len(placements) != mesh.ndim:
+        raise ValueError(
+            f"`placements` must have the same length as `device_mesh.ndim`! Found placements "
+            f"length: {len(placements)}, and device_mesh.ndim: {mesh.ndim}."
+        )
+    normal = []
+    for placement in placements:
+        if not isinstance(placement, Placement):
+            raise TypeError(f"expected a Placement, got {placement!r}")
+        if placement.is_shard():
+            if not -ndim <= placement.dim < ndim:
+                raise ValueError(f"{placement}: the tensor has {ndim} dims")
+            placement = Shard(placement.dim % ndim)
+        normal.append(placement)
+    return tuple(normal)
+
+
+def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
+    """Divide a tensor among processes.
+
+    Args:
+        tensor: the whole, a leaf.
+        device_mesh: the processes.
+        placements: how it is to lie; Replicate() by default.
+        src_data_rank: whose tensor counts; None: all have the same already.
+
+    Returns:
+        A DTensor; a Parameter for a Parameter.
+    """
+    mesh = _mesh_or_current(device_mesh)
+    if isinstance(tensor, DTensor):
+        if tensor.device_mesh != mesh:
+            raise ValueError("Cannot distribute a DTensor with device mesh to a different mesh")
+        return tensor.redistribute(placements=placements)
+    if not tensor.is_leaf:
+        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors!")
+    placements = _normal(placements, mesh, tensor.dim())
+    with rushlight.no_grad():
+        whole = tensor.detach().clone()
+        if src_data_rank is not None:
+            for i in range(mesh.ndim):
+                if mesh.size(i) > 1:
+                    collectives.broadcast(whole, group=mesh.get_group(i), group_src=src_data_rank)
+        start = (Replicate(),) * mesh.ndim
+        local = local_of(whole, whole.shape, mesh, start, placements)
+    made = DTensor._make(local, mesh, placements, tensor.shape)
+    if isinstance(tensor, rushlight.nn.Parameter):
+        return rushlight.nn.Parameter(made, requires_grad=tensor.requires_grad)
+    return made.requires_grad_(tensor.requires_grad)
+
+
+def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):
+    """Divide the parameters of a module among processes.
+
+    Args:
+        module: changed in place.
+        device_mesh: the processes.
+        partition_fn: partition_fn(name, submodule, mesh) replaces parameters by DTensors; what is
+            left over is replicated.
+        input_fn: input_fn(module, inputs, mesh) gives the inputs of forward.
+        output_fn: output_fn(module, outputs, mesh) gives its outputs.
+    """
+    mesh = _mesh_or_current(device_mesh)
+    for name, child in module.named_modules():
+        if partition_fn is not None:
+            partition_fn(name, child, mesh)
+        for key, parameter in list(child._parameters.items()):
+            if parameter is not None and not isinstance(parameter, DTensor):
+                child.register_parameter(key, distribute_tensor(parameter, mesh))
+    if input_fn is not None:
+        module.register_forward_pre_hook(lambda mod, inputs: input_fn(mod, inputs, mesh))
+    if output_fn is not None:
+        module.register_forward_hook(lambda mod, inputs, outputs: output_fn(mod, outputs, mesh))
+    return module

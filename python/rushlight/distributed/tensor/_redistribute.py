@@ -1,0 +1,117 @@
+"""From one placement to another: what processes send each other for it, and its gradient."""
+
+import rushlight
+from rushlight.autograd import Function
+from rushlight.distributed import _collectives as collectives
+from rushlight.distributed._reduction import ReduceOp
+from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
+
+
+def sizes_of_parts(length, count):
+    """Lengths of the parts of `torch.chunk`, with zeros for processes that get none."""
+    step = -(-length // count)
+    return [max(0, min(step, length - i * step)) for i in range(count)]
+
+
+def part_of(tensor, dim, group):
+    """This process's part of a tensor along a dim."""
+    sizes = sizes_of_parts(tensor.size(dim), group.size())
+    rank = group.rank()
+    return tensor.narrow(dim, sum(sizes[:rank]), sizes[rank]).contiguous()
+
+
+def gather_parts(local, dim, length, group):
+    """The whole, of `length` along a dim, in each process."""
+    moved = local.movedim(dim, 0).contiguous()
+    sizes = sizes_of_parts(length, group.size())
+    parts = [rushlight.empty((n, *moved.shape[1:]), dtype=local.dtype) for n in sizes]
+    collectives.all_gather(parts, moved, group)
+    return rushlight.cat(parts).movedim(0, dim).contiguous()
+
+
+def _reduced(local, partial, group):
+    result = local.contiguous().clone()
+    collectives.all_reduce(result, ReduceOp[partial.reduce_op.upper()], group)
+    return result
+
+
+def local_of(local, shape, mesh, current, target):
+    """This process's part under the placements `target`, from that under `current`."""
+    if tuple(current) == tuple(target):
+        return local
+    if mesh.ndim == 1 and current[0].is_partial() and target[0].is_shard():
+        return _reduce_scattered(local, current[0], target[0].dim, mesh.get_group())
+    # Dims of the mesh divide in their order: the last are put together first.
+    first = next(i for i, (a, b) in enumerate(zip(current, target)) if a != b)
+    for i in reversed(range(first, mesh.ndim)):
+        group, placement = mesh.get_group(i), current[i]
+        if placement.is_partial():
+            local = _reduced(local, placement, group)
+        elif placement.is_shard():
+            length = _length(shape, placement.dim, mesh, current[:i])
+            local = gather_parts(local, placement.dim, length, group)
+    for i in range(first, mesh.ndim):
+        group, placement = mesh.get_group(i), target[i]
+        if placement.is_shard():
+            local = part_of(local, placement.dim, group)
+        elif placement.is_partial() and group.rank() != 0:
+            if placement.reduce_op != "sum":
+                raise NotImplementedError(f"redistribute: to {placement}")
+            local = rushlight.zeros_like(local)
+    return local
+
+
+def _length(shape, dim, mesh, before):
+    """The length of a dim in what the mesh dims before have left of it."""
+    length = shape[dim]
+    for i, placement in enumerate(before):
+        if placement.is_shard(dim):
+            group = mesh.get_group(i)
+            length = sizes_of_parts(length, group.size())[group.rank()]
+    return length
+
+
+def _reduce_scattered(local, partial, dim, group):
+    moved = local.movedim(dim, 0).contiguous()
+    parts = list(moved.split(sizes_of_parts(moved.size(0), group.size())))
+    result = rushlight.empty_like(parts[group.rank()])
+    collectives.reduce_scatter(result, parts, ReduceOp[partial.reduce_op.upper()], group)
+    return result.movedim(0, dim).contiguous()
+
+
+def of_gradient(placements):
+    """How the gradient of a tensor lies: that of something to be summed is the same in all."""
+    return tuple(Replicate() if p.is_partial() else p for p in placements)
+
+
+class Redistribute(Function):
+    """From placements to placements, with a gradient."""
+
+    @staticmethod
+    def forward(ctx, local, shape, mesh, current, target):
+        ctx.way = shape, mesh, of_gradient(target), of_gradient(current)
+        result = local_of(local, shape, mesh, current, target)
+        return result.view_as(result) if result is local else result
+
+    @staticmethod
+    def backward(ctx, grad):
+        shape, mesh, current, target = ctx.way
+        return local_of(grad.contiguous(), shape, mesh, current, target), None, None, None, None
+
+
+class UsedInParts(Function):
+    """The same tensor, in processes of which each computes a part with it: its gradient is the sum
+    of theirs.
+    """
+
+    @staticmethod
+    def forward(ctx, local, group):
+        ctx.group = group
+        return local.view_as(local)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _reduced(grad, Partial(), ctx.group), None
+
+
+__all__ = ["Redistribute", "Shard", "UsedInParts", "gather_parts", "local_of", "part_of"]

@@ -1,0 +1,178 @@
+"""Programs as data: `export` records a module as a graph, `save` and `load` keep it in a file.
+
+    program = torch.export.export(model, (x,))
+    print(program)                       # readable: code, signature, what is assumed
+    torch.export.save(program, "model.rl")
+    torch.export.load("model.rl").module()(x)
+
+docs/programs.md says what a graph holds, and how the file is laid out.
+"""
+
+from rushlight.export._record import UnsupportedOperation
+from rushlight.export._trace import trace as _trace
+from rushlight.export.dynamic_shapes import Dim, ShapesCollection, dims
+from rushlight.export.exported_program import (
+    ExportedProgram,
+    GuardError,
+    guards_of,
+    signature_of,
+)
+from rushlight.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+from rushlight.fx import GraphModule as _GraphModule
+from rushlight.nn import Module as _Module
+
+
+def export(
+    mod,
+    args,
+    kwargs=None,
+    *,
+    dynamic_shapes=None,
+    strict=False,
+    preserve_module_call_signature=(),
+    prefer_deferred_runtime_asserts_over_guards=False,
+):
+    """Record a module as a graph of operations.
+
+    The module runs on the example inputs, more than once. What it decides by their sizes becomes
+    a guard; what it decides by values of tensors is an error that names the line (see
+    `torch.cond`).
+
+    Args:
+        mod: an `nn.Module`.
+        args: tuple of example arguments.
+        kwargs: dict of further ones.
+        dynamic_shapes: which sizes may change: for each argument a dict {dim: Dim}, or a list with
+            an entry for each dim; see `Dim`.
+        strict: not supported: programs are run, not read.
+
+    Returns:
+        ExportedProgram.
+
+    Raises:
+        UnsupportedOperation: the program does something that a graph cannot hold.
+
+    Example:
+        >>> net = torch.nn.Linear(2, 1)
+        >>> program = torch.export.export(net, (torch.ones(3, 2),))
+        >>> [n.name for n in program.graph.nodes]
+        ['p_weight', 'p_bias', 'input_1', 'linear', 'output']
+        >>> bool((program.module()(torch.ones(3, 2)) == net(torch.ones(3, 2))).all())
+        True
+    """
+    if not isinstance(mod, _Module):
+        raise ValueError(f"export: mod must be a torch.nn.Module, got {type(mod).__name__}")
+    if not isinstance(args, tuple):
+        raise ValueError(
+            f"export: args must be a tuple of example inputs, got {type(args).__name__}"
+        )
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise ValueError(f"export: kwargs must be a dict, got {type(kwargs).__name__}")
+    if strict:
+        raise NotImplementedError("export: strict=True: programs are run, not read; leave it out")
+    if preserve_module_call_signature:
+        raise NotImplementedError("export: preserve_module_call_signature")
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards")
+    return _program(mod, args, kwargs, dynamic_shapes)
+
+
+def _program(mod, args, kwargs, dynamic_shapes=None, check=True):
+    """The ExportedProgram of a module or function."""
+    recording, sizes, _ = _trace(mod, args, kwargs, dynamic_shapes, check)
+    return _assembled(recording, mod, args, kwargs, dict(sizes.ranges))
+
+
+def _assembled(recording, mod, args, kwargs, ranges):
+    """The ExportedProgram of a recording."""
+    from rushlight.export import passes
+
+    graph = recording.graph
+    passes.eliminate_dead_code(graph)
+    module = mod if isinstance(mod, _Module) else getattr(mod, "__self__", None)
+    module = module if isinstance(module, _Module) else _Module()
+    state = dict(module.named_parameters())
+    buffers, saved = dict(module.named_buffers()), module.state_dict()
+    not_saved = {name for name in buffers if name not in saved}
+    state |= {name: value for name, value in buffers.items() if name not in not_saved}
+    constants = {name: buffers[name] for name in not_saved}
+    constants |= {n.meta["target"]: value for n, value in recording.recorder.constants}
+    root = {f"{name}": value for name, value in recording.recorder.modules.items()}
+    program = ExportedProgram(
+        _GraphModule(root, graph), signature_of(graph, not_saved), state, constants,
+        recording.in_spec, recording.out_spec, guards_of(graph), ranges,
+        (tuple(args), dict(kwargs or {})),
+    )  # fmt: skip
+    program.training = mod.training if isinstance(mod, _Module) else None
+    return program
+
+
+def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
+    """Write a program to a file: docs/programs.md has its layout. No pickle is in it.
+
+    Args:
+        ep: ExportedProgram.
+        f: path, or file object open for writing bytes.
+        extra_files: {name: str or bytes} to lie beside the program.
+    """
+    from rushlight.export import _archive
+
+    if opset_version is not None:
+        raise NotImplementedError(
+            "export.save: opset_version: files have the version of this library"
+        )
+    if pickle_protocol is not None:
+        raise NotImplementedError("export.save: pickle_protocol: nothing is pickled")
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(f"export.save: expected an ExportedProgram, got {type(ep).__name__}")
+    _archive.save(ep, f, extra_files)
+
+
+def load(f, *, extra_files=None, expected_opset_version=None):
+    """Read what `save` wrote. Nothing in the file is executed or unpickled.
+
+    Args:
+        f: path, or file object open for reading bytes.
+        extra_files: dict whose keys name files to read; their text becomes the values.
+
+    Raises:
+        ValueError: the file is damaged, or no program.
+    """
+    from rushlight.export import _archive
+
+    if expected_opset_version is not None:
+        raise NotImplementedError("export.load: expected_opset_version")
+    return _archive.load(f, extra_files)
+
+
+def default_decompositions():
+    """{operation: function}: what `run_decompositions` does without a table."""
+    from rushlight.export import decompositions
+
+    return dict(decompositions.default_table())
+
+
+def register_dataclass(cls, *, serialized_type_name=None):
+    """Let inputs and outputs of programs be instances of a dataclass."""
+    from rushlight.utils._pytree import register_dataclass as register
+
+    register(cls, serialized_type_name=serialized_type_name)
+
+
+export_for_training = export
+
+__all__ = [
+    "ConstantArgument", "Dim", "ExportGraphSignature", "ExportedProgram", "GuardError", "InputKind",
+    "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection", "SymIntArgument",
+    "TensorArgument", "UnsupportedOperation", "default_decompositions", "dims", "export",
+    "export_for_training", "load", "register_dataclass", "save",
+]  # fmt: skip

@@ -1,0 +1,396 @@
+"""A program as data: a graph of operations of the table, with its parameters and assumptions."""
+
+import operator
+
+import rushlight
+from rushlight import Tensor
+from rushlight.export import _record
+from rushlight.export._table import is_operation
+from rushlight.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+from rushlight.fx import Graph, GraphModule, Node
+from rushlight.fx.graph import CodeGen
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+_KINDS = {
+    "input": InputKind.USER_INPUT, "parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER,
+    "constant": InputKind.CONSTANT_TENSOR,
+}  # fmt: skip
+
+
+class GuardError(RuntimeError):
+    """An input is not what the program was exported for."""
+
+
+def _kind_of(value):
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
+def is_of_kind(value, kind):
+    """Is an input what a script takes?"""
+    if kind == "tensors":
+        return isinstance(value, list) and all(isinstance(v, Tensor) for v in value)
+    if kind == "list":
+        return isinstance(value, list) and all(type(v) in (int, float, bool) for v in value)
+    if kind == "Tensor":
+        return isinstance(value, Tensor)
+    return type(value).__name__ == kind
+
+
+class InputGuard:
+    """What a program assumes of one input."""
+
+    def __init__(self, name, dtype=None, shape=None, value=None, size=None, device=None, kind=None):
+        self.name, self.dtype, self.shape, self.value = name, dtype, shape, value
+        self.size, self.device = size, device
+        self.kind = kind  # of an input of which nothing else is known
+
+    def __repr__(self):
+        if self.kind is not None:
+            return f"{self.name}: {self.kind}"
+        if self.shape is not None:
+            kind = str(self.dtype).rpartition(".")[2]
+            return f"{self.name}: {kind}[{', '.join(map(str, self.shape))}]"
+        if self.size is not None:
+            return f"{self.name}: int = {self.size}"
+        return f"{self.name} == {self.value!r}"
+
+    def check(self, value, symbols):
+        """Raise GuardError if the value is another; enter the symbols that its sizes give."""
+        if self.kind is not None:
+            if not is_of_kind(value, self.kind):
+                self._fail(f"expected a {self.kind}, got {_kind_of(value)}")
+            return
+        if self.size is not None:
+            if type(value) is not int:
+                self._fail(f"expected an int, got {_kind_of(value)}")
+            self._match(self.size, value, symbols, "its value")
+            return
+        if self.shape is None:
+            if type(value) is not type(self.value) or value != self.value:
+                self._fail(f"expected {self.value!r}, as when it was exported, got {value!r}")
+            return
+        if not isinstance(value, Tensor):
+            self._fail(f"expected a Tensor, got {_kind_of(value)}")
+        if value.dtype is not self.dtype:
+            self._fail(f"expected dtype {self.dtype}, got {value.dtype}")
+        if value.dim() != len(self.shape):
+            self._fail(f"expected {len(self.shape)} dims, got shape {tuple(value.shape)}")
+        for dim, (expected, size) in enumerate(zip(self.shape, value.shape)):
+            if not isinstance(expected, int):
+                self._match(expected, size, symbols, f"dim {dim}")
+            elif expected != size:
+                self._fail(
+                    f"expected size {expected} in dim {dim}, got {size}: the size was fixed when "
+                    "the program was exported; dynamic_shapes lets it change"
+                )
+
+    def _match(self, expected, size, symbols, where):
+        value, rest = divmod(size - expected.offset, expected.factor)
+        if rest:
+            self._fail(f"expected {expected} in {where}, got {size}")
+        known = symbols.setdefault(expected.symbol, (value, self.name))
+        if known[0] != value:
+            self._fail(
+                f"expected {expected} in {where} with {expected.symbol} = {known[0]}, as in "
+                f"{known[1]!r}, got {size}"
+            )
+
+    def _fail(self, what):
+        raise GuardError(f"input {self.name!r}: {what}")
+
+
+def check_inputs(guards, ranges, values):
+    """Raise GuardError unless the inputs are what a program was exported for."""
+    symbols = {}
+    for guard, value in zip(guards, values, strict=True):
+        guard.check(value, symbols)
+    for name, (value, where) in symbols.items():
+        least, most = ranges[name]
+        if value < least or (most is not None and value > most):
+            raise GuardError(
+                f"input {where!r}: expected {name} in "
+                f"[{least}, {'inf' if most is None else most}], got {value}"
+            )
+
+
+class _Calls(CodeGen):
+    """Code of a graph that takes and returns what the program did, and checks its inputs."""
+
+    def __init__(self, program):
+        super().__init__()
+        self.program = program
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        names = [name for name in free_vars if name != "self"]
+        listed = f"{', '.join(names)}, = " if names else ""
+        return (
+            f"def forward(self, *args, **kwargs):\n    {listed}self._program_inputs(args, kwargs)"
+        )
+
+    def generate_output(self, output_args):
+        return f"return self._program_outputs({output_args})"
+
+
+class ProgramModule(GraphModule):
+    """A module that runs a program: its parameters and buffers are the module's own."""
+
+    def _program_inputs(self, args, kwargs):
+        return self._program.flat_inputs(args, kwargs)
+
+    def _program_outputs(self, values):
+        return tree_unflatten(list(values), self._program.out_spec)
+
+    def train(self, mode=True):
+        """Refused: the mode was fixed when the program was exported."""
+        raise NotImplementedError("Calling train() is not supported yet.")
+
+    def eval(self):
+        """Refused: the mode was fixed when the program was exported."""
+        raise NotImplementedError("Calling eval() is not supported yet.")
+
+
+class ExportedProgram:
+    """A graph of operations with everything that they need: what `export` returns.
+
+    `graph_module` takes parameters, buffers and constants before the inputs, as
+    `graph_signature` says; `module()` takes what the exported module took.
+    """
+
+    def __init__(self, graph_module, graph_signature, state_dict, constants, in_spec, out_spec,
+                 input_guards, range_constraints, example_inputs=None):  # fmt: skip
+        self.graph_module = graph_module
+        self.graph_signature = graph_signature
+        self.state_dict = state_dict
+        self.constants = constants
+        self.in_spec, self.out_spec = in_spec, out_spec
+        self.input_guards = input_guards
+        self.range_constraints = range_constraints
+        self.example_inputs = example_inputs
+        self.takes_lists = False  # a list is one input of the graph (of scripts)
+        self.training = None  # the mode that was recorded; None where there was no module
+
+    @property
+    def graph(self):
+        """The graph."""
+        return self.graph_module.graph
+
+    @property
+    def code(self):
+        """The program as Python source."""
+        return self.graph_module.code
+
+    @property
+    def call_spec(self):
+        """Structure of the inputs and outputs."""
+        return (self.in_spec, self.out_spec)
+
+    @property
+    def guards(self):
+        """What the program assumes, as text: of its inputs, of sizes, and on the way."""
+        lines = [repr(g) for g in self.input_guards]
+        lines += [
+            f"{least} <= {name}" + ("" if most is None else f" <= {most}")
+            for name, (least, most) in self.range_constraints.items()
+        ]
+        assertion = _record.assertion()
+        lines += [n.args[0].meta["expression"] for n in self.graph.nodes if n.target is assertion]
+        return lines
+
+    def parameters(self):
+        """The parameters."""
+        return (p for _, p in self.named_parameters())
+
+    def named_parameters(self):
+        """The parameters with their names."""
+        for name in self.graph_signature.parameters:
+            yield name, self.state_dict[name]
+
+    def buffers(self):
+        """The buffers."""
+        return (b for _, b in self.named_buffers())
+
+    def named_buffers(self):
+        """The buffers with their names."""
+        for name in self.graph_signature.buffers:
+            yield name, self._lifted(InputKind.BUFFER, name)
+
+    def _lifted_value(self, node):
+        name = node.meta["target"]
+        return self.state_dict[name] if name in self.state_dict else self.constants[name]
+
+    def _lifted(self, kind, name):
+        if kind is InputKind.CONSTANT_TENSOR or name not in self.state_dict:
+            return self.constants[name]
+        return self.state_dict[name]
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` "
+            "instead."
+        )
+
+    def flat_inputs(self, args, kwargs):
+        """The checked inputs as the graph takes them."""
+        names = self.in_spec.children()[1].context
+        if len(kwargs) == len(names) and set(kwargs) == set(names):
+            kwargs = {name: kwargs[name] for name in names}
+        lists = (lambda v: isinstance(v, list)) if self.takes_lists else None
+        leaves, spec = tree_flatten((tuple(args), kwargs), lists)
+        if spec != self.in_spec:
+            raise GuardError(
+                "the program was exported for inputs of another structure:\n"
+                f"expected {self.in_spec}\ngot {spec}"
+            )
+        check_inputs(self.input_guards, self.range_constraints, leaves)
+        return leaves
+
+    def module(self, check_guards=True, _kind=None):
+        """A module that runs the program, and shares its parameters.
+
+        Raises (when called):
+            GuardError: an input is not what the program was exported for; the message names it.
+        """
+        if not check_guards:
+            raise NotImplementedError("ExportedProgram.module: guards are always checked")
+        graph, root, values = Graph(), {}, {}
+        for node in self.graph.nodes:
+            if node.op == "placeholder" and node.meta.get("kind", "input") != "input":
+                path = node.meta["target"]
+                root[path] = self._lifted(_KINDS[node.meta["kind"]], path)
+                values[node] = graph.get_attr(path)
+                values[node].meta.update(node.meta)
+            elif node.op != "placeholder":
+                continue
+        for node in self.graph.nodes:
+            if node in values:
+                continue
+            if node.op == "get_attr":
+                root[node.target] = getattr(self.graph_module, node.target)
+            values[node] = graph.node_copy(node, lambda n: values[n])
+        # Placeholders come first: the arguments of the function.
+        first = next(iter(graph.nodes))
+        for node in reversed([n for n in graph.nodes if n.op == "placeholder"]):
+            if node is not first:
+                first.prepend(node)
+                first = node
+        graph.set_codegen(_Calls(self))
+        module = (_kind or ProgramModule)(root, graph, "ExportedModule")
+        module.__dict__["_program"] = self
+        for name, value in self.state_dict.items():  # those that the graph does not use
+            if name not in root and "." not in name:
+                if isinstance(value, rushlight.nn.Parameter):
+                    module.register_parameter(name, value)
+                else:
+                    module.register_buffer(name, value)
+        return module
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program with the operations of the table replaced by what they are made of.
+
+        Args:
+            decomp_table: {operation: function of the same arguments}; None for
+                `default_decompositions()`.
+        """
+        if decompose_custom_triton_ops:
+            raise NotImplementedError("run_decompositions: decompose_custom_triton_ops")
+        from rushlight.export import decompositions
+
+        return decompositions.run(self, decomp_table)
+
+    def __str__(self):
+        readable = self.graph_module.print_readable(print_output=False)
+        body = "    " + readable.replace("\n", "\n    ")
+        signature = "\n".join(f"    {line}" for line in str(self.graph_signature).splitlines())
+        guards = "\n".join(f"    {g}" for g in self.guards)
+        return f"ExportedProgram:\n{body}\nGraph signature:\n{signature}\nGuards:\n{guards}\n"
+
+    __repr__ = __str__
+
+
+def signature_of(graph, buffers_not_saved=()):
+    """The signature that the placeholders' and the output's notes give."""
+    inputs = []
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            continue
+        kind = _KINDS[node.meta["kind"]]
+        if kind is InputKind.USER_INPUT:
+            value = node.meta.get("val")
+            if isinstance(value, Tensor) or node.meta.get("type") in ("Tensor", "tensors"):
+                argument = TensorArgument(node.name)
+            elif node.meta.get("sizes") is not None or "type" in node.meta:
+                argument = SymIntArgument(node.name)
+            else:
+                argument = ConstantArgument(node.name, value)
+            inputs.append(InputSpec(kind, argument))
+        else:
+            persistent = None
+            if kind is InputKind.BUFFER:
+                persistent = node.meta["target"] not in buffers_not_saved
+            inputs.append(
+                InputSpec(kind, TensorArgument(node.name), node.meta["target"], persistent)
+            )
+    outputs = []
+    for value in graph.output_node().args[0]:
+        if isinstance(value, Node):
+            made = isinstance(value.meta.get("val"), Tensor)
+            argument = (TensorArgument if made else SymIntArgument)(value.name)
+        else:
+            argument = ConstantArgument("", value)
+        outputs.append(OutputSpec(OutputKind.USER_OUTPUT, argument))
+    return ExportGraphSignature(inputs, outputs)
+
+
+def guards_of(graph):
+    """What the notes of the placeholders say about the inputs."""
+    guards = []
+    for node in graph.nodes:
+        if node.op != "placeholder" or node.meta["kind"] != "input":
+            continue
+        value, sizes = node.meta.get("val"), node.meta.get("sizes")
+        if "type" in node.meta:
+            guards.append(InputGuard(node.name, kind=node.meta["type"]))
+        elif isinstance(value, Tensor):
+            shape = [
+                n if sizes is None or sizes[d] is None else sizes[d]
+                for d, n in enumerate(value.shape)
+            ]
+            guards.append(InputGuard(node.name, value.dtype, shape, device=value.device))
+        elif sizes is not None:
+            guards.append(InputGuard(node.name, size=sizes))
+        else:
+            guards.append(InputGuard(node.name, value=value))
+    return guards
+
+
+def is_pure(node):
+    """May the node go if nothing uses what it computes?"""
+    if node.op in ("placeholder", "output"):
+        return False
+    if node.op == "get_attr" or node.target is operator.getitem:
+        return True
+    if is_operation(node.target):
+        return not node.target.row.is_inplace and not changes_statistics(node)
+    if node.target is _record.assertion():
+        return False
+    return node.target in _record.pure_functions()
+
+
+def changes_statistics(node):
+    """Does a norm change its running mean and variance?"""
+    if node.target.key not in ("batch_norm", "instance_norm"):
+        return False
+    row = node.target.row
+    name = "training" if node.target.key == "batch_norm" else "use_input_stats"
+    place = row.index(name)
+    given = node.args[place] if place < len(node.args) else node.kwargs.get(name)
+    return bool(row.parameters[place].default if given is None else given)

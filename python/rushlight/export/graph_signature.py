@@ -1,0 +1,127 @@
+"""What the inputs and outputs of a program's graph are."""
+
+import enum
+from dataclasses import dataclass, field
+
+
+class InputKind(enum.Enum):
+    """Where an input of the graph comes from."""
+
+    USER_INPUT = enum.auto()
+    PARAMETER = enum.auto()
+    BUFFER = enum.auto()
+    CONSTANT_TENSOR = enum.auto()
+
+
+class OutputKind(enum.Enum):
+    """What an output of the graph is."""
+
+    USER_OUTPUT = enum.auto()
+
+
+@dataclass
+class TensorArgument:
+    """A tensor of the graph, by the name of its node."""
+
+    name: str
+
+
+@dataclass
+class ConstantArgument:
+    """A value that is no tensor; `value` is fixed in the graph."""
+
+    name: str
+    value: object = None
+
+
+@dataclass
+class SymIntArgument:
+    """A number that the graph is given, or computes."""
+
+    name: str
+
+
+@dataclass
+class InputSpec:
+    """One input: its kind, its placeholder, and of what is lifted the attribute that it was."""
+
+    kind: InputKind
+    arg: object
+    target: str | None = None
+    persistent: bool | None = None
+
+
+@dataclass
+class OutputSpec:
+    """One output."""
+
+    kind: OutputKind
+    arg: object
+    target: str | None = None
+
+
+@dataclass
+class ExportGraphSignature:
+    """The inputs and outputs of a graph, in its order."""
+
+    input_specs: list = field(default_factory=list)
+    output_specs: list = field(default_factory=list)
+
+    def _of(self, kind):
+        return [s for s in self.input_specs if s.kind is kind]
+
+    @property
+    def parameters(self):
+        """Names of the parameters."""
+        return tuple(s.target for s in self._of(InputKind.PARAMETER))
+
+    @property
+    def buffers(self):
+        """Names of the buffers."""
+        return tuple(s.target for s in self._of(InputKind.BUFFER))
+
+    @property
+    def lifted_tensor_constants(self):
+        """Names of the constants."""
+        return tuple(s.target for s in self._of(InputKind.CONSTANT_TENSOR))
+
+    @property
+    def user_inputs(self):
+        """Names of the inputs that a caller gives; the value, where it is fixed."""
+        return tuple(
+            s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
+            for s in self._of(InputKind.USER_INPUT)
+        )
+
+    @property
+    def user_outputs(self):
+        """Names of the outputs."""
+        return tuple(
+            s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
+            for s in self.output_specs
+        )
+
+    @property
+    def inputs_to_parameters(self):
+        """{placeholder: name of the parameter}."""
+        return {s.arg.name: s.target for s in self._of(InputKind.PARAMETER)}
+
+    @property
+    def inputs_to_buffers(self):
+        """{placeholder: name of the buffer}."""
+        return {s.arg.name: s.target for s in self._of(InputKind.BUFFER)}
+
+    @property
+    def inputs_to_lifted_tensor_constants(self):
+        """{placeholder: name of the constant}."""
+        return {s.arg.name: s.target for s in self._of(InputKind.CONSTANT_TENSOR)}
+
+    def __str__(self):
+        lines = ["inputs:"]
+        lines += [
+            f"    {s.arg.name}: {s.kind.name}" + (f" {s.target!r}" if s.target else "")
+            for s in self.input_specs
+        ]
+        lines.append("outputs:")
+        lines += [f"    {s.arg.name}: {s.kind.name}" for s in self.output_specs]
+        return "\n".join(lines)

@@ -1,0 +1,445 @@
+"""Traced and scripted modules and functions: programs, called like what they were made of."""
+
+import functools
+import inspect
+import typing
+
+import rushlight
+from rushlight import Tensor
+from rushlight._ignored import warn_of
+from rushlight.export import _archive, passes
+from rushlight.export._table import is_operation
+from rushlight.export._trace import DynamicSize, difference, names_of_inputs, record
+from rushlight.export.exported_program import (
+    ExportedProgram,
+    ProgramModule,
+    guards_of,
+    signature_of,
+)
+from rushlight.fx import GraphModule
+from rushlight.jit import _compiler
+from rushlight.jit._values import Builder, CompilationError, Computed
+from rushlight.nn import Module
+from rushlight.utils._pytree import tree_flatten
+
+
+def _bound(signature, args, kwargs):
+    """All arguments by position."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
+
+
+class ScriptModule(ProgramModule):
+    """A module that runs a graph: made by `trace`, `script` or `load`."""
+
+    def _program_inputs(self, args, kwargs):
+        signature = self.__dict__.get("_signature")
+        if signature is not None:
+            args, kwargs = _bound(signature, args, kwargs), {}
+        return super()._program_inputs(args, kwargs)
+
+    def save(self, f, _extra_files=None):
+        """Write the program to a file: see `torch.jit.save`."""
+        save(self, f, _extra_files)
+
+    def train(self, mode=True):
+        """Set the mode; a script is compiled anew in it.
+
+        Raises:
+            NotImplementedError: the program was traced or loaded in the other mode, on which
+                operations of it depend.
+        """
+        program = self._program
+        source = self.__dict__.get("_script_source")
+        if source is not None:
+            if source.training is not mode or program.training is not mode:
+                source.train(mode)
+                self._adopt(_compiled_module(source))
+        elif program.training is not mode and program.training is not None:
+            named = {p.name for n in program.graph.nodes if is_operation(n.target)
+                     for p in n.target.row.parameters}  # fmt: skip
+            if named & {"training", "train"}:
+                was = "training" if program.training else "evaluation"
+                raise NotImplementedError(
+                    f"jit: the mode of this module was fixed to {was} when it was recorded; set "
+                    "it before tracing or saving"
+                )
+        self.__dict__["training"] = mode
+        return self
+
+    def eval(self):
+        """`train(False)`."""
+        return self.train(False)
+
+    def _adopt(self, program):
+        """Run another program of the same parameters."""
+        module = program.module(_kind=ScriptModule)
+        self.__dict__["_program"] = program
+        self._graph._codegen.program = program
+        for name in program.graph_module._modules:
+            setattr(self, name, getattr(program.graph_module, name))
+        self.graph = module.graph
+
+
+class ScriptFunction:
+    """A function that runs a graph: made by `trace` or `script`."""
+
+    def __init__(self, program, original, signature=None):
+        self.original = original
+        self._module = program.module(_kind=ScriptModule)
+        if signature is not None:
+            self._module.__dict__["_signature"] = signature
+        functools.update_wrapper(self, original)
+
+    def __call__(self, *args, **kwargs):
+        return self._module(*args, **kwargs)
+
+    @property
+    def graph(self):
+        """The graph."""
+        return self._module.graph
+
+    @property
+    def code(self):
+        """The program as Python source."""
+        return self._module.code
+
+    def save(self, f, _extra_files=None):
+        """Write the program to a file: see `torch.jit.save`."""
+        save(self, f, _extra_files)
+
+
+# ---- trace
+
+
+def trace(
+    func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None,
+    check_tolerance=1e-5, strict=True, _force_outplace=False, _module_class=None,
+    _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True,
+):  # fmt: skip
+    """Record what a function or module does with example inputs, as a graph.
+
+    Sizes may change from call to call. What the program decided by sizes is checked at each call;
+    what it decides by values of tensors is an error.
+
+    Args:
+        func: a module or function.
+        example_inputs: a tensor, or a tuple of arguments.
+        check_trace: record a second time, and raise if it does something else.
+        check_inputs: further tuples of arguments, on which graph and program must agree.
+        check_tolerance: how much they may differ.
+        example_kwarg_inputs: a dict of arguments instead of example_inputs.
+
+    Returns:
+        ScriptModule or ScriptFunction.
+
+    Example:
+        >>> f = torch.jit.trace(lambda x: x * x.size(0), torch.ones(2))
+        >>> f(torch.ones(3))
+        tensor([3., 3., 3.])
+    """
+    warn_of(
+        "jit.trace", "graphs are recorded and run in one way",
+        optimize=optimize, strict=None if strict else strict,
+        _force_outplace=_force_outplace or None, _module_class=_module_class,
+        _compilation_unit=_compilation_unit, _store_inputs=None if _store_inputs else False,
+    )  # fmt: skip
+    if isinstance(func, (ScriptModule, ScriptFunction)):
+        return func
+    if (example_inputs is None) == (example_kwarg_inputs is None):
+        raise RuntimeError(
+            "jit.trace: give example_inputs or example_kwarg_inputs, and one of them"
+        )
+    kwargs = dict(example_kwarg_inputs or {})
+    args = () if example_inputs is None else example_inputs
+    args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
+    program = _traced(func, args, kwargs, check_trace)
+    made = _of_program(program, func)
+    for more in check_inputs or ():
+        more = (more,) if isinstance(more, Tensor) else tuple(more)
+        rushlight.testing.assert_close(
+            made(*more), func(*more), rtol=check_tolerance, atol=check_tolerance
+        )
+    return made
+
+
+def _traced(func, args, kwargs, check):
+    """The program of a run, of any sizes."""
+    from rushlight import export
+
+    module = func if isinstance(func, Module) else getattr(func, "__self__", None)
+    module = module if isinstance(module, Module) else Module()
+    leaves, in_spec = tree_flatten((args, kwargs))
+    signature = func.forward if isinstance(func, Module) else func
+    names = names_of_inputs(signature, args, kwargs)
+    sizes, count = [], 0
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            sizes.append([DynamicSize(f"s{count + d}") for d in range(leaf.dim())])
+            count += leaf.dim()
+        else:
+            sizes.append(None)
+    runs = [record(module, func, leaves, in_spec, names, sizes, True)
+            for _ in range(1 + bool(check))]  # fmt: skip
+    if check and (found := difference(*runs)):
+        raise RuntimeError(f"jit.trace: the program does not do the same twice: {found}")
+    ranges = {f"s{i}": (0, None) for i in range(count)}
+    return export._assembled(runs[0], func, args, kwargs, ranges)
+
+
+def _of_program(program, func):
+    if isinstance(func, Module):
+        module = program.module(_kind=ScriptModule)
+        module.__dict__["training"] = func.training
+        return module
+    return ScriptFunction(program, func)
+
+
+def trace_module(
+    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5,
+    strict=True, _force_outplace=False, _module_class=None, _compilation_unit=None,
+    example_inputs_is_kwarg=False, _store_inputs=True,
+):  # fmt: skip
+    """`trace` for the method forward: {"forward": example inputs}.
+
+    Raises:
+        NotImplementedError: another method is among them.
+    """
+    if set(inputs) != {"forward"}:
+        raise NotImplementedError("jit.trace_module: only forward is traced, of one module")
+    if example_inputs_is_kwarg:
+        return trace(mod, None, optimize, check_trace, check_inputs, check_tolerance, strict,
+                     _force_outplace, _module_class, _compilation_unit, inputs["forward"],
+                     _store_inputs)  # fmt: skip
+    return trace(mod, inputs["forward"], optimize, check_trace, check_inputs, check_tolerance,
+                 strict, _force_outplace, _module_class, _compilation_unit, None,
+                 _store_inputs)  # fmt: skip
+
+
+# ---- script
+
+
+def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile the source of a function or module to a graph, with its branches and loops.
+
+    Arguments are tensors unless they are annotated: int, float, bool, Tensor, List and Tuple of
+    these. What is not compiled raises an error that names it and its line; nothing is left to
+    Python.
+
+    Args:
+        obj: a function or module; of a module `forward` and what it calls.
+
+    Returns:
+        ScriptModule or ScriptFunction.
+
+    Raises:
+        CompilationError: the source has something that is not compiled.
+
+    Example:
+        >>> def twice_or_not(x: torch.Tensor, twice: bool):
+        ...     if twice:
+        ...         x = x * 2
+        ...     return x
+        >>> torch.jit.script(twice_or_not)(torch.ones(2), True)
+        tensor([2., 2.])
+    """
+    if obj is None:
+        return functools.partial(script, optimize=optimize, _frames_up=_frames_up, _rcb=_rcb,
+                                 example_inputs=example_inputs)  # fmt: skip
+    warn_of(
+        "jit.script", "types are read from annotations",
+        optimize=optimize, _frames_up=_frames_up or None, _rcb=_rcb, example_inputs=example_inputs,
+    )  # fmt: skip
+    if isinstance(obj, (ScriptModule, ScriptFunction)):
+        return obj
+    if isinstance(obj, Module):
+        module = _compiled_module(obj).module(_kind=ScriptModule)
+        module.__dict__["_script_source"] = obj
+        module.__dict__["_signature"] = inspect.signature(obj.forward)
+        module.__dict__["training"] = obj.training
+        return module
+    if inspect.isclass(obj):
+        raise CompilationError(f"jit.script: the class {obj.__name__}: classes are not compiled")
+    if not callable(obj):
+        raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
+    return ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
+
+
+def _compiled_module(module):
+    return _compiled(module.forward, module)
+
+
+def _compiled(function, module):
+    """The program of a function, or of a module's forward."""
+    _compiler.mark_special()
+    builder = Builder()
+    if module is not None:
+        for kind, members in (("parameter", module.named_parameters()),
+                              ("buffer", module.named_buffers())):  # fmt: skip
+            for name, value in members:
+                builder.lifted[id(value)] = (name, kind, value)
+                builder._tensor(value)
+    try:
+        hints = typing.get_type_hints(inspect.unwrap(function))
+    except (NameError, TypeError) as error:
+        raise CompilationError(f"jit.script: an annotation cannot be read: {error}") from None
+    arguments = []
+    for name, p in inspect.signature(function).parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise CompilationError(f"jit.script: the argument *{name} is not compiled")
+        arguments.append(_input(builder, name, hints.get(name, Tensor), p.default))
+    compiler = _compiler.Function(getattr(function, "__func__", function), builder)
+    given = [module, *arguments] if module is not None else arguments
+    result = compiler.call(given, {})
+    if isinstance(result, _compiler.Shape):
+        result = builder.call_primitive("shape", (result.tensor,))
+    leaves, out_spec = tree_flatten(result)
+    graph = builder.graph
+    graph.output(tuple(builder.lower(v) for v in leaves))
+    passes.eliminate_dead_code(graph)
+    _, in_spec = tree_flatten(
+        (tuple(_shape_of(a) for a in arguments), {}), lambda v: isinstance(v, list)
+    )
+    state, constants = {}, {}
+    saved = module.state_dict() if module is not None else {}
+    for node, value in builder.constants.values():
+        kept = node.meta["kind"] == "parameter" or node.meta["target"] in saved
+        (state if kept else constants)[node.meta["target"]] = value
+    program = ExportedProgram(
+        GraphModule(builder.modules, graph), signature_of(graph, set(constants)), state, constants,
+        in_spec, out_spec, guards_of(graph), {},
+    )  # fmt: skip
+    program.takes_lists = True
+    program.training = module.training if module is not None else None
+    return program
+
+
+def _shape_of(argument):
+    """The argument with leaves for computed values."""
+    if isinstance(argument, tuple):
+        return tuple(map(_shape_of, argument))
+    return 0
+
+
+_SIMPLE = {Tensor: "Tensor", int: "int", float: "float", bool: "bool"}
+
+
+def _input(builder, name, hint, default):
+    """The value of an argument: a computed one, a tuple of such, or a fixed default."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _SIMPLE:
+        return _typed_input(builder, name, _SIMPLE[hint])
+    if origin is list and inner == (Tensor,):
+        return _typed_input(builder, name, "tensors")
+    if origin is list and inner and inner[0] in (int, float, bool):
+        return _typed_input(builder, name, "list", _SIMPLE[inner[0]])
+    if origin is tuple and inner and Ellipsis not in inner:
+        return tuple(_input(builder, f"{name}_{i}", h, inspect.Parameter.empty)
+                     for i, h in enumerate(inner))  # fmt: skip
+    if default is None or isinstance(default, str):  # fixed, as the guard of the input says
+        node = builder.placeholder(name)
+        node.meta.update(kind="input", target=node.name, val=default)
+        return default
+    raise CompilationError(
+        f"jit.script: the argument {name} of type {hint}: those of type Tensor, int, float, bool, "
+        "List and Tuple of these are compiled"
+    )
+
+
+def _typed_input(builder, name, kind, item=None):
+    node = builder.placeholder(name)
+    node.meta.update(kind="input", target=node.name, val=None, type=kind)
+    return Computed(builder, node, kind, item)
+
+
+# ---- files
+
+
+def save(m, f, _extra_files=None):
+    """Write a traced or scripted module or function to a file, which needs nothing of Python.
+
+    Args:
+        m: ScriptModule or ScriptFunction.
+        f: path, or file object open for writing bytes.
+        _extra_files: {name: str or bytes} to lie beside the program.
+    """
+    m = m._module if isinstance(m, ScriptFunction) else m
+    if not isinstance(m, ScriptModule):
+        raise TypeError(
+            f"jit.save: expected a traced or scripted module or function, got {type(m).__name__}; "
+            "see torch.jit.trace, torch.jit.script, and torch.save for others"
+        )
+    _archive.save(m._program, f, _extra_files)
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Read what `save`, or `rushlight.export.save`, wrote. Nothing in the file is executed.
+
+    Args:
+        f: path, or file object open for reading bytes.
+        map_location: None or the CPU: where the parameters go.
+        _extra_files: dict whose keys name files to read; their text becomes the values.
+
+    Raises:
+        ValueError: the file is damaged, or none of this format, such as one of TorchScript.
+    """
+    if map_location is not None and rushlight.device(map_location).type != "cpu":
+        raise NotImplementedError("jit.load: map_location: parameters are loaded on the CPU")
+    if _restore_shapes:
+        raise NotImplementedError("jit.load: _restore_shapes")
+    program = _archive.load(f, _extra_files)
+    module = program.module(_kind=ScriptModule)
+    module.__dict__["training"] = bool(program.training)
+    return module
+
+
+# ---- inference
+
+
+def _frozen(program):
+    """The program with its parameters and buffers as constants."""
+    program = passes.copied(program)
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.meta["kind"] in ("parameter", "buffer"):
+            if passes._is_written(node):
+                raise RuntimeError(
+                    f"jit.freeze: the program changes {node.meta['target']}, which cannot be frozen"
+                )
+            value = program._lifted_value(node).detach().clone()
+            node.meta.update(kind="constant", val=value)
+            program.constants[node.meta["target"]] = value
+            program.state_dict.pop(node.meta["target"], None)
+    return passes.fold_constants(passes.finish(program))
+
+
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """A traced or scripted module of evaluation with its parameters as constants of the graph.
+
+    What does not depend on inputs is computed now; batch norms go into the convolutions before
+    them, unless `optimize_numerics` is false.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("jit.freeze: expected a traced or scripted module")
+    if mod.training:
+        raise RuntimeError("jit.freeze: the module must be in evaluation mode: call eval()")
+    if preserved_attrs:
+        raise NotImplementedError("jit.freeze: preserved_attrs")
+    program = _frozen(mod._program)
+    if optimize_numerics:
+        program = passes.fuse_conv_batch_norm(program)
+    return _again(mod, program)
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """`freeze`, and linear layers fused with the relu behind them."""
+    if other_methods:
+        raise NotImplementedError("jit.optimize_for_inference: other_methods")
+    mod = freeze(mod.eval())
+    return _again(mod, passes.fuse_linear_activation(mod._program))
+
+
+def _again(mod, program):
+    made = program.module(_kind=ScriptModule)
+    made.__dict__.update(training=mod.training, _signature=mod.__dict__.get("_signature"))
+    return made

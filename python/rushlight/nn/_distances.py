@@ -1,0 +1,38 @@
+"""Distances, similarities and norms of vectors; `functional` exports them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import Tensor
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """x / max(|x|_p, eps) along `dim`."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return rushlight.div(input, norm, out=out) if out is not None else input / norm
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`, after broadcasting."""
+    dtype = rushlight.promote_types(x1.dtype, x2.dtype)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"cosine_similarity: expected floating-point inputs but got {dtype}")
+    x1, x2 = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
+    parts = []
+    for x in (x1, x2):
+        norm = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True).clone()
+        with rushlight.no_grad():  # the bound changes the value, not the gradient
+            norm.clamp_min_(eps)
+        parts.append(x / norm)
+    return (parts[0] * parts[1]).sum(dim)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """|x1 - x2 + eps|_p over the last dim."""
+    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)

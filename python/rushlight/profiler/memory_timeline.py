@@ -1,0 +1,89 @@
+"""How much memory tensors held at what time, and for what."""
+
+import gzip
+import json
+from collections import namedtuple
+
+from rushlight.profiler.recording import BACKWARD, SPAN
+
+# In the order in which torch's timelines list them.
+CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient",
+              "autograd detail", "unknown")  # fmt: skip
+
+Timeline = namedtuple("Timeline", "times sizes")
+Timeline.__doc__ = "Nanoseconds, and for each of them the bytes of each of CATEGORIES."
+
+
+def _intervals(recording, chosen):
+    return [(r.start, r.end) for r in recording.raw if chosen(r)]
+
+
+def _within(time, intervals):
+    return any(start <= time <= end for start, end in intervals)
+
+
+def _category(start, end, in_backward, backward, steps, loading, finish):
+    """What a storage is for, by when it was made and given back."""
+    if _within(start, steps):
+        return "optimizer state" if end == finish else "temporary"
+    if _within(start, loading):
+        return "input"
+    if in_backward or _within(start, backward):
+        # What outlives the pass has become somebody's gradient.
+        return "autograd detail" if _within(end, backward) else "gradient"
+    if _within(end, backward):
+        return "activation"
+    return "unknown" if end == finish else "temporary"
+
+
+def memory_timeline(recording):
+    """The bytes of tensors that were made while a profile was under way, by time and category."""
+    backward = _intervals(recording, lambda r: r.kind == BACKWARD)
+    steps = _intervals(
+        recording, lambda r: r.kind == SPAN and r.name.startswith("Optimizer.step#")
+    )
+    loading = _intervals(
+        recording, lambda r: r.kind == SPAN and r.name.startswith("enumerate(DataLoader)#")
+    )
+    alive, changes = {}, []
+
+    def finish(made, end):
+        kind = _category(made.start, end, made.in_backward, backward, steps, loading, recording.end)
+        place = CATEGORIES.index(kind)
+        changes.append((made.start, place, made.memory))
+        if end != recording.end:
+            changes.append((end, place, -made.memory))
+
+    for raw in recording.allocations:
+        if raw.memory >= 0:
+            alive[raw.bytes] = raw
+        elif raw.bytes in alive:
+            finish(alive.pop(raw.bytes), raw.start)
+    for made in alive.values():
+        finish(made, recording.end)
+    times, sizes, now = [recording.start], [[0] * len(CATEGORIES)], [0] * len(CATEGORIES)
+    for time, place, difference in sorted(changes):
+        now[place] += difference
+        times.append(time)
+        sizes.append(list(now))
+    times.append(recording.end)
+    sizes.append(list(now))
+    return Timeline(times, sizes)
+
+
+def export_memory_timeline(recording, path):
+    """Write the timeline: .html for a page, .json or .json.gz for [times, sizes]."""
+    path = str(path)
+    timeline = memory_timeline(recording)
+    if path.endswith(".html"):
+        from rushlight.profiler.pages import memory_page
+
+        memory_page(timeline).save(path)
+    elif path.endswith((".json", ".json.gz")):
+        opened = gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w")
+        with opened as file:
+            json.dump([timeline.times, timeline.sizes], file)
+    else:
+        raise ValueError(
+            f"export_memory_timeline: the path must end in .html, .json or .json.gz, not {path!r}"
+        )

@@ -1,0 +1,187 @@
+"""What the core has recorded, as events that know what ran inside of them."""
+
+from collections import namedtuple
+
+from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, Kernel
+from rushlight.profiler.flops import count_flops
+
+# Kinds of events, as the core numbers them (src/core/observer.h).
+(OP, KERNEL, VISIT, APPLY, PART, FUNCTION, MODULE, SPAN, BACKWARD, ALLOCATION, EXTERNAL) = range(11)
+
+Raw = namedtuple(
+    "Raw",
+    "kind name start end thread sequence memory bytes depth in_backward where inputs results stack"
+    " module device stream",
+)
+
+_CATEGORIES = {OP: "cpu_op", VISIT: "cpu_op", APPLY: "cpu_op", FUNCTION: "cpu_op",
+               BACKWARD: "cpu_op", MODULE: "python_function", SPAN: "user_annotation",
+               EXTERNAL: "kernel"}  # fmt: skip
+
+
+def _shape(argument):
+    """The shape of an argument as events give it: [] for what is no tensor."""
+    if isinstance(argument, tuple):
+        return argument[1]
+    if isinstance(argument, list) and any(isinstance(a, tuple) for a in argument):
+        return [_shape(a) for a in argument]
+    return []
+
+
+def _concrete(argument):
+    """A number, or a list of them, that an op was called with; None for tensors."""
+    if isinstance(argument, tuple) or (
+        isinstance(argument, list) and any(isinstance(a, tuple) for a in argument)
+    ):
+        return None
+    return argument
+
+
+def _source(where):
+    file, line, function = where
+    return f"{file}({line}): {function}"
+
+
+class Recording:
+    """A profile's events.
+
+    Args:
+        raw: what `_C._profiler_stop` has returned.
+        start, end: when the profile began and ended, in nanoseconds.
+        record_shapes, profile_memory, with_stack, with_flops, with_modules: what events show.
+    """
+
+    def __init__(
+        self, raw, start, end, record_shapes=False, profile_memory=False, with_stack=False,
+        with_flops=False, with_modules=False,
+    ):  # fmt: skip
+        self.raw, self.start, self.end = [Raw(*r) for r in raw], start, end
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
+        self._events = None
+
+    @property
+    def allocations(self):
+        """The events that say which storage got or gave back how many bytes, in order of time."""
+        return sorted((r for r in self.raw if r.kind == ALLOCATION), key=lambda r: r.start)
+
+    @property
+    def kernels(self):
+        """Launches of kernels and the parts that other threads did of them."""
+        return [r for r in self.raw if r.kind in (KERNEL, PART)]
+
+    def with_all(self):
+        """The same recording with shapes and floating-point operations in its events."""
+        if self.with_flops:
+            return self
+        other = Recording((), self.start, self.end, True, self.profile_memory, self.with_stack,
+                          True, self.with_modules)  # fmt: skip
+        other.raw = self.raw
+        return other
+
+    def events(self):
+        """The events as an EventList, in the order of their starts."""
+        if self._events is None:
+            self._events = self._build()
+        return self._events
+
+    def _event(self, raw, thread):
+        name = f"aten::{raw.name}" if raw.kind == OP else raw.name
+        if raw.kind == MODULE:
+            name = f"nn.Module: {raw.name}"
+        inputs = raw.inputs or ()
+        sources = raw.stack or ([raw.where] if raw.where else [])
+        elsewhere = raw.kind == EXTERNAL and raw.device >= 0
+        event = FunctionEvent(
+            0, name, thread, (raw.start - self.start) / 1000, (raw.end - self.start) / 1000,
+            input_shapes=[_shape(a) for a in inputs] if self.record_shapes else None,
+            concrete_inputs=[_concrete(a) for a in inputs] if self.record_shapes else None,
+            stack=[_source(s) for s in sources] if self.with_stack else None,
+            scope={SPAN: 7, APPLY: 1, VISIT: 1}.get(raw.kind, 0),
+            cpu_memory_usage=raw.memory if self.profile_memory else 0,
+            sequence_nr=raw.sequence,
+            device_type=DeviceType.CUDA if elsewhere else DeviceType.CPU,
+            use_device="cuda" if elsewhere else None,
+            device_index=raw.device if elsewhere else 0,
+            device_resource_id=raw.stream if elsewhere else raw.thread,
+            is_user_annotation=raw.kind == SPAN, is_python_function=raw.kind == MODULE,
+            activity_type=_CATEGORIES[raw.kind],
+        )  # fmt: skip
+        event.where = sources[0] if sources else None
+        event.module, event.in_backward = raw.module, raw.in_backward
+        return event
+
+    def _build(self):
+        threads, events, pairs = {}, [], []
+        ordered = sorted(self.raw, key=lambda r: (r.thread, r.start, -r.end))
+        first = {}
+        for raw in self.raw:
+            first[raw.thread] = min(first.get(raw.thread, raw.start), raw.start)
+        for thread in sorted(first, key=first.get):
+            threads[thread] = len(threads) + 1
+        open_events, thread = [], None
+        for raw in ordered:
+            if raw.kind in (ALLOCATION, PART):
+                continue
+            if raw.thread != thread:
+                thread, open_events = raw.thread, []
+            while open_events and open_events[-1][0] <= raw.start:
+                open_events.pop()
+            outer = open_events[-1][1] if open_events else None
+            if raw.kind == KERNEL:
+                if outer is not None:
+                    took = (raw.end - raw.start) / 1000
+                    outer.kernels.append(Kernel(raw.name, -1, took, raw.bytes))
+                continue
+            event = self._event(raw, threads[thread])
+            if raw.kind == EXTERNAL:
+                events.append(event)
+                continue
+            if outer is not None:
+                event.cpu_parent, event.depth = outer, outer.depth + 1
+                outer.cpu_children.append(event)
+                if event.where is None and not event.in_backward:
+                    event.where, event.module = outer.where, event.module or outer.module
+                    if self.with_stack and not event.stack:
+                        event.stack = outer.stack
+            open_events.append((raw.end, event))
+            events.append(event)
+            pairs.append((raw, event))
+        self._link(pairs)
+        if self.with_flops:
+            count_flops(pairs)
+        events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        for number, event in enumerate(events):
+            event.id = event.external_id = number + 1
+        return EventList(
+            events,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            recording=self,
+        )
+
+    def _link(self, pairs):
+        """Give nodes of the graph the forward op that recorded them, and its line."""
+        self.links = []  # (forward event, event of the node)
+        recorded = {}
+        for raw, event in pairs:
+            if raw.kind in (OP, FUNCTION) and raw.sequence >= 0 and not raw.in_backward:
+                recorded[raw.sequence] = event  # the latest: an op inside of the outer one
+        for raw, event in pairs:
+            if raw.kind not in (VISIT, APPLY) or raw.sequence < 0:
+                continue
+            forward = recorded.get(raw.sequence)
+            if forward is None:
+                continue
+            event.fwd_thread = forward.thread
+            event.where, event.module = forward.where, forward.module
+            if raw.kind == VISIT:
+                self.links.append((forward, event))
+            if self.with_stack:
+                event.stack = forward.stack
+        for _, event in pairs:  # and to what runs inside of nodes
+            outer = event.cpu_parent
+            if event.in_backward and event.where is None and outer is not None:
+                event.where, event.module = outer.where, outer.module
+                if self.with_stack and not event.stack:
+                    event.stack = outer.stack

@@ -1,0 +1,224 @@
+"""From each layout to each other."""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight import _C
+from rushlight.sparse._tensor import (
+    BSC,
+    BSR,
+    COO,
+    CSC,
+    CSR,
+    SparseTensor,
+    coalesced,
+    compress,
+    construct,
+    count,
+    indices_of,
+    values_of,
+    with_values,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.types import _layout
+
+
+def _places(sparse):
+    """The shape of batch and sparse dims."""
+    return sparse.shape[: sparse.dim() - sparse.dense_dim()]
+
+
+def parts_of(sparse: bool) -> tuple[Tensor, Tensor]:
+    """Keys and values of the elements of a coalesced tensor of any layout, one by one."""
+    source = coalesced(sparse)
+    values = values_of(source)
+    dense_sizes = source.shape[len(_places(source)) :]
+    return _C._sparse_positions(source), values.reshape(-1, *dense_sizes)
+
+
+def to_coo(sparse: bool) -> SparseTensor:
+    """The same elements in coordinate layout; batch dims become sparse ones."""
+    if sparse.layout is COO:
+        return sparse
+    keys, values = parts_of(sparse)
+    in_order = sparse.layout is CSR
+    return construct(indices_of(keys, _places(sparse)), values, sparse.shape, in_order)
+
+
+def from_keys(
+    keys: Tensor,
+    values: Any,
+    size: Sequence[int],
+    layout: _layout | None,
+    blocksize: Sequence[int] | None = None,
+    dense_dim: int = 0,
+) -> SparseTensor:
+    """A tensor in a compressed layout of elements with different keys, in any order."""
+    places = size[: len(size) - dense_dim]
+    if len(places) < 2:
+        raise RuntimeError(
+            f"conversion to {layout} expected at least 2 dims that are not dense, got shape"
+            f" {tuple(size)} with {dense_dim} dense dims"
+        )
+    *batch, height, width = places
+    block = _checked_blocksize(layout, blocksize, height, width)
+    rows, columns, batches = keys // width % height, keys % width, keys // (height * width)
+    if block is not None:
+        inside = rows % block[0] * block[1] + columns % block[1]
+        rows, columns = rows // block[0], columns // block[1]
+        height, width = height // block[0], width // block[1]
+    by_column = layout in (CSC, BSC)
+    outer, inner = (columns, rows) if by_column else (rows, columns)
+    length, breadth = (width, height) if by_column else (height, width)
+    order_keys = (batches * length + outer) * breadth + inner
+    if block is None:
+        sorted_keys, order = order_keys.sort(stable=True)
+        values = values[order]
+    else:
+        sorted_keys, group = order_keys.unique(return_inverse=True)
+        cells = rushlight.zeros(len(sorted_keys) * count(block), *values.shape[1:],
+                                dtype=values.dtype)  # fmt: skip
+        cells = cells.index_copy(0, group * count(block) + inside, values)
+        values = cells.reshape(len(sorted_keys), *block, *values.shape[1:])
+    lines = sorted_keys // max(1, breadth)
+    plain = sorted_keys % max(1, breadth)
+    per_line = rushlight.bincount(lines, minlength=count(batch) * length)
+    per_line = per_line.reshape(*batch, length)
+    per_batch = per_line.sum(-1).reshape(-1)
+    nnz = int(per_batch[0]) if len(per_batch) else 0
+    if bool((per_batch != nnz).any()):
+        raise RuntimeError(
+            f"conversion to {layout}: each batch must have as many elements, but there are"
+            f" {per_batch.tolist()}"
+        )
+    start = rushlight.zeros(*batch, 1, dtype=rushlight.int64)
+    compressed = rushlight.cat([start, per_line.cumsum(-1)], -1)
+    plain = plain.reshape(*batch, nnz)
+    values = values.reshape(*batch, nnz, *values.shape[1:])
+    return compress(layout, compressed, plain, values, size)
+
+
+def _checked_blocksize(layout, blocksize, height, width):
+    if layout not in (BSR, BSC):
+        if blocksize is not None:
+            raise RuntimeError(f"to_sparse: blocksize={blocksize}, but {layout} has no blocks")
+        return None
+    if blocksize is None:
+        raise RuntimeError(f"to_sparse: {layout} needs a blocksize")
+    block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+    if len(block) != 2 or min(block) < 1:
+        raise RuntimeError(f"to_sparse: blocksize must be two positive numbers, got {blocksize}")
+    if height % block[0] or width % block[1]:
+        raise RuntimeError(
+            f"to_sparse: a matrix of {height} rows and {width} columns cannot be divided into"
+            f" blocks of size {block}"
+        )
+    return block
+
+
+def _check_request(sparse_dim, layout, blocksize, dense_dim):
+    if isinstance(sparse_dim, rushlight.layout):
+        sparse_dim, layout = None, sparse_dim
+    if layout is rushlight.strided:
+        raise RuntimeError("to_sparse: the layout is torch.strided, which is not sparse")
+    layout = COO if layout is None else layout
+    if layout is COO and blocksize is not None:
+        raise RuntimeError(f"to_sparse: blocksize={blocksize}, but {layout} has no blocks")
+    if layout is not COO and sparse_dim not in (None, 2):
+        raise RuntimeError(f"to_sparse: {layout} has 2 sparse dims, not {sparse_dim}")
+    return sparse_dim, layout
+
+
+def dense_to_sparse(
+    dense: Tensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: _layout | None = None,
+    blocksize: Sequence[int] | None = None,
+    dense_dim: int | None = None,
+) -> SparseTensor:
+    """`dense` in a sparse layout: its elements, or the last `dense_dim` dims of them, or blocks,
+    that are not zero.
+    """
+    sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
+    if sparse_dim is None or layout is not COO:
+        sparse_dim = dense.dim() - (dense_dim or 0)
+    elif dense_dim is not None and sparse_dim + dense_dim != dense.dim():
+        raise RuntimeError(
+            f"to_sparse: {sparse_dim} sparse and {dense_dim} dense dims of a {dense.dim()}D tensor"
+        )
+    if not (0 < sparse_dim <= dense.dim() or dense.dim() == sparse_dim == 0):
+        raise RuntimeError(
+            f"to_sparse: sparse_dim must be in [1, {dense.dim()}] but is {sparse_dim}"
+        )
+    shape = dense.shape[:sparse_dim]
+    with rushlight.no_grad():
+        occupied = dense != 0
+        if sparse_dim < dense.dim():
+            occupied = occupied.flatten(sparse_dim).any(-1)
+        keys = occupied.reshape(-1).nonzero().reshape(-1)
+    values = dense.reshape(count(shape), *dense.shape[sparse_dim:])[keys]
+    if layout is COO:
+        return construct(indices_of(keys, shape), values, dense.shape, True)
+    return from_keys(keys, values, dense.shape, layout, blocksize, dense.dim() - sparse_dim)
+
+
+def sparse_to_sparse(
+    sparse: bool,
+    sparse_dim: int | None = None,
+    layout: _layout | None = None,
+    blocksize: Sequence[int] | None = None,
+    dense_dim: int | None = None,
+) -> SparseTensor:
+    sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
+    has = sparse.sparse_dim(), sparse.dense_dim()
+    wants = tuple(own if n is None else n for n, own in zip((sparse_dim, dense_dim), has))
+    if wants != has and layout in (COO, sparse.layout):
+        raise RuntimeError(
+            f"to_sparse: the tensor has {has[0]} sparse and {has[1]} dense dims, not {wants}"
+        )
+    if layout is COO:
+        return to_coo(sparse)
+    if layout is sparse.layout:
+        own_blocks = tuple(values_of(sparse).shape[-2 - has[1] :][:2])
+        if layout not in (BSR, BSC) or blocksize is None or own_blocks == tuple(blocksize):
+            return sparse
+    if dense_dim not in (None, has[1]):
+        raise RuntimeError(f"to_sparse: the tensor has {has[1]} dense dims, not {dense_dim}")
+    keys, values = parts_of(sparse)
+    return from_keys(keys, values, sparse.shape, layout, blocksize, has[1])
+
+
+def to_layout(
+    tensor: Tensor, layout: _layout | None, like: SparseTensor | None = None
+) -> SparseTensor:
+    """A dense or sparse tensor in `layout`; blocks are those of `like`."""
+    if layout is rushlight.strided:
+        return tensor.to_dense()
+    blocksize = None
+    if layout in (BSR, BSC):
+        values = _C._sparse_parts(like)[2]
+        first = values.dim() - like.dense_dim() - 2
+        blocksize = tuple(values.shape[first : first + 2])
+    dense_dim = None if like is None else like.dense_dim()
+    if tensor.layout is rushlight.strided:
+        return dense_to_sparse(tensor, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+    return sparse_to_sparse(tensor, layout=layout, blocksize=blocksize)
+
+
+def sparse_mask(source: Tensor | SparseTensor, mask: Tensor) -> SparseTensor:
+    """The elements of `source` at the indices of a sparse `mask`, in its layout."""
+    if not isinstance(mask, SparseTensor):
+        raise RuntimeError("sparse_mask: the mask must be a sparse tensor")
+    if source.shape != mask.shape:
+        raise RuntimeError(
+            f"sparse_mask: the shapes {tuple(source.shape)} and {tuple(mask.shape)} differ"
+        )
+    mask = coalesced(mask.detach())
+    return with_values(mask, _C._sparse_take(source, mask))

@@ -1,0 +1,1 @@
+"""Import paths of torch's own tests that libraries' tests use."""

@@ -1,0 +1,1 @@
+"""`python -m rushlight.utils.bottleneck script.py [args]`: where a program's time goes."""

@@ -1,0 +1,27 @@
+"""The import path `utils.data._utils.worker` of existing programs."""
+
+from __future__ import annotations
+
+import os
+
+from rushlight.utils.data.random_state import RNG as _RNG, numpy_seed
+from rushlight.utils.data.worker import WorkerInfo, get_worker_info
+
+__all__ = ["ManagerWatchdog", "WorkerInfo", "_RNG", "_generate_state", "get_worker_info"]
+
+
+class ManagerWatchdog:
+    """Says in a worker process whether the process that started it is still there."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+        self.manager_dead = False
+
+    def is_alive(self) -> bool:
+        """Return False from the moment on at which the parent has gone."""
+        self.manager_dead = self.manager_dead or os.getppid() != self.manager_pid
+        return not self.manager_dead
+
+
+def _generate_state(base_seed, worker_id):
+    return [int(word) for word in numpy_seed(base_seed, worker_id)]

@@ -1,0 +1,18 @@
+"""Datasets that are built of steps: each takes others and gives their elements on, changed.
+
+A step is a class, and once `functional_datapipe` has named it, a method of all of them.
+"""
+
+from rushlight.utils.data.datapipes import iter, map
+from rushlight.utils.data.datapipes.datapipe import (
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+)
+
+__all__ = [
+    "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe", "iter",
+    "map",
+]  # fmt: skip

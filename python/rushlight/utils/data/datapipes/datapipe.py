@@ -1,0 +1,113 @@
+"""The base classes of steps, and how a step becomes a method of all others."""
+
+import functools
+
+from rushlight._set_module import set_module
+from rushlight.utils.data.dataset import Dataset, IterableDataset
+
+
+class _Steps:
+    """The methods that steps are."""
+
+    @classmethod
+    def register_function(cls, function_name, function):
+        """Let `pipe.function_name(...)` be function(pipe, ...)."""
+        cls.functions[function_name] = function
+
+    @classmethod
+    def register_datapipe_as_function(
+        cls, function_name, cls_to_register, enable_df_api_tracing=False
+    ):
+        """Let `pipe.function_name(...)` be cls_to_register(pipe, ...)."""
+        if enable_df_api_tracing:
+            raise NotImplementedError("register_datapipe_as_function: tracing of data frames")
+        if function_name in cls.functions:
+            raise Exception(  # of no narrower class, as in torch
+                f"Unable to add DataPipe function name {function_name} as it is already taken"
+            )
+
+        def make(source, *args, **kwargs):
+            return cls_to_register(source, *args, **kwargs)
+
+        functools.update_wrapper(make, cls_to_register, updated=())
+        cls.functions[function_name] = make
+
+    def __getattr__(self, name):
+        found = type(self).functions.get(name)
+        if found is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return functools.partial(found, self)
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def __repr__(self):
+        return str(type(self).__qualname__)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.functions]
+
+
+class IterDataPipe(_Steps, IterableDataset):
+    """A step whose elements come one after the other: subclasses write `__iter__`.
+
+    Example:
+        >>> from rushlight.utils.data.datapipes.iter import IterableWrapper
+        >>> list(IterableWrapper(range(5)).map(lambda x: x * 2).filter(lambda x: x > 2))
+        [4, 6, 8]
+    """
+
+    functions = {}
+
+    def reset(self):
+        """Begin anew: for subclasses to write."""
+
+
+class DFIterDataPipe(IterDataPipe):
+    """A step whose elements are rows of data frames."""
+
+
+class MapDataPipe(_Steps, Dataset):
+    """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
+
+    functions = {}
+
+
+class DataChunk(list):
+    """Several elements: a batch."""
+
+    def __init__(self, items):
+        items = list(items)
+        super().__init__(items)
+        self.items = items
+
+    def as_str(self, indent=""):
+        """The elements as text."""
+        return indent + "[" + ", ".join(str(item) for item in self) + "]"
+
+    def raw_iterator(self):
+        """The elements, one after the other."""
+        yield from self.items
+
+
+class functional_datapipe:
+    """Decorates a class of steps: it becomes a method of this name.
+
+    Args:
+        name: of the method.
+        enable_df_api_tracing: refused.
+    """
+
+    def __init__(self, name, enable_df_api_tracing=False):
+        self.name, self.enable_df_api_tracing = name, enable_df_api_tracing
+
+    def __call__(self, cls):
+        kinds = (IterDataPipe, MapDataPipe)
+        if not (isinstance(cls, type) and issubclass(cls, kinds)):
+            raise TypeError("`functional_datapipe` can only decorate IterDataPipe or MapDataPipe")
+        base = IterDataPipe if issubclass(cls, IterDataPipe) else MapDataPipe
+        base.register_datapipe_as_function(self.name, cls, self.enable_df_api_tracing)
+        return cls
+
+
+set_module("rushlight.utils.data.datapipes._decorator", functional_datapipe)

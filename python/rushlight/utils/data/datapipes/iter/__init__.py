@@ -1,0 +1,34 @@
+"""Steps whose elements come one after the other."""
+
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.iter.callable import (
+    CollatorIterDataPipe as Collator,
+    MapperIterDataPipe as Mapper,
+)
+from rushlight.utils.data.datapipes.iter.combinatorics import (
+    SamplerIterDataPipe as Sampler,
+    ShufflerIterDataPipe as Shuffler,
+)
+from rushlight.utils.data.datapipes.iter.combining import (
+    ConcaterIterDataPipe as Concater,
+    DemultiplexerIterDataPipe as Demultiplexer,
+    ForkerIterDataPipe as Forker,
+    MultiplexerIterDataPipe as Multiplexer,
+    ZipperIterDataPipe as Zipper,
+)
+from rushlight.utils.data.datapipes.iter.grouping import (
+    BatcherIterDataPipe as Batcher,
+    GrouperIterDataPipe as Grouper,
+    UnBatcherIterDataPipe as UnBatcher,
+)
+from rushlight.utils.data.datapipes.iter.selecting import FilterIterDataPipe as Filter
+from rushlight.utils.data.datapipes.iter.sharding import (
+    ShardingFilterIterDataPipe as ShardingFilter,
+)
+from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe as IterableWrapper
+
+__all__ = [
+    "Batcher", "Collator", "Concater", "Demultiplexer", "Filter", "Forker", "Grouper",
+    "IterDataPipe", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter",
+    "Shuffler", "UnBatcher", "Zipper",
+]  # fmt: skip

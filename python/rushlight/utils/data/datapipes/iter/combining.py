@@ -1,0 +1,182 @@
+"""Steps that join several sources, or split one."""
+
+from collections import deque
+
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+
+
+def _check(datapipes):
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `IterDataPipe`")
+
+
+@functional_datapipe("concat")
+class ConcaterIterDataPipe(IterDataPipe):
+    """The elements of the first, then those of the second, ..."""
+
+    def __init__(self, *datapipes):
+        super().__init__()
+        _check(datapipes)
+        self.datapipes = datapipes
+
+    def __iter__(self):
+        for pipe in self.datapipes:
+            yield from pipe
+
+    def __len__(self):
+        return sum(map(len, self.datapipes))
+
+
+@functional_datapipe("zip")
+class ZipperIterDataPipe(IterDataPipe):
+    """Tuples of an element of each, until one has no more."""
+
+    def __init__(self, *datapipes):
+        super().__init__()
+        _check(datapipes)
+        self.datapipes = datapipes
+
+    def __iter__(self):
+        yield from zip(*self.datapipes)
+
+    def __len__(self):
+        return min(map(len, self.datapipes))
+
+
+@functional_datapipe("mux")
+class MultiplexerIterDataPipe(IterDataPipe):
+    """An element of each in turn, until one has no more."""
+
+    def __init__(self, *datapipes):
+        super().__init__()
+        _check(datapipes)
+        self.datapipes = datapipes
+
+    def __iter__(self):
+        for row in zip(*self.datapipes):
+            yield from row
+
+    def __len__(self):
+        return min(map(len, self.datapipes)) * len(self.datapipes)
+
+
+class _Shared:
+    """A source that several steps read, each at its pace.
+
+    Args:
+        route: element -> the numbers of the steps that get it.
+        buffer_size: how many elements a step may be behind; -1 for any number.
+    """
+
+    def __init__(self, datapipe, count, route, buffer_size):
+        super().__init__()
+        self.datapipe, self.route, self.buffer_size = datapipe, route, buffer_size
+        self.waiting = [deque() for _ in range(count)]
+        self.source, self.ended = None, False
+
+    def restart(self):
+        self.source, self.ended = iter(self.datapipe), False
+        for queue in self.waiting:
+            queue.clear()
+
+    def read(self, number):
+        if self.source is None or (self.ended and not self.waiting[number]):
+            self.restart()
+        while True:
+            if self.waiting[number]:
+                yield self.waiting[number].popleft()
+                continue
+            if self.ended:
+                return
+            try:
+                element = next(self.source)
+            except StopIteration:
+                self.ended = True
+                return
+            for receiver in self.route(element):
+                queue = self.waiting[receiver]
+                if 0 <= self.buffer_size <= len(queue):
+                    raise BufferError(
+                        f"a step is {len(queue)} elements behind another: buffer_size is "
+                        f"{self.buffer_size}"
+                    )
+                queue.append(element)
+
+
+class _Part(IterDataPipe):
+    """One of the steps that share a source."""
+
+    def __init__(self, shared, number):
+        super().__init__()
+        self.main_datapipe, self.instance_id = shared, number
+
+    def __iter__(self):
+        return self.main_datapipe.read(self.instance_id)
+
+    def __len__(self):
+        return len(self.main_datapipe.datapipe)
+
+
+@functional_datapipe("fork")
+class ForkerIterDataPipe(IterDataPipe):
+    """Several steps with the same elements: a list of them.
+
+    Args:
+        datapipe: the elements.
+        num_instances: how many.
+        buffer_size: how many elements one may be behind another; -1 for any number.
+        copy: None for the elements themselves, "shallow" or "deep" for copies.
+    """
+
+    def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
+        if num_instances < 1:
+            raise ValueError(
+                f"Expected `num_instances` larger than 0, but {num_instances} is found"
+            )
+        if copy not in (None, "shallow", "deep"):
+            raise ValueError(f"Unknown copy method `{copy}` requested, choose one of None, "
+                             "`shallow` or `deep`.")  # fmt: skip
+        if num_instances == 1:
+            return [datapipe]
+        import copy as copying
+
+        how = {None: None, "shallow": copying.copy, "deep": copying.deepcopy}[copy]
+        everyone = range(num_instances)
+        shared = _Shared(datapipe, num_instances, lambda element: everyone, buffer_size)
+        parts = [_Part(shared, number) for number in everyone]
+        return parts if how is None else [part.map(how) for part in parts]
+
+
+@functional_datapipe("demux")
+class DemultiplexerIterDataPipe(IterDataPipe):
+    """Several steps, each with some of the elements: a list of them.
+
+    Args:
+        datapipe: the elements.
+        num_instances: how many.
+        classifier_fn: element -> the number of the step that gets it, or None.
+        drop_none: elements of None are left out; else they are an error.
+        buffer_size: how many elements may wait for a step; -1 for any number.
+    """
+
+    def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
+        if num_instances < 1:
+            raise ValueError(
+                f"Expected `num_instances` larger than 0, but {num_instances} is found"
+            )
+
+        def route(element):
+            number = classifier_fn(element)
+            if number is None and drop_none:
+                return ()
+            if number is None or not 0 <= number < num_instances:
+                raise ValueError(
+                    f"Output of the classification fn should be between 0 and {num_instances - 1}. "
+                    f"{number} is returned."
+                )
+            return (number,)
+
+        shared = _Shared(datapipe, num_instances, route, buffer_size)
+        return [_Part(shared, number) for number in range(num_instances)]

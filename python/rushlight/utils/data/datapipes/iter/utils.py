@@ -1,0 +1,37 @@
+"""The step at the beginning: an iterable."""
+
+import copy
+
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+
+
+class IterableWrapperIterDataPipe(IterDataPipe):
+    """The elements of an iterable.
+
+    Args:
+        iterable: what has them.
+        deepcopy: each time they are asked for, a copy is taken first, so that changes of elements
+            are not seen the next time.
+    """
+
+    def __init__(self, iterable, deepcopy=True):
+        super().__init__()
+        self.iterable, self.deepcopy = iterable, deepcopy
+
+    def __iter__(self):
+        source = self.iterable
+        if self.deepcopy:
+            try:
+                source = copy.deepcopy(source)
+            except TypeError:  # a generator cannot be copied
+                import warnings
+
+                warnings.warn(
+                    "The input iterable can not be deepcopied, please be aware of in-place "
+                    "modification would affect source data.",
+                    stacklevel=2,
+                )
+        yield from source
+
+    def __len__(self):
+        return len(self.iterable)

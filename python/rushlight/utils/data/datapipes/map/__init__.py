@@ -1,0 +1,159 @@
+"""Steps whose elements are found by key."""
+
+import random
+
+import rushlight
+from rushlight.utils.data.datapipes.datapipe import (
+    DataChunk,
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+)
+
+
+class SequenceWrapper(MapDataPipe):
+    """The elements of a sequence or dict.
+
+    Args:
+        sequence: what has them.
+        deepcopy: a copy of it is taken.
+    """
+
+    def __init__(self, sequence, deepcopy=True):
+        super().__init__()
+        import copy
+
+        self.sequence = copy.deepcopy(sequence) if deepcopy else sequence
+
+    def __getitem__(self, index):
+        return self.sequence[index]
+
+    def __len__(self):
+        return len(self.sequence)
+
+
+@functional_datapipe("map")
+class Mapper(MapDataPipe):
+    """fn of each element."""
+
+    def __init__(self, datapipe, fn=lambda x: x):
+        super().__init__()
+        self.datapipe, self.fn = datapipe, fn
+
+    def __getitem__(self, index):
+        return self.fn(self.datapipe[index])
+
+    def __len__(self):
+        return len(self.datapipe)
+
+
+@functional_datapipe("concat")
+class Concater(MapDataPipe):
+    """The elements of the first, then those of the second, ..."""
+
+    def __init__(self, *datapipes):
+        super().__init__()
+        if not datapipes:
+            raise ValueError("Expected at least one DataPipe, but got nothing")
+        self.datapipes = datapipes
+
+    def __getitem__(self, index):
+        offset = 0
+        for pipe in self.datapipes:
+            if index - offset < len(pipe):
+                return pipe[index - offset]
+            offset += len(pipe)
+        raise IndexError(f"Index {index} is out of range.")
+
+    def __len__(self):
+        return sum(map(len, self.datapipes))
+
+
+@functional_datapipe("zip")
+class Zipper(MapDataPipe):
+    """Tuples of an element of each."""
+
+    def __init__(self, *datapipes):
+        super().__init__()
+        if not datapipes:
+            raise ValueError("Expected at least one DataPipe, but got nothing")
+        self.datapipes = datapipes
+
+    def __getitem__(self, index):
+        return tuple(pipe[index] for pipe in self.datapipes)
+
+    def __len__(self):
+        return min(map(len, self.datapipes))
+
+
+@functional_datapipe("batch")
+class Batcher(MapDataPipe):
+    """Batches of elements.
+
+    Args:
+        datapipe: the elements.
+        batch_size: how many each.
+        drop_last: a last one with fewer is left out.
+        wrapper_class: the class of batches.
+    """
+
+    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+        super().__init__()
+        if batch_size <= 0:
+            raise AssertionError("Batch size is required to be larger than 0!")
+        self.datapipe, self.batch_size = datapipe, batch_size
+        self.drop_last, self.wrapper_class = drop_last, wrapper_class
+
+    def __getitem__(self, index):
+        if not 0 <= index < len(self):
+            raise IndexError(f"Index {index} is out of bound.")
+        start = index * self.batch_size
+        end = min(start + self.batch_size, len(self.datapipe))
+        return self.wrapper_class([self.datapipe[i] for i in range(start, end)])
+
+    def __len__(self):
+        size = len(self.datapipe)
+        return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
+
+
+class Shuffler(IterDataPipe):
+    """The elements in a random order, one after the other.
+
+    Args:
+        datapipe: the elements.
+        indices: their keys; by default from 0 on.
+    """
+
+    def __init__(self, datapipe, *, indices=None):
+        super().__init__()
+        self.datapipe = datapipe
+        self.indices = list(range(len(datapipe))) if indices is None else indices
+        self._enabled, self._seed = True, None
+
+    def set_shuffle(self, shuffle=True):
+        """Say whether the order changes at all. Returns self."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed):
+        """Give the next order its seed. Returns self."""
+        self._seed = seed
+        return self
+
+    def __iter__(self):
+        order = list(self.indices)
+        if self._enabled:
+            seed, self._seed = self._seed, None
+            if seed is None:
+                seed = int(rushlight.empty((), dtype=rushlight.int64).random_())
+            order = random.Random(seed).sample(order, len(order))[::-1]  # taken from the end
+        for index in order:
+            yield self.datapipe[index]
+
+    def __len__(self):
+        return len(self.datapipe)
+
+
+MapDataPipe.register_function("shuffle", Shuffler)
+
+__all__ = ["Batcher", "Concater", "MapDataPipe", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]

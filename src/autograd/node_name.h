@@ -1,0 +1,32 @@
+// Parts of a node's name that depend on how its op was called.
+#pragma once
+#include <cctype>
+#include <string>
+#include <type_traits>
+
+namespace rl {
+
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>> std::string name_part(
+    T number) {
+  return std::to_string(number);
+}
+inline std::string name_part(std::string text) { return text; }
+
+// "nearest-exact" becomes "NearestExact".
+inline std::string camel_case(const std::string& mode) {
+  std::string out;
+  bool starts = true;
+  for (char c : mode) {
+    if (c != '-')
+      out += static_cast<char>(starts ? std::toupper(static_cast<unsigned char>(c)) : c);
+    starts = c == '-';
+  }
+  return out;
+}
+
+inline std::string padding_name(const std::string& mode) {
+  if (mode == "reflect") return "Reflection";
+  return mode == "replicate" ? "Replication" : camel_case(mode);
+}
+
+}  // namespace rl

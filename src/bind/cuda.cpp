@@ -1,0 +1,547 @@
+#include "bind/cuda.h"
+
+#include <memory>
+
+#include "bind/convert.h"
+#include "bind/errors.h"
+#include "core/device_placement.h"
+#include "core/interpreter.h"
+#include "kernels/cuda/allocator.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/graph.h"
+#include "kernels/cuda/philox.h"
+#include "kernels/cuda/program.h"
+#include "ops_create.h"
+
+namespace rl::bind {
+namespace {
+
+const Tensor& checked_tensor(PyObject* o) {
+  check_type(is_tensor(o), "expected a Tensor, got ", Py_TYPE(o)->tp_name);
+  return tensor_of(o);
+}
+
+using cuda::CUevent;
+using cuda::CUstream;
+
+// Asks the package where NVIDIA's wheels and the simulator lie.
+void prepare() {
+  WithGil gil;
+  Object found_in = import_attribute("rushlight.cuda._libraries", "folders");
+  Object pair = checked(PyObject_CallNoArgs(found_in.get()));
+  std::vector<std::string> folders;
+  Object items = items_of(PyTuple_GET_ITEM(pair.get(), 0));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+    folders.push_back(to_string(PyTuple_GET_ITEM(items.get(), i)));
+  cuda::set_library_folders(std::move(folders), to_string(PyTuple_GET_ITEM(pair.get(), 1)));
+}
+
+const BackendStart& lazy() { return *backend_starts[static_cast<int>(DeviceType::CUDA)]; }
+void start() { lazy().start(); }
+int lazy_count() { return lazy().count(); }
+
+template <class F> PyObject* call(F&& f) {
+  return guarded([&]() -> PyObject* {
+    if constexpr (std::is_void_v<decltype(f())>) {
+      f();
+      Py_RETURN_NONE;
+    } else {
+      return f();
+    }
+  });
+}
+
+struct Numbers {
+  long long at[6] = {};
+  // Takes as many integers as there are arguments.
+  explicit Numbers(PyObject* args) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && i < 6; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      at[i] = static_cast<long long>(PyLong_AsUnsignedLongLongMask(o));
+      if (PyErr_Occurred()) throw PythonError{};
+    }
+  }
+  int integer(int i) const { return static_cast<int>(at[i]); }
+  CUstream stream(int i) const { return reinterpret_cast<CUstream>(at[i]); }
+  CUevent event(int i) const { return reinterpret_cast<CUevent>(at[i]); }
+};
+
+#define FUNCTION(name) PyObject* name(PyObject*, PyObject* args)
+#define NUMBERS Numbers n(args)
+
+FUNCTION(why_unavailable) {
+  (void)args;
+  return call([] {
+    lazy_count();
+    return PyUnicode_FromString(cuda::why_unavailable().c_str());
+  });
+}
+FUNCTION(device_count) {
+  (void)args;
+  return call([] { return PyLong_FromLong(lazy_count()); });
+}
+FUNCTION(is_initialized) {
+  (void)args;
+  return PyBool_FromLong(cuda::was_initialized());
+}
+FUNCTION(is_simulated) {
+  (void)args;
+  return PyBool_FromLong(cuda::is_simulated());
+}
+FUNCTION(init) {
+  (void)args;
+  return call([] {
+    start();
+    cuda::use(cuda::current_device());
+  });
+}
+FUNCTION(current_device) {
+  (void)args;
+  return PyLong_FromLong(cuda::current_device());
+}
+FUNCTION(set_device) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::set_device(n.integer(0));
+  });
+}
+FUNCTION(properties) {
+  return call([&] {
+    NUMBERS;
+    start();
+    const cuda::Properties& p = cuda::properties(n.integer(0));
+    return Py_BuildValue(
+        "{s:s,s:i,s:i,s:n,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:y#}",
+        "name", p.name.c_str(), "major", p.major, "minor", p.minor, "total_memory",
+        static_cast<Py_ssize_t>(p.total_memory), "multi_processor_count", p.multiprocessors,
+        "max_threads_per_multi_processor", p.threads_per_multiprocessor, "max_threads_per_block",
+        p.threads_per_block, "warp_size", p.warp_size, "shared_memory_per_block", p.shared_bytes,
+        "shared_memory_per_block_optin", p.shared_bytes_optin, "shared_memory_per_multiprocessor",
+        p.shared_bytes_multiprocessor, "regs_per_multiprocessor", p.registers_multiprocessor,
+        "L2_cache_size", p.l2_bytes, "clock_rate", p.clock_khz, "memory_clock_rate",
+        p.memory_clock_khz, "memory_bus_width", p.memory_bus_bits, "pci_bus_id", p.pci_bus,
+        "pci_device_id", p.pci_device, "pci_domain_id", p.pci_domain, "is_integrated", p.integrated,
+        "uuid", reinterpret_cast<const char*>(p.uuid), static_cast<Py_ssize_t>(sizeof p.uuid));
+  });
+}
+FUNCTION(synchronize) {
+  return call([&] {
+    NUMBERS;
+    start();
+    ScopedGilReleaseWait released(true);
+    cuda::synchronize_device(n.integer(0));
+  });
+}
+FUNCTION(set_blocking) {
+  return call([&] {
+    NUMBERS;
+    cuda::set_blocking_launches(n.at[0] != 0);
+  });
+}
+
+// ---- streams and events
+
+FUNCTION(current_stream) {
+  return call([&] {
+    NUMBERS;
+    return PyLong_FromVoidPtr(cuda::current_stream(n.integer(0)));
+  });
+}
+FUNCTION(set_stream) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::set_current_stream(n.integer(0), n.stream(1));
+  });
+}
+FUNCTION(new_stream) {
+  return call([&] {
+    NUMBERS;
+    start();
+    return PyLong_FromVoidPtr(cuda::pooled_stream(n.integer(0), n.at[1] != 0));
+  });
+}
+FUNCTION(stream_query) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::use(n.integer(0));
+    int status = cuda::driver().cuStreamQuery(n.stream(1));
+    if (status != cuda::CUDA_ERROR_NOT_READY) cuda::check_call(status, "cuStreamQuery");
+    return PyBool_FromLong(status == 0);
+  });
+}
+FUNCTION(stream_synchronize) {
+  return call([&] {
+    NUMBERS;
+    start();
+    ScopedGilReleaseWait released(true);
+    cuda::synchronize_stream(n.integer(0), n.stream(1));
+  });
+}
+FUNCTION(stream_wait_event) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::use(n.integer(0));
+    RL_CUDA(cuStreamWaitEvent, n.stream(1), n.event(2), 0);
+  });
+}
+FUNCTION(event_create) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::use(n.integer(0));
+    CUevent event = nullptr;
+    RL_CUDA(cuEventCreate, &event,
+            n.at[1] ? cuda::CU_EVENT_DEFAULT : cuda::CU_EVENT_DISABLE_TIMING);
+    return PyLong_FromVoidPtr(event);
+  });
+}
+FUNCTION(event_destroy) {
+  return call([&] {
+    NUMBERS;
+    RL_CUDA(cuEventDestroy_v2, n.event(0));
+  });
+}
+FUNCTION(event_record) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::use(n.integer(0));
+    RL_CUDA(cuEventRecord, n.event(2), n.stream(1));
+  });
+}
+FUNCTION(event_query) {
+  return call([&] {
+    NUMBERS;
+    int status = cuda::driver().cuEventQuery(n.event(0));
+    if (status != cuda::CUDA_ERROR_NOT_READY) cuda::check_call(status, "cuEventQuery");
+    return PyBool_FromLong(status == 0);
+  });
+}
+FUNCTION(event_synchronize) {
+  return call([&] {
+    NUMBERS;
+    {
+      ScopedGilReleaseWait released(true);
+      cuda::synchronize_event(n.event(1));
+    }
+    cuda::raise_fault(n.integer(0));
+  });
+}
+FUNCTION(event_elapsed) {
+  return call([&] {
+    NUMBERS;
+    float milliseconds = 0;
+    int status = cuda::driver().cuEventElapsedTime(&milliseconds, n.event(0), n.event(1));
+    check(status != cuda::CUDA_ERROR_NOT_READY,
+          "Event.elapsed_time: both events must be completed before calculating elapsed time");
+    check_value(status == 0,
+                "Event.elapsed_time: both events must be recorded and created with "
+                "enable_timing=True");
+    return PyFloat_FromDouble(milliseconds);
+  });
+}
+
+// ---- memory
+
+void add(PyObject* dict, const std::string& key, int64_t value) {
+  Object number = checked(PyLong_FromLongLong(value));
+  checked(PyDict_SetItemString(dict, key.c_str(), number.get()));
+}
+FUNCTION(memory_stats) {
+  return call([&] {
+    NUMBERS;
+    Object dict = checked(PyDict_New());
+    cuda::AllocatorStats s = cuda::allocator_stats(n.integer(0));
+    const char* pools[] = {"all", "small_pool", "large_pool"};
+    struct Named {
+      const char* name;
+      cuda::Counter cuda::PoolStats::* counter;
+    };
+    const Named counters[] = {{"allocation", &cuda::PoolStats::allocations},
+                              {"segment", &cuda::PoolStats::segments},
+                              {"active", &cuda::PoolStats::active},
+                              {"inactive_split", &cuda::PoolStats::inactive_split},
+                              {"allocated_bytes", &cuda::PoolStats::allocated_bytes},
+                              {"reserved_bytes", &cuda::PoolStats::reserved_bytes},
+                              {"active_bytes", &cuda::PoolStats::active_bytes},
+                              {"inactive_split_bytes", &cuda::PoolStats::inactive_split_bytes},
+                              {"requested_bytes", &cuda::PoolStats::requested_bytes}};
+    for (const Named& c : counters)
+      for (int p = 0; p < 3; ++p) {
+        const cuda::Counter& value = s.pools[p].*c.counter;
+        std::string key = std::string(c.name) + "." + pools[p] + ".";
+        add(dict.get(), key + "current", value.current);
+        add(dict.get(), key + "peak", value.peak);
+        add(dict.get(), key + "allocated", value.allocated);
+        add(dict.get(), key + "freed", value.freed);
+      }
+    add(dict.get(), "num_alloc_retries", s.retries);
+    add(dict.get(), "num_ooms", s.out_of_memory);
+    add(dict.get(), "num_device_alloc", s.driver_allocations);
+    add(dict.get(), "num_device_free", s.driver_frees);
+    return dict.release();
+  });
+}
+FUNCTION(reset_peak) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::reset_peak(n.integer(0));
+  });
+}
+FUNCTION(reset_accumulated) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::reset_accumulated(n.integer(0));
+  });
+}
+FUNCTION(empty_cache) {
+  return call([&] {
+    NUMBERS;
+    cuda::empty_device_cache(n.integer(0));
+  });
+}
+FUNCTION(empty_pinned_cache) {
+  (void)args;
+  return call([] { cuda::empty_pinned_cache(); });
+}
+FUNCTION(mem_get_info) {
+  return call([&] {
+    NUMBERS;
+    start();
+    cuda::use(n.integer(0));
+    size_t free = 0, total = 0;
+    RL_CUDA(cuMemGetInfo_v2, &free, &total);
+    return Py_BuildValue("nn", static_cast<Py_ssize_t>(free), static_cast<Py_ssize_t>(total));
+  });
+}
+FUNCTION(set_fraction) {
+  return call([&] {
+    double fraction;
+    int device;
+    if (!PyArg_ParseTuple(args, "id", &device, &fraction)) throw PythonError{};
+    start();
+    cuda::set_memory_fraction(device, fraction);
+  });
+}
+FUNCTION(get_fraction) {
+  return call([&] {
+    NUMBERS;
+    start();
+    return PyFloat_FromDouble(cuda::memory_fraction(n.integer(0)));
+  });
+}
+FUNCTION(snapshot) {
+  return call([&] {
+    NUMBERS;
+    start();
+    Object list = checked(PyList_New(0));
+    for (const cuda::SegmentInfo& s : cuda::memory_snapshot(n.integer(0))) {
+      Object blocks = checked(PyList_New(0));
+      for (const cuda::BlockInfo& b : s.blocks) {
+        Object block = checked(Py_BuildValue("{s:K,s:L,s:L,s:s}", "address",
+                                             static_cast<unsigned long long>(b.address), "size",
+                                             static_cast<long long>(b.size), "requested_size",
+                                             static_cast<long long>(b.requested), "state",
+                                             b.allocated ? "active_allocated"
+                                             : b.pending ? "active_pending_free"
+                                                         : "inactive"));
+        checked(PyList_Append(blocks.get(), block.get()));
+      }
+      Object segment = checked(Py_BuildValue(
+          "{s:i,s:K,s:K,s:L,s:s,s:O}", "device", s.device, "address",
+          static_cast<unsigned long long>(s.address), "stream",
+          static_cast<unsigned long long>(s.stream), "total_size", static_cast<long long>(s.size),
+          "segment_type", s.small ? "small" : "large", "blocks", blocks.get()));
+      checked(PyList_Append(list.get(), segment.get()));
+    }
+    return list.release();
+  });
+}
+FUNCTION(record_stream) {
+  return call([&] {
+    PyObject *tensor, *stream;
+    if (!PyArg_ParseTuple(args, "OO", &tensor, &stream)) throw PythonError{};
+    const Tensor& t = checked_tensor(tensor);
+    check(t.device().type == DeviceType::CUDA,
+          "record_stream: expected a tensor on CUDA, got one on ", t.device());
+    const Storage* storage = t.impl()->storage.get();
+    while (storage->alias_of) storage = storage->alias_of.get();
+    if (storage->data && storage->owned)
+      cuda::record_stream(storage->data, t.device().index,
+                          static_cast<CUstream>(PyLong_AsVoidPtr(stream)));
+  });
+}
+
+// ---- pinned memory
+
+void release_pinned(void* data) { cuda::free_pinned(data); }
+
+FUNCTION(pin_memory) {
+  return call([&] {
+    PyObject* o;
+    if (!PyArg_ParseTuple(args, "O", &o)) throw PythonError{};
+    Tensor t = checked_tensor(o);
+    check(t.device().is_cpu(), "cannot pin '", t.device(),
+          "' only dense CPU tensors can be pinned");
+    start();
+    int64_t bytes = t.numel() * itemsize(t.dtype());
+    void* data = cuda::allocate_pinned(static_cast<size_t>(bytes));
+    Tensor root = empty(Dims{0}, {t.dtype(), {}});
+    root.impl()->storage = Storage::borrow(data, bytes, release_pinned, data);
+    Tensor pinned = alias(root, t.sizes(), contiguous_strides(t.sizes()), 0);
+    {
+      NoGradGuard guard;
+      ops::copy_(pinned, t);
+    }
+    return wrap(std::move(pinned));
+  });
+}
+FUNCTION(is_pinned) {
+  return call([&] {
+    PyObject* o;
+    if (!PyArg_ParseTuple(args, "O", &o)) throw PythonError{};
+    const Tensor& t = checked_tensor(o);
+    return PyBool_FromLong(t.device().is_cpu() && t.impl()->data && cuda::was_initialized() &&
+                           cuda::is_pinned(t.impl()->data));
+  });
+}
+
+// ---- random numbers
+
+FUNCTION(rng_state) {
+  return call([&] {
+    NUMBERS;
+    cuda::PhiloxState s = cuda::philox_state(n.integer(0));
+    return Py_BuildValue("KK", static_cast<unsigned long long>(s.seed),
+                         static_cast<unsigned long long>(s.offset));
+  });
+}
+FUNCTION(set_rng_state) {
+  return call([&] {
+    NUMBERS;
+    cuda::set_philox_state(n.integer(0),
+                           {static_cast<uint64_t>(n.at[1]), static_cast<uint64_t>(n.at[2])});
+  });
+}
+
+// ---- graphs
+
+void destroy_graph(PyObject* capsule) {
+  delete static_cast<cuda::Graph*>(PyCapsule_GetPointer(capsule, "rushlight.cuda.graph"));
+}
+cuda::Graph& graph_of(PyObject* args) {
+  void* graph = PyCapsule_GetPointer(PyTuple_GetItem(args, 0), "rushlight.cuda.graph");
+  if (!graph) throw PythonError{};
+  return *static_cast<cuda::Graph*>(graph);
+}
+FUNCTION(graph_new) {
+  (void)args;
+  return call([] {
+    start();
+    auto graph = std::make_unique<cuda::Graph>();
+    Object capsule = checked(PyCapsule_New(graph.get(), "rushlight.cuda.graph", destroy_graph));
+    graph.release();
+    return capsule.release();
+  });
+}
+FUNCTION(graph_begin) {
+  return call([&] {
+    PyObject* capsule;
+    unsigned long long pool;
+    int mode;
+    if (!PyArg_ParseTuple(args, "OKi", &capsule, &pool, &mode)) throw PythonError{};
+    graph_of(args).begin(pool, mode);
+  });
+}
+FUNCTION(graph_end) {
+  return call([&] { graph_of(args).end(); });
+}
+FUNCTION(graph_replay) {
+  return call([&] { graph_of(args).replay(); });
+}
+FUNCTION(graph_reset) {
+  return call([&] { graph_of(args).reset(); });
+}
+FUNCTION(graph_pool) {
+  return call([&] { return PyLong_FromUnsignedLongLong(graph_of(args).pool()); });
+}
+FUNCTION(new_pool) {
+  (void)args;
+  return call([] { return PyLong_FromUnsignedLongLong(cuda::new_private_pool()); });
+}
+FUNCTION(is_capturing) {
+  (void)args;
+  return call([] {
+    return PyBool_FromLong(cuda::was_initialized() && cuda::is_capturing(cuda::current_device()));
+  });
+}
+
+// ---- kernels
+
+FUNCTION(kernel_counts) {
+  (void)args;
+  return call([] {
+    cuda::KernelCounts c = cuda::kernel_counts();
+    return Py_BuildValue("{s:L,s:L,s:L}", "compiled", static_cast<long long>(c.compiled),
+                         "from_disk", static_cast<long long>(c.from_disk), "launches",
+                         static_cast<long long>(c.launches));
+  });
+}
+FUNCTION(kernels_asked_for) {
+  (void)args;
+  return call([] { return PyUnicode_FromString(cuda::kernels_asked_for().c_str()); });
+}
+FUNCTION(compile_check) {
+  return call([&] {
+    int arch;
+    const char *header, *definitions, *expression;
+    if (!PyArg_ParseTuple(args, "isss", &arch, &header, &definitions, &expression))
+      throw PythonError{};
+    lazy_count();
+    return PyUnicode_FromString(cuda::compile_check(arch, header, definitions, expression).c_str());
+  });
+}
+
+#define METHOD(name) {#name, name, METH_VARARGS, nullptr}
+PyMethodDef methods[] = {
+    METHOD(why_unavailable),   METHOD(device_count),   METHOD(is_initialized),
+    METHOD(is_simulated),      METHOD(init),           METHOD(current_device),
+    METHOD(set_device),        METHOD(properties),     METHOD(synchronize),
+    METHOD(set_blocking),      METHOD(current_stream), METHOD(set_stream),
+    METHOD(new_stream),        METHOD(stream_query),   METHOD(stream_synchronize),
+    METHOD(stream_wait_event), METHOD(event_create),   METHOD(event_destroy),
+    METHOD(event_record),      METHOD(event_query),    METHOD(event_synchronize),
+    METHOD(event_elapsed),     METHOD(memory_stats),   METHOD(reset_peak),
+    METHOD(reset_accumulated), METHOD(empty_cache),    METHOD(empty_pinned_cache),
+    METHOD(mem_get_info),      METHOD(set_fraction),   METHOD(get_fraction),
+    METHOD(snapshot),          METHOD(record_stream),  METHOD(pin_memory),
+    METHOD(is_pinned),         METHOD(rng_state),      METHOD(set_rng_state),
+    METHOD(graph_new),         METHOD(graph_begin),    METHOD(graph_end),
+    METHOD(graph_replay),      METHOD(graph_reset),    METHOD(graph_pool),
+    METHOD(new_pool),          METHOD(is_capturing),   METHOD(kernel_counts),
+    METHOD(kernels_asked_for), METHOD(compile_check),  {nullptr, nullptr, 0, nullptr}};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rushlight._C._cuda",
+                          "The CUDA backend.",
+                          -1,
+                          methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+
+void init_cuda(PyObject* module) {
+  cuda::install(prepare);
+  Object own = checked(PyModule_Create(&definition));
+  checked(PyModule_AddObjectRef(module, "_cuda", own.get()));
+}
+
+}  // namespace rl::bind

@@ -1,0 +1,350 @@
+#include "core/observer.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/fork_mutex.h"
+#include "core/ranges.h"
+
+namespace rl::observer {
+namespace {
+
+int64_t nanoseconds(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
+
+// A counter that costs less than half of what a clock does, where there is one.
+uint64_t ticks() {
+#ifdef __x86_64__
+  return __builtin_ia32_rdtsc();
+#else
+  return static_cast<uint64_t>(nanoseconds(CLOCK_MONOTONIC));
+#endif
+}
+
+constexpr size_t events_of_chunk = 2048;
+constexpr size_t words_of_chunk = 16384;
+
+template <class T, size_t size> class Chunks {
+ public:
+  T* add(size_t n) {
+    if (chunks_.empty() || used_ + n > size) {
+      if (++at_ >= chunks_.size()) chunks_.emplace_back(new T[size]);
+      counts_.resize(chunks_.size());
+      used_ = 0;
+    }
+    T* first = &chunks_[at_][used_];
+    return first;
+  }
+  void keep(size_t n) { counts_[at_] = used_ += n; }
+  void rewind() {
+    at_ = size_t(-1);
+    used_ = size;
+    counts_.clear();
+    constexpr size_t kept = 64;
+    if (chunks_.size() > kept) chunks_.resize(kept);
+  }
+  template <class F> void each(F&& f) {
+    for (size_t c = 0; c < counts_.size(); ++c)
+      for (size_t i = 0; i < counts_[c]; ++i) f(chunks_[c][i]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::vector<size_t> counts_;
+  size_t at_ = size_t(-1), used_ = size;
+};
+
+// What one thread writes. `busy` keeps the end of a profile apart from a beginning event.
+struct Buffer {
+  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+  std::atomic<int64_t> open{0};  // events that their thread has not ended
+  Chunks<Event, events_of_chunk> events;
+  Chunks<int64_t, words_of_chunk> words;
+  int64_t thread = syscall(SYS_gettid);
+  std::atomic<bool> ended{false};  // the thread has
+  Event range;                     // stands for every event that is a range of another tool
+};
+
+class Busy {
+ public:
+  explicit Busy(Buffer& buffer) : flag_(buffer.busy) {
+    while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+  }
+  ~Busy() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+enum class State { Idle, Recording, Ending, Ranges };
+
+struct Recorder {
+  ForkMutex mutex{ForkRank::Observers};
+  std::vector<Buffer*> buffers;
+  std::unordered_set<std::string> names;
+  std::unordered_map<int64_t, Event*> spans;
+  int64_t next_span = 1;
+  Options options;
+  Ranges ranges;
+  uint64_t first_tick = 0;
+  int64_t first_time = 0;
+};
+std::atomic<State> state{State::Idle};
+
+void forget_all() {
+  if (state.load() == State::Idle) return;
+  state.store(State::Idle);  // and what other threads were writing is left alone
+  clear_mode_of_all(Profiled | ProfiledMemory);
+}
+
+Recorder& recorder() {
+  static Recorder* instance = new Recorder;  // threads may outlive static destruction
+  return *instance;
+}
+
+Buffer& buffer_of(ThreadState& thread) {
+  if (__builtin_expect(thread.events != nullptr, 1)) return *static_cast<Buffer*>(thread.events);
+  auto* made = new Buffer;
+  thread.events = made;
+  ForkLock lock(recorder().mutex);
+  recorder().buffers.push_back(made);
+  return *made;
+}
+
+bool recording() { return state.load(std::memory_order_relaxed) == State::Recording; }
+
+Event* begin_range(EventKind kind, const char* name) {
+  ThreadState& thread = thread_state();
+  if (kind == EventKind::Op && grad_enabled()) {
+    char text[128];
+    std::snprintf(text, sizeof text, "aten::%s, seq = %llu", name,
+                  static_cast<unsigned long long>(thread.next_sequence + 1));
+    recorder().ranges.push(text);
+  } else {
+    recorder().ranges.push(name);
+  }
+  Event& range = buffer_of(thread).range;
+  range = Event();
+  return &range;
+}
+
+// A profile that begins after a fork: what the parent's threads wrote stays theirs.
+void leave_buffers_of_parent() {
+  static int64_t owner = getpid();
+  if (owner == getpid()) return;
+  owner = getpid();
+  recorder().buffers.clear();
+  recorder().spans.clear();
+  thread_state().events = nullptr;
+}
+
+}  // namespace
+
+const Options& options() { return recorder().options; }
+bool is_recording() {
+  State now = state.load(std::memory_order_relaxed);
+  return now == State::Recording || now == State::Ranges;
+}
+int64_t now() { return nanoseconds(CLOCK_REALTIME); }
+
+bool start(const Options& wanted) {
+  static bool once = [] {
+    pthread_atfork(nullptr, nullptr, forget_all);
+    return true;
+  }();
+  (void)once;
+  State idle = State::Idle;
+  if (!state.compare_exchange_strong(idle, State::Ending)) return false;
+  Recorder& r = recorder();
+  {
+    ForkLock lock(r.mutex);
+    leave_buffers_of_parent();
+    std::vector<Buffer*> alive;
+    for (Buffer* b : r.buffers)
+      if (b->ended.load()) delete b;
+      else alive.push_back(b);
+    r.buffers = std::move(alive);
+  }
+  r.options = wanted;
+  r.first_time = nanoseconds(CLOCK_REALTIME);
+  r.first_tick = ticks();
+  state.store(State::Recording);
+  set_mode_of_all(uint32_t(Profiled) | (wanted.memory ? uint32_t(ProfiledMemory) : 0));
+  return true;
+}
+
+void stop(Visitor& visitor) {
+  State was = State::Recording;
+  if (!state.compare_exchange_strong(was, State::Ending)) return;
+  clear_mode_of_all(Profiled | ProfiledMemory);
+  Recorder& r = recorder();
+  uint64_t last_tick = ticks();
+  int64_t last_time = nanoseconds(CLOCK_REALTIME);
+  double rate = last_tick == r.first_tick
+                    ? 1.0
+                    : double(last_time - r.first_time) / double(last_tick - r.first_tick);
+  std::vector<Buffer*> buffers;
+  {
+    ForkLock lock(r.mutex);
+    buffers = r.buffers;
+    r.spans.clear();
+  }
+  auto time = [&](uint64_t tick) {
+    return r.first_time + int64_t(double(int64_t(tick - r.first_tick)) * rate);
+  };
+  for (Buffer* b : buffers) {
+    {
+      Busy last(*b);
+    }  // whoever begins an event from now on sees that nothing is recorded
+    visitor.thread(b->thread);
+    b->events.each([&](Event& kept) {
+      Event event = kept;
+      kept.where = SourceLocation();
+      if (event.kind != EventKind::External) {
+        uint64_t end = event.end ? event.end : last_tick;
+        event.start = static_cast<uint64_t>(time(event.start));
+        event.end = static_cast<uint64_t>(time(end));
+      }
+      visitor.event(event);
+    });
+    if (b->open.load(std::memory_order_acquire) == 0) {
+      b->events.rewind();
+      b->words.rewind();
+    } else {  // somebody will still write the end of an event
+      auto* left = new Buffer;
+      std::swap(left->events, b->events);
+      std::swap(left->words, b->words);
+      b->open.store(0);
+    }
+  }
+  state.store(State::Idle);
+}
+
+bool start_ranges(const Ranges& ranges) {
+  State idle = State::Idle;
+  if (!state.compare_exchange_strong(idle, State::Ending)) return false;
+  recorder().ranges = ranges;
+  recorder().options = Options();
+  state.store(State::Ranges);
+  set_mode_of_all(Profiled);
+  return true;
+}
+
+void stop_ranges() {
+  State was = State::Ranges;
+  if (!state.compare_exchange_strong(was, State::Ending)) return;
+  clear_mode_of_all(Profiled);
+  state.store(State::Idle);
+}
+
+Event* begin(EventKind kind, const char* name) {
+  if (__builtin_expect(state.load(std::memory_order_relaxed) == State::Ranges, 0))
+    return begin_range(kind, name);
+  ThreadState& thread = thread_state();
+  Buffer& b = buffer_of(thread);
+  Busy busy(b);
+  if (!recording()) {
+    thread.mode &= ~uint32_t(Profiled | ProfiledMemory);
+    return nullptr;
+  }
+  Event* e = b.events.add(1);
+  *e = Event();
+  b.events.keep(1);
+  e->name = name;
+  e->kind = kind;
+  e->depth = thread.op_depth;
+  e->memory = thread.storage_bytes;
+  e->in_backward = thread.mode & InBackward;
+  b.open.fetch_add(1, std::memory_order_relaxed);
+  e->start = ticks();
+  return e;
+}
+
+void end(Event* event) {
+  ThreadState& thread = thread_state();
+  if (__builtin_expect(event == &static_cast<Buffer*>(thread.events)->range, 0)) {
+    recorder().ranges.pop();
+    return;
+  }
+  event->memory = thread.storage_bytes - event->memory;
+  event->end = ticks();
+  Buffer& b = *static_cast<Buffer*>(thread.events);
+  if (b.open.load(std::memory_order_relaxed) > 0) b.open.fetch_sub(1, std::memory_order_release);
+}
+
+void allocation(const void* address, int64_t bytes) {
+  Event* e = begin(EventKind::Allocation, "[memory]");
+  if (!e) return;
+  end(e);
+  e->memory = bytes;
+  e->bytes = reinterpret_cast<int64_t>(address);
+}
+
+void leave(void* events) { static_cast<Buffer*>(events)->ended.store(true); }
+
+const char* intern(const std::string& name) {
+  Recorder& r = recorder();
+  ForkLock lock(r.mutex);
+  return r.names.insert(name).first->c_str();
+}
+
+int64_t begin_span(EventKind kind, const char* name) {
+  if (state.load(std::memory_order_relaxed) == State::Ranges) {
+    recorder().ranges.push(name);
+    return -1;
+  }
+  if (!recording()) return 0;
+  Event* e = begin(kind, name);
+  if (!e) return 0;
+  static_cast<Buffer*>(thread_state().events)->open.fetch_sub(1, std::memory_order_relaxed);
+  Recorder& r = recorder();
+  ForkLock lock(r.mutex);
+  r.spans[r.next_span] = e;
+  return r.next_span++;
+}
+
+void end_span(int64_t span) {
+  if (span == -1) {
+    if (state.load(std::memory_order_relaxed) == State::Ranges) recorder().ranges.pop();
+    return;
+  }
+  uint64_t at = ticks();
+  Recorder& r = recorder();
+  ForkLock lock(r.mutex);
+  auto found = r.spans.find(span);
+  if (found == r.spans.end()) return;  // of a profile that has ended
+  found->second->memory = thread_state().storage_bytes - found->second->memory;
+  found->second->end = at;
+  r.spans.erase(found);
+}
+
+void external(const char* name, int64_t start, int64_t end, int32_t device, int32_t stream) {
+  Event* e = begin(EventKind::External, name);
+  if (!e) return;
+  observer::end(e);
+  e->memory = 0;
+  e->start = static_cast<uint64_t>(start);
+  e->end = static_cast<uint64_t>(end);
+  e->device = device;
+  e->stream = stream;
+}
+
+int64_t* reserve(size_t words) {
+  Buffer& b = buffer_of(thread_state());
+  return words <= words_of_chunk ? b.words.add(words) : nullptr;
+}
+void keep(size_t words) { buffer_of(thread_state()).words.keep(words); }
+
+}  // namespace rl::observer

@@ -1,0 +1,112 @@
+#include "dispatch/out.h"
+
+#include "dispatch/generated.h"
+#include "ops_create.h"
+#include "tensor/output_layout.h"
+
+namespace rl {
+
+void check_out(const char* op, const Tensor& out, DType dtype, Device device, bool recorded,
+               OutDType exactness) {
+  check(!recorded && !records(out), op,
+        ": functions with out=... arguments don't support automatic differentiation, but one "
+        "of the arguments requires grad.");
+  check(can_cast(dtype, out.dtype()), op, ": result type ", dtype,
+        " can't be cast to the desired output type ", out.dtype());
+  check(exactness == OutDType::Castable || out.dtype() == dtype, op,
+        ": Expected out tensor to have dtype ", dtype, ", but got ", out.dtype(), " instead");
+  check(is_same_device(out.device(), device), op, ": Expected out tensor to have device ", device,
+        ", but got ", out.device());
+  check(!has_internal_overlap(out.sizes(), out.strides()), op,
+        ": unsupported operation: more than one element of the written-to tensor "
+        "refers to a single memory location. Please clone() the tensor before performing the "
+        "operation.");
+}
+
+void check_apart(const char* op, const Tensor& out, const Tensor& input, bool resized) {
+  Overlap overlap = memory_overlap(out, input);
+  bool exact = is_dense(out.sizes(), out.strides()) && is_dense(input.sizes(), input.strides());
+  check(overlap == Overlap::None || (!resized && (overlap == Overlap::Same || !exact)), op,
+        ": unsupported operation: some elements of the input tensor and the written-to tensor ",
+        resized ? "of another shape than the result " : "", "refer to a single memory location. ",
+        "Please clone() the tensor before performing the operation.");
+}
+
+namespace {
+
+bool check_prepared(const char* op, const Tensor& out, const OutputSpec& spec, Device device,
+                    bool recorded, OutDType exactness, const TensorList& inputs) {
+  check_out(op, out, spec.dtype, device, recorded, exactness);
+  check_in_place(out, op);
+  bool resized = out.sizes() != spec.sizes;
+  for (const Tensor& input : inputs)
+    if (input.defined()) check_apart(op, out, input, resized);
+  return resized;
+}
+
+// Several tensors to write, before any of them is.
+void check_several(const char* op, const TensorList& out, size_t count) {
+  check_type(out.size() == count, op, ": out expects ", count, " tensors, got ", out.size());
+  for (size_t i = 0; i < count; ++i)
+    for (size_t k = 0; k < i; ++k)
+      check(memory_overlap(out[i], out[k]) == Overlap::None, op,
+            ": unsupported operation: tensors of out share memory");
+}
+
+}  // namespace
+
+void prepare_out(const char* op, const Tensor& out, const OutputSpec& spec, Device device,
+                 bool recorded, OutDType exactness, const TensorList& inputs) {
+  if (check_prepared(op, out, spec, device, recorded, exactness, inputs))
+    resize_out(out, spec.sizes, spec.strides);
+}
+
+void prepare_outs(const char* op, const TensorList& out, const OutputSpec* specs, size_t count,
+                  Device device, bool recorded, OutDType exactness, const TensorList& inputs) {
+  check_several(op, out, count);
+  for (size_t i = 0; i < count; ++i)
+    check_prepared(op, out[i], specs[i], device, recorded, exactness, inputs);
+  for (size_t i = 0; i < count; ++i)
+    if (out[i].sizes() != specs[i].sizes) resize_out(out[i], specs[i].sizes, specs[i].strides);
+}
+
+void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
+  ops::resize_(out, sizes);
+  if (strides.empty() || has_standard_strides(sizes, strides) || !is_dense(sizes, strides)) return;
+  out.impl()->strides = strides;
+  out.impl()->refresh();
+}
+
+namespace {
+
+void check_result(const char* op, const Tensor& out, const Tensor& result, const TensorList& inputs,
+                  OutDType exactness) {
+  check_out(op, out, result.dtype(), result.device(), records(result), exactness);
+  bool resized = out.sizes() != result.sizes();
+  for (const Tensor& input : inputs)
+    if (input.defined()) check_apart(op, out, input, resized);
+}
+
+void write(const Tensor& out, const Tensor& result) {
+  NoGradGuard guard;
+  if (out.sizes() != result.sizes()) resize_out(out, result.sizes(), result.strides());
+  ops::copy_(out, result);
+}
+
+}  // namespace
+
+const Tensor& write_out(const char* op, const Tensor& out, const Tensor& result,
+                        const TensorList& inputs, OutDType exactness) {
+  check_result(op, out, result, inputs, exactness);
+  write(out, result);
+  return out;
+}
+
+void write_out(const char* op, const TensorList& out, const Tensor* results, size_t count,
+               const TensorList& inputs, OutDType exactness) {
+  check_several(op, out, count);
+  for (size_t i = 0; i < count; ++i) check_result(op, out[i], results[i], inputs, exactness);
+  for (size_t i = 0; i < count; ++i) write(out[i], results[i]);
+}
+
+}  // namespace rl

@@ -1,0 +1,561 @@
+#include "kernels/cuda/allocator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
+namespace rl::cuda {
+namespace {
+
+constexpr size_t granule = 512, small_size = size_t(1) << 20, small_segment = size_t(2) << 20;
+constexpr size_t medium_size = size_t(10) << 20, medium_segment = size_t(20) << 20;
+constexpr size_t large_granule = size_t(2) << 20;
+
+struct Segment;
+
+struct Block {
+  char* data;
+  size_t size;
+  size_t requested = 0;
+  Segment* segment;
+  Block *before = nullptr, *after = nullptr;  // neighbours in the segment
+  bool used = false;
+  std::vector<CUstream> users{};                        // streams besides its own
+  std::vector<std::pair<CUstream, CUevent>> pending{};  // what a free block waits for
+};
+
+struct BySize {
+  bool operator()(const Block* a, const Block* b) const {
+    return a->size != b->size ? a->size < b->size : a->data < b->data;
+  }
+};
+
+struct Pool {
+  CUstream stream;
+  bool small;
+  uint64_t id;  // 0, or that of a private pool
+  std::set<Block*, BySize> free;
+};
+
+struct Segment {
+  CUdeviceptr base;
+  size_t size;
+  Pool* pool;
+  Block* first;
+};
+
+using PoolKey = std::tuple<CUstream, bool, uint64_t>;
+
+std::string shown(size_t bytes) {
+  std::ostringstream text;
+  text.precision(2);
+  text << std::fixed;
+  if (bytes >= size_t(1) << 30) text << static_cast<double>(bytes) / (1 << 30) << " GiB";
+  else if (bytes >= size_t(1) << 20) text << static_cast<double>(bytes) / (1 << 20) << " MiB";
+  else if (bytes >= 1024) text << static_cast<double>(bytes) / 1024 << " KiB";
+  else text << bytes << " bytes";
+  return text.str();
+}
+
+class Allocator {
+ public:
+  explicit Allocator(int device) : device_(device) {
+    const char* off = std::getenv("RUSHLIGHT_NO_CUDA_MEMORY_CACHING");
+    if (!off) off = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    caching_ = !off || *off != '1';
+  }
+
+  void* allocate(size_t bytes) {
+    use(device_);
+    std::lock_guard<std::mutex> lock(mutex_);
+    CUstream stream = current_stream(device_);
+    if (!deferred_.empty() && private_.empty()) record_deferred();
+    size_t size = bytes ? (bytes + granule - 1) / granule * granule : granule;
+    Pool& pool = pool_of(stream, size <= small_size);
+    Block* block = find(pool, size, stream);
+    if (!block) block = grow(pool, size, bytes);
+    split(block, size);
+    block->used = true;
+    block->requested = bytes;
+    live_[block->data] = block;
+    count(*block, +1);
+    return block->data;
+  }
+
+  void free(void* data) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = live_.find(static_cast<char*>(data));
+    if (it == live_.end()) return;  // what the process keeps to its end
+    Block* block = it->second;
+    live_.erase(it);
+    count(*block, -1);
+    block->used = false;
+    block->requested = 0;
+    if (block->users.empty()) return put_back(block);
+    if (!private_.empty()) {  // an event recorded during a capture could not be asked
+      deferred_.push_back(block);
+      return;
+    }
+    record_users(block);
+    put_back(block);
+  }
+
+  void record(void* data, CUstream stream) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = live_.find(static_cast<char*>(data));
+    check(it != live_.end(), "record_stream: the tensor's memory is not the allocator's");
+    Block* block = it->second;
+    if (stream == block->segment->pool->stream) return;
+    if (std::find(block->users.begin(), block->users.end(), stream) == block->users.end())
+      block->users.push_back(stream);
+  }
+
+  void empty() {
+    use(device_);
+    std::lock_guard<std::mutex> lock(mutex_);
+    release_cached();
+  }
+
+  AllocatorStats stats() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return stats_;
+  }
+  void reset_peaks() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    each_counter([](Counter& c) { c.peak = c.current; });
+  }
+  void reset_totals() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    each_counter([](Counter& c) { c.allocated = c.freed = 0; });
+    stats_.retries = stats_.out_of_memory = 0;
+  }
+  void set_fraction(double fraction) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    fraction_ = fraction;
+  }
+  double fraction() const { return fraction_; }
+
+  std::vector<SegmentInfo> snapshot() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<SegmentInfo> result;
+    for (const auto& [base, segment] : segments_) {
+      SegmentInfo info{device_,
+                       base,
+                       reinterpret_cast<uint64_t>(segment->pool->stream),
+                       static_cast<int64_t>(segment->size),
+                       segment->pool->small,
+                       {}};
+      for (Block* b = segment->first; b; b = b->after)
+        info.blocks.push_back({reinterpret_cast<uint64_t>(b->data), static_cast<int64_t>(b->size),
+                               static_cast<int64_t>(b->requested), b->used, !b->pending.empty()});
+      result.push_back(std::move(info));
+    }
+    return result;
+  }
+
+  void begin_private(CUstream stream, uint64_t id) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    private_[stream] = id;
+    ++holders_[id];
+  }
+  void end_private(CUstream stream) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    private_.erase(stream);
+    if (private_.empty()) record_deferred();
+  }
+  void release_private(uint64_t id) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = holders_.find(id);
+    if (it != holders_.end() && --it->second == 0) holders_.erase(it);  // empty() may free it now
+  }
+
+ private:
+  Pool& pool_of(CUstream stream, bool small) {
+    auto it = private_.find(stream);
+    uint64_t id = it == private_.end() ? 0 : it->second;
+    std::unique_ptr<Pool>& pool = pools_[{stream, small, id}];
+    if (!pool) pool.reset(new Pool{stream, small, id, {}});
+    return *pool;
+  }
+
+  // Has the device passed all that the block waits for? Forgets what it has passed.
+  bool ready(Block* block) {
+    auto& pending = block->pending;
+    for (size_t i = pending.size(); i-- > 0;) {
+      CUresult status = driver().cuEventQuery(pending[i].second);
+      if (status == CUDA_ERROR_NOT_READY) continue;
+      check_call(status, "cuEventQuery");
+      give_back_event(device_, pending[i].second);
+      pending.erase(pending.begin() + static_cast<long>(i));
+    }
+    return pending.empty();
+  }
+
+  // The smallest free block of the size. One that others still use is taken only where a ready one
+  // of less than twice the size is not there: its stream has to wait.
+  Block* find(Pool& pool, size_t size, CUstream stream) {
+    if (!caching_) return nullptr;
+    Block key{nullptr, size, 0, nullptr};
+    Block* waiting = nullptr;
+    for (auto it = pool.free.lower_bound(&key); it != pool.free.end(); ++it) {
+      Block* block = *it;
+      if (block->size > 2 * size && waiting) break;
+      // A large remainder would be lost to requests as large as the block.
+      if (!pool.small && size < medium_size && block->size >= medium_segment + medium_size) break;
+      if (block->pending.empty() || (private_.empty() && ready(block))) {
+        take(pool, block);
+        return block;
+      }
+      if (!waiting && private_.empty()) waiting = block;
+    }
+    if (!waiting) return nullptr;
+    for (auto& [user, event] : waiting->pending) {
+      RL_CUDA(cuStreamWaitEvent, stream, event, 0);
+      give_back_event(device_, event);
+    }
+    waiting->pending.clear();
+    take(pool, waiting);
+    return waiting;
+  }
+
+  void take(Pool& pool, Block* block) { pool.free.erase(block); }
+
+  Block* grow(Pool& pool, size_t size, size_t bytes) {
+    size_t wanted = !caching_    ? size
+                    : pool.small ? small_segment
+                    : size < medium_size
+                        ? medium_segment
+                        : (size + large_granule - 1) / large_granule * large_granule;
+    CUdeviceptr base = 0;
+    if (!ask_driver(wanted, base)) {
+      ++stats_.retries;
+      if (private_.empty()) release_cached();
+      if (!ask_driver(wanted, base)) fail_out_of_memory(bytes);
+    }
+    auto* segment = new Segment{base, wanted, &pool, nullptr};
+    auto* block = new Block{reinterpret_cast<char*>(base), wanted, 0, segment};
+    segment->first = block;
+    segments_[base] = segment;
+    each_pool(pool.small, [&](PoolStats& s) {
+      s.segments.add(1);
+      s.reserved_bytes.add(static_cast<int64_t>(wanted));
+    });
+    return block;
+  }
+
+  bool ask_driver(size_t size, CUdeviceptr& base) {
+    double limit = fraction_ * static_cast<double>(properties(device_).total_memory);
+    double reserved = static_cast<double>(stats_.pools[0].reserved_bytes.current);
+    if (fraction_ < 1 && reserved + static_cast<double>(size) > limit) return false;
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;  // allowed while another stream is captured
+    RL_CUDA(cuThreadExchangeStreamCaptureMode, &mode);
+    CUresult status = driver().cuMemAlloc_v2(&base, size);
+    RL_CUDA(cuThreadExchangeStreamCaptureMode, &mode);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) return false;
+    check_call(status, "cuMemAlloc_v2");
+    ++stats_.driver_allocations;
+    return true;
+  }
+
+  void split(Block* block, size_t size) {
+    size_t rest = block->size - size;
+    if (!caching_ || !(block->segment->pool->small ? rest >= granule : rest > small_size)) return;
+    auto* other = new Block{block->data + size, rest, 0, block->segment, block, block->after};
+    if (block->after) block->after->before = other;
+    block->after = other;
+    block->size = size;
+    block->segment->pool->free.insert(other);
+  }
+
+  void put_back(Block* block) {
+    Pool& pool = *block->segment->pool;
+    if (block->pending.empty()) {
+      block = join(pool, block, block->before);
+      block = join(pool, block, block->after);
+    }
+    pool.free.insert(block);
+    if (!caching_ && block->size == block->segment->size) {
+      use(device_);
+      for (auto& [user, event] : block->pending) {
+        RL_CUDA(cuEventSynchronize, event);
+        give_back_event(device_, event);
+      }
+      block->pending.clear();
+      release(block);
+    }
+  }
+
+  // The free block that two neighbours make, or the first if the other is not free.
+  Block* join(Pool& pool, Block* block, Block* other) {
+    if (!other || other->used || !other->pending.empty() || !pool.free.count(other)) return block;
+    pool.free.erase(other);
+    Block *left = other == block->before ? other : block, *right = left == other ? block : other;
+    left->size += right->size;
+    left->after = right->after;
+    if (right->after) right->after->before = left;
+    delete right;
+    return left;
+  }
+
+  void record_users(Block* block) {
+    use(device_);
+    for (CUstream user : block->users) {
+      CUevent event = take_event(device_);
+      RL_CUDA(cuEventRecord, event, user);
+      block->pending.push_back({user, event});
+    }
+    block->users.clear();
+  }
+  void record_deferred() {
+    std::vector<Block*> blocks;
+    blocks.swap(deferred_);
+    for (Block* block : blocks) {
+      record_users(block);
+      put_back(block);
+    }
+  }
+
+  // Gives segments of which nothing is used back to the driver.
+  void release_cached() {
+    for (auto& [key, pool] : pools_) {
+      std::vector<Block*> blocks(pool->free.begin(), pool->free.end());
+      for (Block* block : blocks) {
+        if (block->pending.empty()) continue;
+        for (auto& [user, event] : block->pending) {
+          RL_CUDA(cuEventSynchronize, event);
+          give_back_event(device_, event);
+        }
+        pool->free.erase(block);
+        block->pending.clear();
+        put_back(block);
+      }
+    }
+    std::vector<Block*> whole;
+    for (auto& [base, segment] : segments_)
+      if (!segment->first->used && segment->first->size == segment->size &&
+          segment->pool->free.count(segment->first) &&
+          (!segment->pool->id || !holders_.count(segment->pool->id)))
+        whole.push_back(segment->first);
+    for (Block* block : whole) release(block);
+  }
+  void release(Block* block) {
+    Segment* segment = block->segment;
+    Pool& pool = *segment->pool;
+    pool.free.erase(block);
+    RL_CUDA(cuMemFree_v2, segment->base);
+    ++stats_.driver_frees;
+    each_pool(pool.small, [&](PoolStats& s) {
+      s.segments.add(-1);
+      s.reserved_bytes.add(-static_cast<int64_t>(segment->size));
+    });
+    segments_.erase(segment->base);
+    delete block;
+    delete segment;
+  }
+
+  [[noreturn]] void fail_out_of_memory(size_t bytes) {
+    ++stats_.out_of_memory;
+    size_t free = 0, total = 0;
+    driver().cuMemGetInfo_v2(&free, &total);
+    std::vector<const Block*> blocks;
+    for (const auto& [data, block] : live_) blocks.push_back(block);
+    std::sort(blocks.begin(), blocks.end(),
+              [](const Block* a, const Block* b) { return a->requested > b->requested; });
+    std::ostringstream largest;
+    for (size_t i = 0; i < blocks.size() && i < 5; ++i)
+      largest << (i ? ", " : "; the largest tensors hold ") << shown(blocks[i]->requested);
+    size_t allocated = static_cast<size_t>(stats_.pools[0].allocated_bytes.current);
+    size_t reserved = static_cast<size_t>(stats_.pools[0].reserved_bytes.current);
+    size_t largest_free = 0;
+    for (const auto& [key, pool] : pools_)
+      if (!pool->free.empty()) largest_free = std::max(largest_free, (*pool->free.rbegin())->size);
+    fail(ErrorKind::OutOfMemory, "CUDA out of memory. Tried to allocate ", shown(bytes), ". GPU ",
+         device_, " has a total capacity of ", shown(total), " of which ", shown(free),
+         " is free. Of the memory reserved by rushlight (", shown(reserved), "), ",
+         shown(allocated), " is allocated in ", live_.size(), " blocks and ",
+         shown(reserved - allocated), " is unallocated, ", shown(largest_free),
+         " of it in one piece", fraction_ < 1 ? "; a memory fraction is set" : "", largest.str());
+  }
+
+  template <class F> void each_pool(bool small, F&& f) {
+    f(stats_.pools[0]);
+    f(stats_.pools[small ? 1 : 2]);
+  }
+  template <class F> void each_counter(F&& f) {
+    for (PoolStats& s : stats_.pools)
+      for (Counter* c :
+           {&s.allocations, &s.segments, &s.active, &s.inactive_split, &s.allocated_bytes,
+            &s.reserved_bytes, &s.active_bytes, &s.inactive_split_bytes, &s.requested_bytes})
+        f(*c);
+  }
+  void count(const Block& block, int sign) {
+    each_pool(block.segment->pool->small, [&](PoolStats& s) {
+      s.allocations.add(sign);
+      s.active.add(sign);
+      s.allocated_bytes.add(sign * static_cast<int64_t>(block.size));
+      s.active_bytes.add(sign * static_cast<int64_t>(block.size));
+      s.requested_bytes.add(sign * static_cast<int64_t>(block.requested));
+    });
+  }
+
+  const int device_;
+  bool caching_ = true;
+  double fraction_ = 1;
+  std::mutex mutex_;
+  std::map<PoolKey, std::unique_ptr<Pool>> pools_;
+  std::map<CUdeviceptr, Segment*> segments_;
+  std::unordered_map<char*, Block*> live_;
+  std::map<CUstream, uint64_t> private_;
+  std::map<uint64_t, int> holders_;
+  std::vector<Block*> deferred_;
+  AllocatorStats stats_;
+};
+
+Allocator& allocator_of(int device) {
+  // Tensors may outlive static objects, so these are never destroyed.
+  static auto* allocators = [] {
+    auto* made = new std::vector<Allocator*>;
+    for (int i = 0; i < device_count(); ++i) made->push_back(new Allocator(i));
+    return made;
+  }();
+  return *(*allocators)[static_cast<size_t>(device)];
+}
+
+// ---- pinned memory
+
+struct PinnedBlock {
+  size_t size;
+  std::vector<std::pair<int, CUevent>> pending;
+};
+struct PinnedCache {
+  std::mutex mutex;
+  std::map<char*, PinnedBlock> used, waiting;
+  std::multimap<size_t, char*> free;
+};
+PinnedCache& pinned_cache() {
+  static auto* cache = new PinnedCache;
+  return *cache;
+}
+
+// Powers of two up to 1 MiB, then eighths of one, pages from 64 MiB on.
+size_t pinned_size(size_t bytes) {
+  if (bytes <= 4096) return 4096;
+  if (bytes > size_t(64) << 20) return (bytes + 4095) / 4096 * 4096;
+  size_t power = 4096;
+  while (power * 2 < bytes) power *= 2;
+  if (power < size_t(1) << 20) return power * 2;
+  size_t step = power / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+void collect_pinned(PinnedCache& cache) {
+  for (auto it = cache.waiting.begin(); it != cache.waiting.end();) {
+    auto& pending = it->second.pending;
+    while (!pending.empty() &&
+           driver().cuEventQuery(pending.back().second) != CUDA_ERROR_NOT_READY) {
+      give_back_event(pending.back().first, pending.back().second);
+      pending.pop_back();
+    }
+    if (pending.empty()) {
+      cache.free.emplace(it->second.size, it->first);
+      it = cache.waiting.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+}  // namespace
+
+void* allocate_device(size_t bytes, int device) { return allocator_of(device).allocate(bytes); }
+void free_device(void* data, int device) { allocator_of(device).free(data); }
+void record_stream(void* data, int device, CUstream stream) {
+  allocator_of(device).record(data, stream);
+}
+void empty_device_cache(int device) { allocator_of(device).empty(); }
+AllocatorStats allocator_stats(int device) { return allocator_of(device).stats(); }
+void reset_peak(int device) { allocator_of(device).reset_peaks(); }
+void reset_accumulated(int device) { allocator_of(device).reset_totals(); }
+void set_memory_fraction(int device, double fraction) {
+  allocator_of(device).set_fraction(fraction);
+}
+double memory_fraction(int device) { return allocator_of(device).fraction(); }
+std::vector<SegmentInfo> memory_snapshot(int device) { return allocator_of(device).snapshot(); }
+
+uint64_t new_private_pool() {
+  static std::atomic<uint64_t> next{1};
+  return next++;
+}
+void begin_private_pool(int device, CUstream stream, uint64_t id) {
+  allocator_of(device).begin_private(stream, id);
+}
+void end_private_pool(int device, CUstream stream) { allocator_of(device).end_private(stream); }
+void release_private_pool(int device, uint64_t id) { allocator_of(device).release_private(id); }
+
+void* allocate_pinned(size_t bytes) {
+  require();
+  use(current_device());
+  PinnedCache& cache = pinned_cache();
+  std::lock_guard<std::mutex> lock(cache.mutex);
+  collect_pinned(cache);
+  size_t size = pinned_size(bytes);
+  auto it = cache.free.lower_bound(size);
+  char* data;
+  if (it != cache.free.end() && it->first <= size + size / 4) {
+    size = it->first;
+    data = it->second;
+    cache.free.erase(it);
+  } else {
+    void* fresh = nullptr;
+    RL_CUDA(cuMemHostAlloc, &fresh, size, CU_MEMHOSTALLOC_PORTABLE);
+    data = static_cast<char*>(fresh);
+  }
+  cache.used[data] = {size, {}};
+  return data;
+}
+void free_pinned(void* data) {
+  PinnedCache& cache = pinned_cache();
+  std::lock_guard<std::mutex> lock(cache.mutex);
+  auto it = cache.used.find(static_cast<char*>(data));
+  if (it == cache.used.end()) return;
+  cache.waiting[it->first] = std::move(it->second);
+  cache.used.erase(it);
+}
+namespace {
+std::map<char*, PinnedBlock>::iterator find_pinned(PinnedCache& cache, const void* data) {
+  char* at = const_cast<char*>(static_cast<const char*>(data));
+  auto it = cache.used.upper_bound(at);
+  if (it == cache.used.begin()) return cache.used.end();
+  --it;
+  return at < it->first + it->second.size ? it : cache.used.end();
+}
+}  // namespace
+bool is_pinned(const void* data) {
+  PinnedCache& cache = pinned_cache();
+  std::lock_guard<std::mutex> lock(cache.mutex);
+  return find_pinned(cache, data) != cache.used.end();
+}
+void record_pinned(const void* data, int device, CUstream stream) {
+  PinnedCache& cache = pinned_cache();
+  std::lock_guard<std::mutex> lock(cache.mutex);
+  auto it = find_pinned(cache, data);
+  if (it == cache.used.end()) return;
+  CUevent event = take_event(device);
+  RL_CUDA(cuEventRecord, event, stream);
+  it->second.pending.push_back({device, event});
+}
+void empty_pinned_cache() {
+  PinnedCache& cache = pinned_cache();
+  std::lock_guard<std::mutex> lock(cache.mutex);
+  collect_pinned(cache);
+  for (auto& [size, data] : cache.free) RL_CUDA(cuMemFreeHost, data);
+  cache.free.clear();
+}
+
+}  // namespace rl::cuda

@@ -1,0 +1,17 @@
+// What kernels report, in both worlds.
+#pragma once
+
+namespace rl::cuda {
+
+// The texts are in runtime.cpp.
+enum FaultKind : int {
+  IndexOutOfRange,      // IndexError: value, dim, size
+  IndexOutOfBounds,     // RuntimeError of gather and scatter: value, dim, size
+  TargetOutOfRange,     // IndexError: value, size classes
+  EmbeddingOutOfRange,  // IndexError: value, size rows
+  TooFewElements,       // RuntimeError of masked_scatter: size elements
+  InvalidProbability,   // RuntimeError
+  NegativeCount,        // RuntimeError of bincount: value
+};
+
+}  // namespace rl::cuda

@@ -1,0 +1,73 @@
+// What launches hand to kernels by value, in both worlds.
+#pragma once
+#include <cstdint>
+
+namespace rl::cuda {
+
+constexpr int max_view_dims = 12;
+
+// A tensor: what View is to kernels of the host. dtype counts as DType does.
+struct Strided {
+  void* data;
+  int64_t numel;
+  int ndim, dtype;
+  int64_t sizes[max_view_dims], strides[max_view_dims];
+};
+
+// N operands that are walked over together, the first of which is the result.
+template <int N> struct Walk {
+  int64_t numel;
+  int ndim, narrow;  // narrow: the number of elements fits into 32 bits
+  int64_t sizes[max_view_dims];
+  int64_t strides[N][max_view_dims];
+  void* data[N];
+  int dtypes[N];
+};
+
+// The numbers that a formula reads, as elements of its compute type.
+struct Numbers {
+  alignas(16) unsigned char bytes[8][16];
+};
+
+// Where kernels report what they find wrong; see Fault in runtime.h.
+struct FaultPlace {
+  void* at;
+  uint64_t op;
+};
+
+struct Window {
+  int dims;
+  int64_t kernel[3], stride[3], padding[3], dilation[3];
+  int64_t in[3], out[3];
+};
+
+// A matrix product in a batch: out = alpha * a b + beta * added.
+struct Product {
+  void *a, *b, *out, *added;
+  int64_t rows, columns, depth;
+  int64_t a_batch, a_row, a_column, b_batch, b_row, b_column;
+  int64_t out_batch, out_row, out_column, added_batch, added_row, added_column;
+  alignas(16) unsigned char alpha[16], beta[16];
+  int has_added;
+};
+
+constexpr int optimizer_arrays = 5, optimizer_slots = 24;
+struct OptimizerSlot {
+  void* arrays[optimizer_arrays];  // the parameter, its gradient, the state
+  int64_t begin;                   // of its elements among those of the launch
+  double step, extra, more;
+};
+struct OptimizerSlots {
+  int count;
+  int64_t total;
+  double numbers[8];
+  int flags[4];
+  OptimizerSlot slots[optimizer_slots];
+};
+
+struct PhiloxSeed {
+  uint64_t seed, offset;
+  const uint64_t* advance;  // of a captured graph: added to the offset, or null
+};
+
+}  // namespace rl::cuda

@@ -1,0 +1,23 @@
+// NVIDIA's libraries, opened when they are first needed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/api.h"
+
+namespace rl::cuda {
+
+// Where the wheels of NVIDIA's libraries may lie, and the folder of the simulator or "". To be set
+// before the first question.
+void set_library_folders(std::vector<std::string> folders, std::string simulator);
+
+// Why there is no device to use, in one sentence; "" if there is one. Opens the libraries.
+const std::string& why_unavailable();
+
+// Valid once why_unavailable() is "".
+const Driver& driver();
+const Compiler& compiler();
+
+bool is_simulated();
+
+}  // namespace rl::cuda

@@ -1,0 +1,27 @@
+// The kernels that there are, by the names of ops/kernels.py.
+#pragma once
+
+// clang-format off
+#define RL_CUDA_KERNELS(X) \
+  X(run_loop) X(copy) X(conj_copy) X(fill) \
+  X(sum) X(nansum) X(prod) X(all) X(any) X(count_nonzero) X(amax) X(amin) X(max_with_index) \
+  X(min_with_index) X(norm) X(var) X(logsumexp) \
+  X(softmax) X(log_softmax) X(softmax_backward) X(log_softmax_backward) X(cross_entropy) \
+  X(cross_entropy_backward) X(nll_loss) X(nll_loss_backward) \
+  X(gemm) X(matvec) X(dot) \
+  X(uniform) X(normal) X(bernoulli) X(bernoulli_each) X(geometric) X(exponential) X(cauchy) \
+  X(log_normal) X(random_from_to) X(random_from) X(random_natural) X(arange) X(linspace) \
+  X(fused_sgd) X(fused_adam) X(fused_adagrad) X(fused_adadelta) X(fused_adamax) X(fused_nadam) \
+  X(fused_radam) X(fused_rmsprop) X(fused_rprop) X(fused_asgd) \
+  X(unfold) X(fold) X(conv_forward) X(conv_backward_input) X(conv_backward_weight) \
+  X(max_pool) X(max_pool_backward) X(max_unpool) X(avg_pool) X(avg_pool_backward) \
+  X(adaptive_avg_pool) X(adaptive_avg_pool_backward) X(adaptive_max_pool) \
+  X(gather) X(scatter) X(index_select) X(index_combine) X(take) X(put) X(index) X(index_put) \
+  X(count_true) X(masked_select) X(masked_scatter) X(nonzero) X(flip) X(roll) X(tril) X(triu) \
+  X(embedding) X(embedding_backward) \
+  X(layer_norm) X(layer_norm_backward) X(rms_norm) X(rms_norm_backward) X(group_norm) \
+  X(group_norm_backward) X(batch_norm_train) X(batch_norm_eval) X(batch_norm_backward) \
+  X(cumsum) X(cumprod) X(logcumsumexp) X(cummax) X(cummin) \
+  X(cumprod_backward) X(logcumsumexp_backward) X(sort) X(topk) X(kthvalue) X(median) \
+  X(searchsorted) X(bincount_size) X(bincount) X(randperm)
+// clang-format on

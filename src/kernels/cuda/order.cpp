@@ -1,0 +1,265 @@
+// Scans, sorting and searching.
+#include <algorithm>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/philox.h"
+#include "kernels/random.h"
+#include "kernels/scan.h"
+#include "kernels/sort.h"
+
+namespace rl::cuda {
+namespace {
+
+constexpr const char* header = "kernels/cuda/device/order.cuh";
+constexpr int64_t most_in_block = 1024;  // pairs that one block sorts in shared memory
+
+struct ScanLine {  // as in order.cuh
+  int64_t count, in_step, out_step, second_step;
+};
+enum ScanKind : int { ScanSum, ScanProd, ScanLogSumExp, ScanMax, ScanMin };
+
+KernelTemplate scans(header), loads(header), steps(header), in_blocks(header), stores(header),
+    medians(header), searches(header), value_counts(header), product_gradients(header),
+    sum_gradients(header);
+
+uint64_t of(DType t) { return static_cast<uint64_t>(t); }
+
+// The beginnings of a view's lines along `dim`, and the step in them.
+Strided lines_of(const View& v, int64_t dim, int64_t& count, int64_t& step, const char* op) {
+  Dims sizes, strides;
+  for (int64_t d = 0; d < v.ndim; ++d)
+    if (d != dim) {
+      sizes.push_back(v.sizes[d]);
+      strides.push_back(v.strides[d]);
+    }
+  count = v.ndim ? v.sizes[dim] : 1;
+  step = v.ndim ? v.strides[dim] : 1;
+  return strided(
+      View{v.data, sizes.data(), strides.data(), sizes.size(), product(sizes), v.dtype, v.device},
+      op);
+}
+
+void scan(const Context& context, const char* op, ScanKind kind, const View& input, int64_t dim,
+          const View& out, const View* second, bool reverse) {
+  int device = context.device.index;
+  use(device);
+  if (!input.numel) return;
+  ScanLine line{};
+  int64_t unused;
+  Strided x = lines_of(input, dim, line.count, line.in_step, op),
+          y = lines_of(out, dim, unused, line.out_step, op), z{};
+  if (second) z = lines_of(*second, dim, unused, line.second_step, op);
+  DType carried = compute_dtype(out.dtype);
+  if (kind <= ScanProd && is_integral_or_bool(out.dtype)) carried = DType::Int64;
+  uint64_t variant = (of(input.dtype) * dtype_count + of(out.dtype)) * 8 + kind;
+  CUfunction f = scans.get(variant, device, op, [&] {
+    return instance(
+        "scan_lines", input.dtype, out.dtype,
+        carried == DType::Bool ? std::string("bool") : std::string(device_type(carried)),
+        static_cast<int>(kind));
+  });
+  unsigned threads = static_cast<unsigned>(
+      std::clamp<int64_t>((line.count / 4 + 31) / 32 * 32, 32, block_threads));
+  launch_kernel(f, device, op, blocks_of_rows(x.numel), Grid{threads}, 0, x, y, z, line,
+                static_cast<int>(reverse));
+}
+
+// All lines along a dim, sorted, in scratch memory.
+class SortedLines {
+ public:
+  SortedLines(const Context& context, const char* op, const View& input, int64_t dim,
+              bool descending)
+      : device_(context.device.index), op_(op), dtype_(input.dtype) {
+    use(device_);
+    int64_t step;
+    Strided lines = lines_of(input, dim, count_, step, op);
+    rows_ = lines.numel;
+    padded_ = 1;
+    while (padded_ < count_) padded_ *= 2;
+    int64_t total = rows_ * padded_;
+    keys_.emplace(static_cast<size_t>(total * itemsize(dtype_)), device_);
+    places_.emplace(static_cast<size_t>(total * 8), device_);
+    if (!total || !count_) return;
+    void *keys = keys_->get(), *places = places_->get();
+    CUfunction f =
+        loads.get(of(dtype_), device_, op, [&] { return instance("load_pairs", dtype_); });
+    launch_elements(f, device_, op, total, lines, count_, step, padded_, keys, places);
+    int falling = descending;
+    if (padded_ <= most_in_block) {
+      f = in_blocks.get(of(dtype_), device_, op, [&] {
+        return instance("sort_lines", dtype_, static_cast<int>(most_in_block));
+      });
+      unsigned threads = static_cast<unsigned>(std::clamp<int64_t>(padded_, 32, block_threads));
+      launch_kernel(f, device_, op, blocks_of_rows(rows_), Grid{threads}, 0, keys, places, rows_,
+                    padded_, falling);
+      return;
+    }
+    f = steps.get(of(dtype_), device_, op, [&] { return instance("bitonic_step", dtype_); });
+    for (int64_t size = 2; size <= padded_; size *= 2)
+      for (int64_t stride = size / 2; stride > 0; stride /= 2)
+        launch_elements(f, device_, op, total, keys, places, total, size, stride, padded_, falling);
+  }
+
+  // The `take` pairs from `first` on.
+  void store(const View* values, const View& indices, int64_t dim, int64_t first, int64_t take) {
+    if (!rows_ || !take) return;
+    int64_t unused, value_step = 0, index_step;
+    Strided i = lines_of(indices, dim, unused, index_step, op_), v{};
+    if (values) v = lines_of(*values, dim, unused, value_step, op_);
+    void *keys = keys_->get(), *places = places_->get();
+    CUfunction f =
+        stores.get(of(dtype_), device_, op_, [&] { return instance("store_pairs", dtype_); });
+    launch_elements(f, device_, op_, rows_ * take, keys, places, padded_, first, take, v,
+                    value_step, i, index_step);
+  }
+  void store_medians(const View& values, const View& indices, int64_t dim, bool ignore_nan) {
+    if (!rows_) return;
+    int64_t unused, step;
+    Strided i = lines_of(indices, dim, unused, step, op_),
+            v = lines_of(values, dim, unused, step, op_);
+    void *keys = keys_->get(), *places = places_->get();
+    CUfunction f =
+        medians.get(of(dtype_), device_, op_, [&] { return instance("store_medians", dtype_); });
+    launch_elements(f, device_, op_, rows_, keys, places, count_, padded_,
+                    static_cast<int>(ignore_nan), v, i);
+  }
+  int64_t count() const { return count_; }
+
+ private:
+  int device_;
+  const char* op_;
+  DType dtype_;
+  int64_t count_ = 0, rows_ = 0, padded_ = 1;
+  std::optional<Scratch> keys_, places_;
+};
+
+}  // namespace
+
+void cumsum(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
+  scan(c, "cumsum", ScanSum, input, dim, out, nullptr, reverse);
+}
+void cumprod(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
+  scan(c, "cumprod", ScanProd, input, dim, out, nullptr, reverse);
+}
+void logcumsumexp(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
+  check_implemented(!is_complex(input.dtype), "logcumsumexp: not implemented on CUDA for dtype ",
+                    input.dtype);
+  scan(c, "logcumsumexp", ScanLogSumExp, input, dim, out, nullptr, reverse);
+}
+void cummax(const Context& c, const View& input, int64_t dim, const View& values,
+            const View& indices) {
+  scan(c, "cummax", ScanMax, input, dim, values, &indices, false);
+}
+void cummin(const Context& c, const View& input, int64_t dim, const View& values,
+            const View& indices) {
+  scan(c, "cummin", ScanMin, input, dim, values, &indices, false);
+}
+
+void cumprod_backward(const Context& context, const View& grad, const View& input, int64_t dim,
+                      const View& grad_input) {
+  int device = context.device.index;
+  use(device);
+  if (!grad.numel) return;
+  check_implemented(!is_reduced(grad.dtype), "cumprod_backward: not implemented on CUDA for dtype ",
+                    grad.dtype);
+  ScanLine line{};
+  int64_t unused;
+  Strided g = lines_of(grad, dim, line.count, line.out_step, "cumprod_backward"),
+          x = lines_of(input, dim, unused, line.in_step, "cumprod_backward"),
+          r = lines_of(grad_input, dim, unused, line.second_step, "cumprod_backward");
+  CUfunction f = product_gradients.get(of(grad.dtype), device, "cumprod_backward",
+                                       [&] { return instance("cumprod_gradient", grad.dtype); });
+  launch_elements(f, device, "cumprod_backward", g.numel, g, x, r, line);
+}
+void logcumsumexp_backward(const Context& context, const View& grad, const View& input,
+                           const View& out, int64_t dim, const View& grad_input) {
+  int device = context.device.index;
+  use(device);
+  if (!grad.numel) return;
+  check_implemented(!is_complex(grad.dtype),
+                    "logcumsumexp_backward: not implemented on CUDA for dtype ", grad.dtype);
+  ScanLine line{};
+  int64_t unused, grad_step;
+  Strided g = lines_of(grad, dim, line.count, grad_step, "logcumsumexp_backward"),
+          x = lines_of(input, dim, unused, line.in_step, "logcumsumexp_backward"),
+          o = lines_of(out, dim, unused, line.out_step, "logcumsumexp_backward"),
+          r = lines_of(grad_input, dim, unused, line.second_step, "logcumsumexp_backward");
+  CUfunction f = sum_gradients.get(of(grad.dtype), device, "logcumsumexp_backward",
+                                   [&] { return instance("logcumsumexp_gradient", grad.dtype); });
+  launch_elements(f, device, "logcumsumexp_backward", g.numel, g, x, o, r, line, grad_step);
+}
+
+void sort(const Context& c, const View& input, int64_t dim, bool descending, const View* values,
+          const View& indices) {
+  SortedLines lines(c, "sort", input, dim, descending);
+  lines.store(values, indices, dim, 0, lines.count());
+}
+void topk(const Context& c, const View& input, int64_t dim, int64_t k, bool largest,
+          const View& values, const View& indices) {
+  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  check(k >= 0 && k <= size, "topk: selected index k out of range, got k=", k,
+        " for a dimension of size ", size);
+  SortedLines(c, "topk", input, dim, largest).store(&values, indices, dim, 0, k);
+}
+void kthvalue(const Context& c, const View& input, int64_t dim, int64_t k, const View& values,
+              const View& indices) {
+  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  check(k >= 1 && k <= size, "kthvalue: selected number k out of range for dimension ", dim,
+        ", got k=", k, " for size ", size);
+  SortedLines(c, "kthvalue", input, dim, false).store(&values, indices, dim, k - 1, 1);
+}
+void median(const Context& c, const View& input, int64_t dim, bool ignore_nan, const View& values,
+            const View& indices) {
+  SortedLines(c, "median", input, dim, false).store_medians(values, indices, dim, ignore_nan);
+}
+
+void searchsorted(const Context& context, const View& sorted, const View& values, bool right,
+                  const View* sorter, const View& out) {
+  int device = context.device.index;
+  use(device);
+  if (!values.numel) return;
+  int64_t length = sorted.sizes[sorted.ndim - 1], rows = length ? sorted.numel / length : 1;
+  int64_t each = values.ndim ? values.sizes[values.ndim - 1] : 1;
+  void* order = sorter ? sorter->data : nullptr;
+  CUfunction f = searches.get(of(sorted.dtype), device, "searchsorted",
+                              [&] { return instance("search_sorted", sorted.dtype); });
+  launch_elements(f, device, "searchsorted", values.numel, sorted.data, length, rows, order,
+                  values.data, each, values.numel, static_cast<int>(right), out.data,
+                  static_cast<int>(out.dtype));
+}
+
+int64_t bincount_size(const Context& context, const View& input) {
+  check(input.ndim == 1 && is_integral(input.dtype),
+        "bincount only supports 1-d non-negative integral inputs.");
+  if (!input.numel) return 0;
+  ScratchView extremes(Dims{1}, DType::Int64, context.device.index);
+  amin(context, input, extremes);
+  int64_t least = read_back<int64_t>(context, extremes.view().data);
+  check(least >= 0, "bincount only supports 1-d non-negative integral inputs.");
+  amax(context, input, extremes);
+  return read_back<int64_t>(context, extremes.view().data) + 1;
+}
+void bincount(const Context& context, const View& input, const View* weights, const View& out) {
+  int device = context.device.index;
+  use(device);
+  fill(context, out, Scalar(0));
+  if (!input.numel) return;
+  CUfunction f = value_counts.get(of(input.dtype) * dtype_count + of(out.dtype), device, "bincount",
+                                  [&] { return instance("count_values", input.dtype, out.dtype); });
+  launch_elements(f, device, "bincount", input.numel, strided_as_is(input, "bincount"),
+                  weights ? strided_as_is(*weights, "bincount") : Strided{}, out.data, out.numel,
+                  faults(device, "bincount"));
+}
+
+// The order in which random numbers sort.
+void randperm(const Context& context, const View& out, Generator& generator) {
+  if (!out.numel) return;
+  ScratchView keys(Dims{out.numel}, DType::Int64, context.device.index);
+  random_natural(context, keys, generator);
+  ScratchView order(Dims{out.numel}, DType::Int64, context.device.index);
+  sort(context, keys, 0, false, nullptr, order);
+  copy(context, order, out);
+}
+
+}  // namespace rl::cuda

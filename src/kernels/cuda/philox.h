@@ -1,0 +1,15 @@
+// The random state of each device: a seed and how many numbers were drawn, as Philox counts them.
+#pragma once
+#include <cstdint>
+
+namespace rl::cuda {
+
+struct PhiloxState {
+  uint64_t seed, offset;
+};
+PhiloxState philox_state(int device);
+void set_philox_state(int device, PhiloxState state);
+// The state to draw from, after which `count` of each thread's counters are used up.
+PhiloxState advance_philox(int device, uint64_t count);
+
+}  // namespace rl::cuda

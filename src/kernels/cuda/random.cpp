@@ -1,0 +1,153 @@
+#include "kernels/random.h"
+
+#include <limits>
+
+#include "core/generator.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/philox.h"
+#include "kernels/range.h"
+
+namespace rl::cuda {
+namespace {
+
+constexpr const char* header = "kernels/cuda/device/random.cuh";
+
+enum Distribution : int {  // as in random.cuh
+  DrawUniform,
+  DrawNormal,
+  DrawBernoulli,
+  DrawExponential,
+  DrawCauchy,
+  DrawLogNormal,
+  DrawGeometric,
+  DrawInteger,
+  DrawBernoulliEach
+};
+struct DrawArgs {
+  int distribution;
+  double a, b;
+  int64_t low;
+  uint64_t range;
+  uint64_t seed, offset;
+  FaultPlace fault;
+};
+
+KernelTemplate draws(header), ranges(header), spaces(header);
+
+// The device's own state, unless the program gave another generator: that seeds a Philox sequence.
+PhiloxState state_for(int device, Generator& generator, uint64_t count) {
+  if (&generator == &default_generator()) return advance_philox(device, count);
+  std::lock_guard<std::mutex> lock(generator.mutex);
+  return {generator.random64(), 0};
+}
+
+void draw(const Context& context, const char* op, const View& out, Distribution distribution,
+          double a, double b, Generator& generator, int64_t low = 0, uint64_t range = 0,
+          const View* p = nullptr) {
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  if (is_complex(out.dtype)) {  // the two parts, side by side
+    DType real = to_real(out.dtype);
+    Dims sizes(out.shape()), strides(out.stride());
+    for (int64_t& s : strides) s *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+    View parts{out.data,      sizes.data(), strides.data(), sizes.size(),
+               2 * out.numel, real,         out.device};
+    return draw(context, op, parts, distribution, a, b, generator, low, range, p);
+  }
+  Grid grid = blocks_for(out.numel, device);
+  int64_t threads = int64_t(grid.x) * block_threads;
+  // Draws of a thread: at most four words for each of its elements.
+  uint64_t each = static_cast<uint64_t>((out.numel + threads - 1) / threads) * 4;
+  PhiloxState state = state_for(device, generator, each);
+  DrawArgs args{distribution, a, b, low, range, state.seed, state.offset, faults(device, op)};
+  DType compute =
+      out.dtype == DType::Float64 || out.dtype == DType::Int64 ? DType::Float64 : DType::Float32;
+  CUfunction f = draws.get(static_cast<uint64_t>(out.dtype), device, op,
+                           [&] { return instance("draw", compute, out.dtype); });
+  Strided to = strided_as_is(out, op), chances = p ? strided_as_is(*p, op) : Strided{};
+  launch_kernel(f, device, op, grid, Grid{block_threads}, 0, to, chances, args);
+}
+
+}  // namespace
+
+void uniform(const Context& c, const View& out, double from, double to, Generator& g) {
+  draw(c, "uniform_", out, DrawUniform, from, to, g);
+}
+void normal(const Context& c, const View& out, double mean, double std, Generator& g) {
+  if (is_complex(out.dtype)) std *= 0.70710678118654752440;
+  draw(c, "normal_", out, DrawNormal, mean, std, g);
+}
+void bernoulli(const Context& c, const View& out, double p, Generator& g) {
+  draw(c, "bernoulli_", out, DrawBernoulli, p, 0, g);
+}
+void bernoulli_each(const Context& c, const View& out, const View& p, Generator& g) {
+  draw(c, "bernoulli", out, DrawBernoulliEach, 0, 0, g, 0, 0, &p);
+}
+void geometric(const Context& c, const View& out, double p, Generator& g) {
+  draw(c, "geometric_", out, DrawGeometric, p, 0, g);
+}
+void exponential(const Context& c, const View& out, double lambda, Generator& g) {
+  draw(c, "exponential_", out, DrawExponential, lambda, 0, g);
+}
+void cauchy(const Context& c, const View& out, double median, double sigma, Generator& g) {
+  draw(c, "cauchy_", out, DrawCauchy, median, sigma, g);
+}
+void log_normal(const Context& c, const View& out, double mean, double std, Generator& g) {
+  draw(c, "log_normal_", out, DrawLogNormal, mean, std, g);
+}
+
+namespace {
+// The largest whole number up to which a dtype holds all.
+int64_t largest_exact(DType t) {
+  switch (t) {
+    case DType::Bool: return 1;
+    case DType::UInt8: return 255;
+    case DType::Int8: return 127;
+    case DType::Int16: return 32767;
+    case DType::Int32: return std::numeric_limits<int32_t>::max();
+    case DType::Int64: return std::numeric_limits<int64_t>::max();
+    case DType::Float16: return int64_t(1) << 11;
+    case DType::BFloat16: return int64_t(1) << 8;
+    case DType::Float32: return int64_t(1) << 24;
+    default: return int64_t(1) << 53;
+  }
+}
+}  // namespace
+
+void random_from_to(const Context& c, const View& out, int64_t from, int64_t to, Generator& g) {
+  check(from < to, "random_ expects 'from' to be less than 'to', but got from=", from,
+        " >= to=", to);
+  draw(c, "random_", out, DrawInteger, 0, 0, g, from,
+       static_cast<uint64_t>(to) - static_cast<uint64_t>(from));
+}
+void random_from(const Context& c, const View& out, int64_t from, Generator& g) {
+  draw(c, "random_", out, DrawInteger, 0, 0, g, from,
+       static_cast<uint64_t>(largest_exact(out.dtype)) - static_cast<uint64_t>(from) + 1);
+}
+void random_natural(const Context& c, const View& out, Generator& g) { random_from(c, out, 0, g); }
+
+void arange(const Context& context, const View& out, double start, double step) {
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  CUfunction f = ranges.get(static_cast<uint64_t>(out.dtype), device, "arange",
+                            [&] { return instance("arange_elements", out.dtype); });
+  launch_elements(f, device, "arange", out.numel, out.data, out.numel, start, step);
+}
+void linspace(const Context& context, const View& out, const Scalar& start, const Scalar& end) {
+  check_implemented(!is_complex(out.dtype), "linspace: not implemented on CUDA for dtype ",
+                    out.dtype);
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  CUfunction f = spaces.get(static_cast<uint64_t>(out.dtype), device, "linspace",
+                            [&] { return instance("linspace_elements", out.dtype); });
+  launch_elements(f, device, "linspace", out.numel, out.data, out.numel, start.to<double>(),
+                  end.to<double>());
+}
+
+}  // namespace rl::cuda

@@ -1,0 +1,71 @@
+#include "kernels/cuda/launch.h"
+
+namespace rl::cuda {
+
+Strided strided_as_is(const View& view, const char* op) {
+  check(view.ndim <= max_view_dims, op, ": on CUDA a tensor has at most ", max_view_dims,
+        " dims that do not join, not the shape ", view.shape());
+  Strided result;
+  result.data = view.data;
+  result.numel = view.numel;
+  result.ndim = static_cast<int>(view.ndim);
+  result.dtype = static_cast<int>(view.dtype);
+  for (int64_t d = 0; d < view.ndim; ++d) {
+    result.sizes[d] = view.sizes[d];
+    result.strides[d] = view.strides[d];
+  }
+  return result;
+}
+
+Strided strided(const View& view, const char* op) {
+  Dims sizes, strides;
+  for (int64_t d = 0; d < view.ndim; ++d) {
+    if (view.sizes[d] == 1) continue;
+    int64_t last = sizes.size() - 1;
+    if (last >= 0 && strides[last] == view.strides[d] * view.sizes[d]) {
+      sizes[last] *= view.sizes[d];
+      strides[last] = view.strides[d];
+    } else {
+      sizes.push_back(view.sizes[d]);
+      strides.push_back(view.strides[d]);
+    }
+  }
+  return strided_as_is(View{view.data, sizes.data(), strides.data(), sizes.size(), view.numel,
+                            view.dtype, view.device},
+                       op);
+}
+
+Contiguous::Contiguous(const Context& context, const View& view, DType dtype) : given_(&view) {
+  if (view.dtype == dtype && view.contiguous()) return;
+  copy_.emplace(view.shape(), dtype, context.device.index);
+  copy(context, view, copy_->view());
+}
+
+ContiguousResult::ContiguousResult(const Context& context, const View& view, DType dtype)
+    : context_(context), target_(view) {
+  if (view.dtype == dtype && view.contiguous()) return;
+  copy_.emplace(view.shape(), dtype, context.device.index);
+}
+void ContiguousResult::finish() {
+  if (copy_) copy(context_, copy_->view(), target_);
+}
+
+FaultPlace faults(int device, const char* op) {
+  return {reinterpret_cast<void*>(fault_address(device)), reinterpret_cast<uint64_t>(op)};
+}
+
+void encode(const Scalar& value, DType dtype, void* to) {
+  visit_all("a number", dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T element = value.to<T>();
+    std::memcpy(to, &element, sizeof element);
+  });
+}
+
+void upload(const Context& context, void* to, const void* from, size_t bytes) {
+  if (bytes)
+    RL_CUDA(cuMemcpyHtoDAsync_v2, reinterpret_cast<CUdeviceptr>(to), from, bytes,
+            current_stream(context.device.index));
+}
+
+}  // namespace rl::cuda

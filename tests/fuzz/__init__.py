@@ -1,0 +1,8 @@
+"""The fuzzer: hostile calls, programs beside torch, damaged files.
+
+    python -m fuzz calls --seconds 600          every kind: calls, programs, files
+    python -m fuzz calls --seed 1234            one case again, each step printed before it is made
+
+A case follows from its seed alone. Cases run in a worker process, which says which seed it is at:
+one that dies, or takes 20 seconds, is a finding with a seed. What a case leaves alive is one too.
+"""

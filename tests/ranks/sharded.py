@@ -1,0 +1,299 @@
+"""Tensors in parts: placements, tensor parallelism, fully sharded data parallelism."""
+
+import copy
+import sys
+
+import rushlight as torch
+import rushlight.distributed as dist
+from rushlight import nn
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_tensor,
+)
+from rushlight.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+mesh = init_device_mesh("cpu", (size,))
+
+
+def refused(error, text, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except error as raised:
+        assert text in str(raised), raised
+        return
+    raise AssertionError(f"{function} accepts {args} {kwargs}")
+
+
+def placements():
+    whole = torch.arange(35.0).view(7, 5)
+    ways = [Shard(0), Shard(1), Replicate()]
+    for way in ways:
+        d = distribute_tensor(whole + 100 * rank, mesh, [way])  # rank 0's counts
+        assert d.shape == (7, 5) and d.numel() == 35 and d.placements == (way,)
+        assert torch.equal(d.full_tensor(), whole)
+        if way.is_shard():
+            parts = whole.chunk(size, way.dim)
+            assert torch.equal(d.to_local(), parts[rank])
+        for other in ways:
+            moved = d.redistribute(placements=[other])
+            assert moved.placements == (other,) and torch.equal(moved.full_tensor(), whole)
+            leaf = distribute_tensor(whole, mesh, [way]).requires_grad_()
+            out = leaf.redistribute(placements=[other])
+            weights = distribute_tensor(whole + 1, mesh, [other])
+            (out * weights).sum().full_tensor().backward()
+            assert isinstance(leaf.grad, DTensor) and leaf.grad.placements == (way,)
+            assert torch.equal(leaf.grad.full_tensor(), whole + 1), (way, other)
+    partial = DTensor.from_local(torch.ones(5, 3), mesh, [Partial()])
+    for way in ways:
+        assert torch.equal(
+            partial.redistribute(placements=[way]).full_tensor(), torch.full((5, 3), float(size))
+        )
+    short = distribute_tensor(torch.arange(2.0), mesh, [Shard(0)])  # some ranks have nothing
+    assert torch.equal(short.full_tensor(), torch.arange(2.0))
+    d, e = (distribute_tensor(whole, mesh, [way]) for way in (Shard(0), Replicate()))
+    assert torch.equal((d * 2 + e).relu().full_tensor(), whole * 3)
+    assert d.sum().full_tensor().item() == whole.sum().item()
+    assert abs(d.mean().full_tensor().item() - whole.mean().item()) < 1e-5
+    for order in (1, 2, 3, float("inf")):
+        norm = torch.linalg.vector_norm(d, order).full_tensor()
+        torch.testing.assert_close(norm, torch.linalg.vector_norm(whole, order))
+    d.add_(e)
+    assert torch.equal(d.full_tensor(), 2 * whole)
+    assert torch.equal(copy.deepcopy(d).full_tensor(), 2 * whole)
+    refused(NotImplementedError, "DTensor: sort is not supported", torch.sort, d)
+    refused(NotImplementedError, "DTensor: .T is not supported", lambda: d.T)
+    refused(RuntimeError, "mixed torch.Tensor and DTensor", lambda: d + whole)
+    refused(ValueError, "same length", distribute_tensor, whole, mesh, [Shard(0)] * 2)
+    two = init_device_mesh("cpu", (1, size), mesh_dim_names=("a", "b"))
+    for ways in ((Shard(0), Shard(0)), (Replicate(), Shard(1)), (Shard(1), Shard(0))):
+        d = distribute_tensor(whole, two, ways)
+        assert torch.equal(d.full_tensor(), whole)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(6)
+        self.first, self.last = nn.Linear(6, 10), nn.Linear(10, 6)
+
+    def forward(self, x):
+        return x + self.last(torch.relu(self.first(self.norm(x))))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(11, 6)
+        self.layers = nn.ModuleList([Block(), Block()])
+        self.out = nn.Linear(6, 11)
+
+    def forward(self, x):
+        x = self.tokens(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.out(x)
+
+
+def compare(model, alone, steps, plan=None):
+    """Train both on the same batches: the same losses, gradients and parameters."""
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, alone)]
+    for step in range(steps):
+        g = torch.Generator().manual_seed(step)
+        x = torch.randint(0, 11, (4, size * 2), generator=g)
+        y = torch.randint(0, 11, (4, size * 2), generator=g)
+        losses, norms = [], []
+        for m, optimizer in zip((model, alone), optimizers):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(m(x).flatten(0, 1), y.flatten())
+            loss.backward()
+            losses.append(loss.detach())
+            norms.append(nn.utils.clip_grad_norm_([
+                p for name, p in m.named_parameters() if "norm" not in name
+            ], 0.5))  # fmt: skip
+        torch.testing.assert_close(losses[0], losses[1])
+        norm = norms[0].full_tensor() if isinstance(norms[0], DTensor) else norms[0]
+        torch.testing.assert_close(norm, norms[1], rtol=1e-4, atol=1e-5)
+        same_gradients(model, alone)
+        for optimizer in optimizers:
+            optimizer.step()
+    for (name, p), q in zip(model.named_parameters(), alone.parameters()):
+        whole = p.full_tensor() if isinstance(p, DTensor) else p
+        torch.testing.assert_close(whole, q, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def same_gradients(model, alone):
+    for (name, p), q in zip(model.named_parameters(), alone.parameters()):
+        grad = p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad
+        torch.testing.assert_close(grad, q.grad, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def tensor_parallel():
+    torch.manual_seed(0)
+    alone = Net()
+    plans = [
+        {
+            "tokens": RowwiseParallel(input_layouts=Replicate()),
+            "layers.*.first": ColwiseParallel(),
+            "layers.*.last": RowwiseParallel(),
+            "out": ColwiseParallel(output_layouts=Replicate()),
+        },
+        {"tokens": ColwiseParallel(output_layouts=Replicate()), "out": RowwiseParallel(
+            input_layouts=Replicate())},
+        {  # sequence parallel: between layers each process has a part of the sequence
+            "tokens": RowwiseParallel(
+                input_layouts=Replicate(), output_layouts=Shard(1), use_local_output=False
+            ),
+            "layers.*.norm": SequenceParallel(),
+            "layers.*.first": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+            "layers.*.last": RowwiseParallel(output_layouts=Shard(1), use_local_output=False),
+            "out": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+        },
+    ]  # fmt: skip
+    for plan in plans:
+        model = parallelize_module(copy.deepcopy(alone), mesh, plan)
+        assert isinstance(model.tokens.weight, DTensor)
+        assert isinstance(model.tokens.weight, nn.Parameter)
+        compare(model, copy.deepcopy(alone), 3)
+    linear = nn.Linear(4, 4)
+    wanted = copy.deepcopy(linear)
+    x = torch.randn(size * 2, 4, generator=torch.Generator().manual_seed(5))
+    parallelize_module(linear, mesh, PrepareModuleInput(
+        input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_output=True
+    ))  # fmt: skip
+    parallelize_module(linear, mesh, PrepareModuleOutput(
+        output_layouts=Replicate(), desired_output_layouts=Shard(0)
+    ))  # fmt: skip
+    dist.broadcast(linear.weight.detach(), 0), dist.broadcast(linear.bias.detach(), 0)
+    wanted.load_state_dict(linear.state_dict())
+    torch.testing.assert_close(linear(x.chunk(size)[rank]), wanted(x).chunk(size)[rank])
+    refused(NotImplementedError, "only support nn.Linear", parallelize_module, Net(), mesh,
+            ColwiseParallel())  # fmt: skip
+
+
+def fully_sharded():
+    from rushlight.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+    torch.manual_seed(0)
+    alone = Net()
+    part = lambda x: x.chunk(size)[rank]  # noqa: E731
+    meshes = [None, init_device_mesh("cpu", (size, 1)), init_device_mesh("cpu", (1, size))]
+    for reshards in (None, True, False):
+        for grid in meshes if reshards is None else meshes[:1]:
+            model, other = copy.deepcopy(alone), copy.deepcopy(alone)
+            for layer in model.layers:
+                fully_shard(layer, mesh=grid, reshard_after_forward=reshards)
+            fully_shard(model, mesh=grid, reshard_after_forward=reshards)
+            assert isinstance(model, FSDPModule) and isinstance(model, Net)
+            shares = sum(p.to_local().numel() for p in model.parameters())
+            whole = sum(p.numel() for p in other.parameters())
+            assert shares == whole if grid is meshes[1] else shares < whole * 0.7
+            optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, other)]
+            layer, gathered = model.layers[0]._fsdp, []
+            gather = layer.gather
+            layer.gather = lambda parts: (gathered.append(1), gather(parts))[1]  # noqa: B023
+            for step in range(3):
+                g = torch.Generator().manual_seed(step)
+                x = torch.randint(0, 11, (2 * size, 3), generator=g)
+                y = torch.randint(0, 11, (2 * size, 3), generator=g)
+                norms = []
+                for m, o, inputs, targets in (
+                    (model, optimizers[0], part(x), part(y)), (other, optimizers[1], x, y)
+                ):  # fmt: skip
+                    o.zero_grad()
+                    out = m(inputs).flatten(0, 1)
+                    assert m is other or m.layers[0]._fsdp.full is None
+                    nn.functional.cross_entropy(out, targets.flatten()).backward()
+                    norms.append(nn.utils.clip_grad_norm_(m.parameters(), 0.3))
+                torch.testing.assert_close(norms[0].full_tensor(), norms[1])
+                same_gradients(model, other)
+                for o in optimizers:
+                    o.step()
+            # Backward puts together what was dropped.
+            assert len(gathered) == (3 if reshards is False else 6)
+            for p, q in zip(model.parameters(), other.parameters()):
+                assert isinstance(p, DTensor) and isinstance(p, nn.Parameter)
+                torch.testing.assert_close(p.full_tensor(), q, rtol=1e-4, atol=1e-5)
+            saved = model.state_dict()
+            assert list(saved) == list(other.state_dict())
+            assert all(isinstance(value, DTensor) for value in saved.values())
+            again = fully_shard(copy.deepcopy(alone), mesh=grid)
+            again.load_state_dict(saved)
+            torch.testing.assert_close(again(x), model(x))
+    model, other = fully_shard(copy.deepcopy(alone)), copy.deepcopy(alone)
+    for number in range(3):  # gradients add up, and are exchanged once
+        model.set_requires_gradient_sync(number == 2)
+        model(part(x) * 0 + number).sum().backward()
+        (other(x * 0 + number).sum() / size).backward()
+    same_gradients(model, other)
+    half = MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32)
+    model = fully_shard(copy.deepcopy(alone), mp_policy=half)
+    out = model(part(x))
+    assert out.dtype is torch.float32
+    torch.testing.assert_close(out, part(alone(x)), rtol=0.1, atol=0.05)
+    out.sum().backward()
+    assert model.out.weight.grad.dtype is torch.float32
+    unused = copy.deepcopy(alone)
+    kept = unused.out.bias
+    fully_shard(unused, ignored_params={kept})
+    assert unused.out.bias is kept
+    refused(ValueError, "already been applied", fully_shard, unused)
+    refused(NotImplementedError, "a list of its own", fully_shard, nn.LSTM(2, 2))
+
+
+def states():
+    from rushlight.distributed.checkpoint import state_dict as states
+    from rushlight.distributed.fsdp import fully_shard
+
+    def made(seed):
+        torch.manual_seed(seed)
+        model = fully_shard(nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2)))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1 if seed == 0 else 0.5)
+        for _ in range(2):
+            model(torch.ones(2, 3)).square().sum().backward()
+            optimizer.step()
+        return model, optimizer
+
+    model, optimizer = made(0)
+    for full in (False, True):
+        options = states.StateDictOptions(full_state_dict=full)
+        saved, kept = states.get_state_dict(model, optimizer, options=options)
+        assert list(saved) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+        assert all(isinstance(v, DTensor) is not full for v in saved.values())
+        assert isinstance(kept["state"]["0.bias"]["exp_avg"], DTensor) is not full
+        other, adam = made(1)
+        states.set_state_dict(
+            other, adam, model_state_dict=saved, optim_state_dict=kept, options=options
+        )
+        for p, q in zip(model.parameters(), other.parameters()):
+            assert torch.equal(p.full_tensor(), q.full_tensor())
+            one, two = optimizer.state[p]["exp_avg"], adam.state[q]["exp_avg"]
+            assert torch.equal(one.full_tensor(), two.full_tensor())
+        assert adam.param_groups[0]["lr"] == 0.1
+    at_rank_0 = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    saved = states.get_model_state_dict(model, options=at_rank_0)
+    assert bool(saved) is (rank == 0)
+    other, _ = made(2)
+    options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    states.set_model_state_dict(other, saved, options=options)
+    for p, q in zip(model.parameters(), other.parameters()):
+        assert torch.equal(p.full_tensor(), q.full_tensor())
+
+
+for section in sys.argv[1:]:
+    globals()[section]()
+dist.barrier()
+dist.destroy_process_group()
+print("done")

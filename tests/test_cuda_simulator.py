@@ -1,0 +1,138 @@
+"""The CUDA backend in the simulator: each program runs in a process of its own.
+
+`make cuda-sim` builds the simulator. Marked cuda_sim is what takes minutes where kernels are not in
+the cache yet: `make test-cuda-sim` runs that too.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PROGRAMS = ROOT / "tests" / "cuda_programs"
+FOLDER = ROOT / "build" / "cuda-sim"
+
+pytestmark = pytest.mark.skipif(
+    not (FOLDER / "libcuda.so.1").exists(), reason="`make cuda-sim` has not built the simulator"
+)
+
+
+def simulate(program, *arguments, seed=0, timeout=600, **variables):
+    environment = {
+        **os.environ,
+        "RUSHLIGHT_CUDA_SIMULATOR": str(FOLDER),
+        "RUSHLIGHT_CUDA_SIMULATOR_FOLDER": str(FOLDER),
+        "RUSHLIGHT_CACHE_DIR": str(FOLDER / "cache"),
+        "RUSHLIGHT_SIMULATOR_CACHE": str(FOLDER / "cache"),
+        "RUSHLIGHT_SIMULATOR_SEED": str(seed),
+        **variables,
+    }
+    return subprocess.run(
+        [sys.executable, str(PROGRAMS / program), *arguments],
+        env=environment, capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
+
+
+def lines(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def check_kernels(groups, seed=0, least=1, **variables):
+    done = lines(simulate("kernels.py", *groups, seed=seed, **variables))
+    assert len(done) == 1 and int(done[0].split()[0]) >= least, "\n".join(done)
+
+
+# ---- kernels beside the CPU's
+
+
+def test_kernels():
+    check_kernels(["elementwise", "reductions", "losses", "products", "images"], least=40)
+
+
+GROUPS = ("formulas", "more_reductions", "more_losses", "more_products", "more_images", "norms",
+          "indexing", "order", "optimizers", "random_numbers", "training")  # fmt: skip
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("group", GROUPS)
+def test_more_kernels(group):
+    check_kernels([group], least=5 if group != "training" else 1)
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_kernels_under_other_schedules(seed):
+    check_kernels(
+        ["elementwise", "reductions", "losses", "products", "images", "norms", "order"], seed
+    )
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize(
+    "group", ["elementwise", "reductions", "losses", "products", "images", *GROUPS]
+)
+def test_kernels_stay_in_their_memory(group):
+    check_kernels([group], RUSHLIGHT_SIMULATOR_BOUNDS="1", RUSHLIGHT_NO_CUDA_MEMORY_CACHING="1")
+
+
+@pytest.mark.cuda_sim
+def test_the_host_reads_no_memory_of_the_device():
+    check_kernels(["elementwise", "products", "indexing"], RUSHLIGHT_SIMULATOR_GUARD="1")
+
+
+# ---- streams, memory, errors
+
+RIGHT = ("two_streams", "reused_memory", "pinned_memory", "reused_pinned_memory", "events", "graph",
+         "two_devices", "errors", "memory")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_programs_of_several_streams(seed):
+    assert lines(simulate("streams.py", *RIGHT, seed=seed)) == ["right"] * len(RIGHT)
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("seed", range(3, 21))
+def test_programs_of_several_streams_under_other_schedules(seed):
+    assert lines(simulate("streams.py", *RIGHT, seed=seed)) == ["right"] * len(RIGHT)
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_memory_of_four_streams_holds_what_was_written(seed):
+    assert lines(simulate("streams.py", "random_allocations", seed=seed)) == ["right"]
+
+
+# ---- planted faults are found
+
+
+@pytest.mark.parametrize("program", ["missing_wait", "missing_record", "pinned_too_early"])
+def test_a_missing_wait_is_found(program):
+    found = [lines(simulate("streams.py", program, seed=seed)) for seed in range(5)]
+    assert ["wrong"] in found[1:]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_missing_barrier_is_found(seed):
+    assert lines(simulate("driver.py", "barrier", seed=seed)) == ["right"]
+    assert lines(simulate("driver.py", "missing_barrier", seed=seed)) == ["wrong"]
+
+
+@pytest.mark.parametrize(
+    "program, message",
+    [("skipped_barrier", "a barrier after some threads"), ("shuffle", "deadlock")],
+)
+def test_threads_that_never_meet_are_found(program, message):
+    done = simulate("driver.py", program, seed=1)
+    assert "status 719" in done.stdout + done.stderr
+    assert message in done.stderr
+
+
+def test_a_write_out_of_bounds_is_found():
+    strict = {"RUSHLIGHT_SIMULATOR_BOUNDS": "1"}
+    assert lines(simulate("driver.py", "bounds", **strict)) == ["right"]
+    assert simulate("driver.py", "out_of_bounds", **strict).returncode < 0

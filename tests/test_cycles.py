@@ -1,0 +1,468 @@
+"""The garbage collector finds reference cycles that lead through the graph, whoever owns what."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+
+import pytest
+
+import rushlight as torch
+from rushlight import _C, nn
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections():
+    """What was there before is left out of them."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def live():
+    gc.collect()
+    gc.collect()  # what two cycles had in common
+    return _C._live_tensors(), _C._live_nodes()
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+class Two(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, first, second):
+        return first * 2 + second * 3
+
+
+class Packed:
+    """What a saved tensor was packed into."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ("thing",)
+
+
+def leaf(*shape):
+    return torch.ones(*shape, requires_grad=True)
+
+
+def holding(thing):
+    def hook(*grads):
+        assert thing is not None
+
+    return hook
+
+
+# Each gives `thing` to something of the graph from x to y.
+OWNERS = {
+    "hook of a leaf": lambda x, y, thing: x.register_hook(holding(thing)),
+    "hooks of a leaf": lambda x, y, thing: setattr(
+        x, "_backward_hooks", OrderedDict({0: holding(thing)})
+    ),
+    "accumulate hook": lambda x, y, thing: x.register_post_accumulate_grad_hook(holding(thing)),
+    "hook of a result": lambda x, y, thing: y.register_hook(holding(thing)),
+    "hook of a node": lambda x, y, thing: y.grad_fn.register_hook(holding(thing)),
+    "prehook of a node": lambda x, y, thing: y.grad_fn.register_prehook(holding(thing)),
+    "hook of an accumulator": lambda x, y, thing: y.grad_fn.next_functions[0][0].register_hook(
+        holding(thing)
+    ),
+    "metadata of a node": lambda x, y, thing: y.grad_fn.metadata.update(thing=thing),
+    "context": lambda x, y, thing: setattr(y.grad_fn, "thing", thing),
+    "attribute of a leaf": lambda x, y, thing: setattr(x, "thing", thing),
+    "attribute of a result": lambda x, y, thing: setattr(y, "thing", thing),
+}
+THINGS = {
+    "leaf": lambda x, y: x,
+    "result": lambda x, y: y,
+    "a later result": lambda x, y: y.exp(),
+    "view": lambda x, y: y.view(-1),
+    "node": lambda x, y: y.grad_fn,
+    "accumulator": lambda x, y: y.grad_fn.next_functions[0][0],
+    "tuple": lambda x, y: (y.sin(),),
+    "subclass": lambda x, y: y.as_subclass(Sub),
+    "leaf and result": lambda x, y: (x, y),
+}
+
+
+def closed(owner, thing):
+    x = leaf(4)
+    y = Double.apply(x)
+    OWNERS[owner](x, y, THINGS[thing](x, y))
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("owner", OWNERS)
+def test_cycles_of_an_owner_and_what_it_holds(owner, thing):
+    before = live()
+    for _ in range(3):
+        closed(owner, thing)
+    assert live() == before
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("owner", OWNERS)
+def test_what_is_in_use_stays(owner, thing):
+    """A collection changes nothing of a graph that somebody has."""
+    x = leaf(4)
+    y = Double.apply(x)
+    OWNERS[owner](x, y, THINGS[thing](x, y))
+    z = y.sum()
+    seen = []
+    x.register_hook(seen.append)
+    y.register_hook(seen.append)
+    del x, y
+    gc.collect()
+    z.backward()
+    assert len(seen) == 2
+    del z, seen
+    gc.collect()
+
+
+def a_hook_of_a_module():
+    m = nn.Linear(8, 8)
+    m.weight.register_hook(lambda grad, m=m: None)
+    return m.weight
+
+
+def a_hook_of_a_module_that_was_used():
+    m = nn.Linear(8, 8)
+    m.weight.register_hook(lambda grad, m=m: None)
+    m(torch.ones(2, 8)).sum().backward()
+    return m.weight
+
+
+def a_module_that_keeps_its_output():
+    m = nn.Linear(8, 8)
+    m.weight.register_hook(lambda grad, m=m: None)
+    m.out = m(torch.ones(2, 8))
+    return m.weight
+
+
+def a_bound_method_as_hook():
+    class Model(nn.Linear):
+        def seen(self, grad):
+            return None
+
+    m = Model(8, 8)
+    m.weight.register_post_accumulate_grad_hook(m.seen)
+    m.out = m(torch.ones(2, 8)).sum()
+    return m.weight
+
+
+def a_function_that_stores_its_output():
+    class Stores(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.out = x * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    return Stores.apply(leaf(4))
+
+
+def an_unused_output_of_a_function():
+    first, second = Two.apply(leaf(4))
+    first.grad_fn.out = second
+    return second
+
+
+def packed_with_the_result():
+    class Holder(list):
+        pass
+
+    holder = Holder()
+    x = leaf(4)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (t, holder), lambda p: p[0]):
+        y = x.exp()
+    holder.append(y)
+    return y
+
+
+def an_unpack_hook_with_the_result():
+    held = []
+    with torch.autograd.graph.saved_tensors_hooks(Packed, lambda p: held and p.tensor):
+        y = leaf(4).exp()
+    held.append(y)
+    return y
+
+
+def a_gradient_with_its_tensor():
+    x = leaf(4)
+    x.grad = torch.ones(4)
+    x.grad.of = x
+    return x
+
+
+def a_gradient_of_a_subclass():
+    x = leaf(4)
+    x.grad = torch.ones(4).as_subclass(Sub)
+    x.grad.of = x
+    return x
+
+
+def an_attribute_with_a_view():
+    x = torch.ones(4)
+    x.flat = x.view(2, 2)
+    return x
+
+
+def a_subclass():
+    x = torch.ones(4).as_subclass(Sub)
+    x.itself = [x]
+    return x
+
+
+def a_subclass_with_slots():
+    x = torch.ones(4).as_subclass(Slotted)
+    x.thing = [x]
+    return x
+
+
+def a_parameter():
+    p = nn.Parameter(torch.ones(4))
+    p.used = p * 2
+    return p
+
+
+def changed_in_place():
+    x = torch.zeros(4)
+    x += leaf(4)
+    x.register_hook(lambda grad: x)
+    return x
+
+
+def changed_through_a_view():
+    x = leaf(4) * 2
+    x[0].mul_(3)
+    x.register_hook(lambda grad: x)
+    return x
+
+
+def a_retained_gradient():
+    y = leaf(4) * 2
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    y.grad.of = y
+    return y
+
+
+def a_hook_and_the_history_of_a_gradient():
+    x = leaf(4)
+    x.register_hook(lambda grad: grad * x.numel())
+    (x**3).sum().backward(create_graph=True)
+    return x
+
+
+def the_history_of_a_gradient():
+    x = leaf(4)
+    (x**3).sum().backward(create_graph=True)
+    return x
+
+
+def the_history_of_two_gradients():
+    x, w = leaf(4), leaf(4)
+    (x**3 * w**2).sum().backward(create_graph=True)
+    return x
+
+
+def the_history_of_a_gradient_whose_leaf_went_first():
+    x = leaf(4)
+    y = (x**3).sum()
+    del x
+    y.backward(create_graph=True)
+    return y
+
+
+PROGRAMS = [
+    a_hook_of_a_module,
+    a_hook_of_a_module_that_was_used,
+    a_module_that_keeps_its_output,
+    a_bound_method_as_hook,
+    a_function_that_stores_its_output,
+    an_unused_output_of_a_function,
+    packed_with_the_result,
+    an_unpack_hook_with_the_result,
+    a_gradient_with_its_tensor,
+    a_gradient_of_a_subclass,
+    an_attribute_with_a_view,
+    a_subclass,
+    a_subclass_with_slots,
+    a_parameter,
+    changed_in_place,
+    changed_through_a_view,
+    a_retained_gradient,
+    a_hook_and_the_history_of_a_gradient,
+    the_history_of_a_gradient,
+    the_history_of_two_gradients,
+    the_history_of_a_gradient_whose_leaf_went_first,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_cycles(program):
+    before = live()
+    references = [weakref.ref(program()) for _ in range(3)]
+    assert live() == before
+    assert [reference() for reference in references] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        a_hook_of_a_module,
+        a_gradient_with_its_tensor,
+        an_attribute_with_a_view,
+        packed_with_the_result,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_the_first_cycle_of_a_process(program):
+    """Tensors are tracked from when the graph holds objects; so are those that it then holds."""
+    script = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_cycles import live, {program.__name__} as program
+before = live()
+program()
+after = live()
+assert after == before, (before, after)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_cycle_that_is_in_use_keeps_its_hooks():
+    """The module is out of reach but for its output, whose backward calls the hook."""
+    seen = []
+
+    def output():
+        m = nn.Linear(4, 4)
+        m.weight.register_hook(lambda grad, m=m: seen.append(m))
+        m.weight.note = "kept"
+        return m(torch.ones(2, 4)).sum()
+
+    out = output()
+    gc.collect()
+    out.backward()
+    assert len(seen) == 1 and seen[0].weight.note == "kept"
+    seen.clear()
+
+
+@pytest.mark.parametrize("kind", ["tensor", "leaf", "history"])
+def test_a_finalizer_may_revive_what_it_is_called_for(kind):
+    revived = []
+
+    class Revives(torch.Tensor):
+        def __del__(self):
+            revived.append(self)
+
+    def make():
+        x = torch.ones(4).as_subclass(Revives)
+        x.itself = x
+        if kind != "tensor":
+            x.requires_grad_()
+        if kind == "history":
+            (x**3).sum().backward(create_graph=True)
+
+    make()
+    gc.collect()
+    (x,) = [found for found in revived if "itself" in found.__dict__]
+    assert x.itself is x and x.tolist() == [1.0] * 4
+    if kind == "history":
+        assert x.grad.tolist() == [3.0] * 4 and x.grad.requires_grad
+        x.grad = None
+    del x.itself, x
+    revived.clear()
+
+
+def test_steady_state_without_the_collector():
+    """Second-order steps leave nothing behind where the program itself makes no cycle."""
+
+    def step():
+        x = torch.ones(1000, requires_grad=True)
+        loss = (x**3).sum()
+        loss.backward(create_graph=True)
+        x.grad.sum().backward()
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            step()
+        before = _C._live_tensors(), _C._live_nodes()
+        for _ in range(10_000):
+            step()
+        assert (_C._live_tensors(), _C._live_nodes()) == before
+    finally:
+        gc.enable()
+        gc.collect()
+
+
+def test_threads_collect_while_others_run_backward():
+    stop, failures = threading.Event(), []
+
+    def work():
+        try:
+            m = nn.Linear(16, 16)
+            m.weight.register_hook(lambda grad, m=m: None)
+            while not stop.is_set():
+                x = leaf(4, 16)
+                x.out = m(x).tanh()
+                x.out.sum().backward()
+                x = leaf(4, 16)
+                m(x).sin().sum().backward(create_graph=True)
+                m.zero_grad()
+        except BaseException as error:
+            failures.append(error)
+
+    before = live()
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(100):
+        gc.collect()
+        cycle = closed("hook of a leaf", "a later result")
+        del cycle
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    del threads, thread
+    assert live() == before
+
+
+def test_small_operations_are_not_tracked_until_needed():
+    script = """
+import gc, rushlight as torch
+x = torch.ones(4, requires_grad=True)
+y = (x * 2).exp()
+assert not gc.is_tracked(x) and not gc.is_tracked(y) and not gc.is_tracked(torch.ones(4) + 1)
+y.register_hook(print)
+assert gc.is_tracked(y) and gc.is_tracked(x * 2) and not gc.is_tracked(torch.ones(4) + 1)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

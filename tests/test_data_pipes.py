@@ -1,0 +1,95 @@
+"""Datasets built of steps: `utils.data.datapipes`."""
+
+import pickle
+
+import pytest
+
+import rushlight
+from rushlight.utils.data import DataLoader, IterDataPipe, functional_datapipe
+from rushlight.utils.data.datapipes.iter import IterableWrapper
+from rushlight.utils.data.datapipes.map import SequenceWrapper
+
+
+def test_steps_of_elements():
+    pipe = IterableWrapper(range(10)).map(lambda x: x * 2).filter(lambda x: x % 4 == 0)
+    assert list(pipe) == list(pipe) == [0, 4, 8, 12, 16]
+    rows = IterableWrapper([(1, 2), (3, 4)])
+    assert list(rows.map(lambda a, b: a + b, input_col=[0, 1])) == [(3,), (7,)]
+    assert list(rows.map(lambda a: a * 5, input_col=0, output_col=-1)) == [(1, 2, 5), (3, 4, 15)]
+    assert list(rows.filter(lambda b: b > 2, input_col=1)) == [(3, 4)]
+
+
+def test_batches():
+    pipe = IterableWrapper(range(5))
+    assert list(pipe.batch(2)) == [[0, 1], [2, 3], [4]] and len(pipe.batch(2)) == 3
+    assert list(pipe.batch(2, drop_last=True)) == [[0, 1], [2, 3]]
+    assert list(pipe.batch(2).unbatch()) == [0, 1, 2, 3, 4]
+    (batch, _) = pipe.batch(2, drop_last=True).collate()
+    assert rushlight.equal(batch, rushlight.tensor([0, 1]))
+    groups = pipe.groupby(lambda x: x % 2, keep_key=True)
+    assert list(groups) == [(0, [0, 2, 4]), (1, [1, 3])]
+
+
+def test_several_sources():
+    a, b = IterableWrapper(range(3)), IterableWrapper(range(10, 20))
+    assert list(a.zip(b)) == [(0, 10), (1, 11), (2, 12)]
+    assert list(a.mux(b)) == [0, 10, 1, 11, 2, 12]
+    assert list(a.concat(a)) == [0, 1, 2, 0, 1, 2]
+    left, right = a.fork(2)
+    assert (list(left), list(right), list(left)) == ([0, 1, 2],) * 3
+    even, odd = b.demux(2, lambda x: x % 2)
+    assert (list(even), list(odd)) == ([10, 12, 14, 16, 18], [11, 13, 15, 17, 19])
+    with pytest.raises(BufferError):
+        list(b.fork(2, buffer_size=3)[0])
+
+
+def test_orders():
+    pipe = IterableWrapper(range(10)).shuffle(buffer_size=4)
+    first = list(pipe.set_seed(3))
+    assert sorted(first) == list(range(10)) != first == list(pipe.set_seed(3))
+    assert list(pipe.set_shuffle(False)) == list(range(10))
+    rushlight.manual_seed(0)
+    drawn = list(pipe.set_shuffle(True))
+    rushlight.manual_seed(0)
+    assert list(pipe) == drawn
+    part = IterableWrapper(range(10)).sharding_filter()
+    part.apply_sharding(3, 1)
+    assert list(part) == [1, 4, 7] and len(part) == 3
+
+
+def test_steps_by_key():
+    pipe = SequenceWrapper(range(10))
+    assert pipe.map(lambda x: x + 1)[3] == 4 and pipe.concat(pipe)[12] == 2
+    assert pipe.batch(3)[3] == [9] and len(pipe.batch(3)) == 4 and pipe.zip(pipe)[2] == (2, 2)
+    assert sorted(pipe.shuffle().set_seed(5)) == list(range(10))
+    with pytest.raises(IndexError):
+        pipe.batch(3)[4]
+
+
+def test_a_step_of_ones_own():
+    @functional_datapipe("twice_for_this_test")
+    class Twice(IterDataPipe):
+        def __init__(self, source):
+            self.source = source
+
+        def __iter__(self):
+            for element in self.source:
+                yield from (element, element)
+
+    try:
+        assert list(IterableWrapper([1, 2]).twice_for_this_test()) == [1, 1, 2, 2]
+        with pytest.raises(Exception, match="already taken"):
+            functional_datapipe("twice_for_this_test")(Twice)
+    finally:
+        del IterDataPipe.functions["twice_for_this_test"]
+    with pytest.raises(AttributeError, match="twice_for_this_test"):
+        _ = IterableWrapper([1]).twice_for_this_test
+    with pytest.raises(TypeError):
+        functional_datapipe("plain")(int)
+
+
+def test_in_a_loader_and_in_a_file():
+    pipe = IterableWrapper(range(6)).batch(2)
+    assert list(pickle.loads(pickle.dumps(pipe))) == list(pipe)
+    batches = list(DataLoader(IterableWrapper(range(4)), batch_size=2))
+    assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3]]

@@ -1,0 +1,163 @@
+"""Process groups of real processes, by the MPI that pip installs; skipped without it."""
+
+import concurrent.futures
+import os
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import ranks
+
+pytestmark = pytest.mark.skipif(not ranks.HAVE_MPI, reason="needs mpi4py and mpich")
+
+
+def test_collectives_of_two_ranks():
+    ranks.by_environment(
+        2, ranks.program("collectives"), "reductions", "copies", "messages", "objects",
+        "without_waiting", "meeting",
+    ).check()  # fmt: skip
+
+
+def test_collectives_of_three_ranks():
+    ranks.by_environment(
+        3, ranks.program("collectives"), "copies", "messages", "objects", "parts"
+    ).check()
+
+
+def lines(run):
+    return sorted(line for line in "\n".join(run.outputs).splitlines() if line.startswith("rank"))
+
+
+def test_the_launcher():
+    run = ranks.by_run(2, ranks.program("launched"), "cpu:gloo,cuda:nccl").check()
+    assert lines(run) == [f"rank {r} of 2 by cpu:gloo,cuda:nccl" for r in range(2)]
+
+
+def test_mpiexec():
+    program = [sys.executable, "-m", "rushlight", ranks.program("launched"), "mpi"]
+    run = ranks.by_command(str(ranks.MPIEXEC), "-n", "2", *program).check()
+    assert lines(run) == [f"rank {r} of 2 by mpi" for r in range(2)]
+
+
+def test_data_parallel_gradients_are_those_of_one_process():
+    ranks.by_environment(
+        2, ranks.program("data_parallel"), "buckets", "accumulation", "unused",
+        "buffers_of_rank_0", "hooks", "precision",
+    ).check()  # fmt: skip
+
+
+def test_data_parallel_of_three_ranks():
+    ranks.by_environment(
+        3, ranks.program("data_parallel"), "unused", "uneven_inputs", "sparse_gradients"
+    ).check()
+
+
+# What the survivors must say of each kind of failure, by rank 1.
+FAILURES = {
+    "killed": r"rank {0}.* died",
+    "crashes": r"rank {0}.* died",
+    "async": r"rank {0}.* died",
+    "raises": r"rank {0} ended: RuntimeError: no more luck at failing.py:\d+",
+    "exits": r"rank {0}(, which| has left).*it ended normally",
+    "stopped": r"(rank {0} does not answer|rank {0}, the process .* does not answer)",
+    "hangs": r"rank {0} is at failing.py:\d+ in misbehave",
+    "shape": r"rank {0} called all_reduce\(SUM\) of float32 \[7\] at failing.py:\d+",
+    "dtype": r"rank {0} called all_reduce\(SUM\) of float64 \[1000\] at failing.py:\d+",
+    "operation": r"rank {0} called all_reduce\(MAX\) of float32 \[1000\] at failing.py:\d+",
+    "order": r"rank {0} called broadcast \(root 0\) of float32 \[1000\] at failing.py:\d+",
+    "root": r"rank {0} called broadcast \(root {0}\) of float32 \[3\] at failing.py:\d+",
+}
+
+
+def check_failure(mode, culprit, step, count):
+    run = ranks.with_culprit(mode, culprit, step, count, seconds=4)
+    shown = f"{mode} of {culprit} in {step}\n" + "\n---\n".join(run.outputs)
+    for rank in set(range(count)) - {culprit}:
+        assert run.codes[rank] not in (0, -9), shown
+        assert re.search(FAILURES[mode].format(culprit), run.outputs[rank]), shown
+        assert re.search(r"failing.py:\d+", run.outputs[rank]), shown
+
+
+@pytest.mark.parametrize(("mode", "culprit"), [("killed", 1), ("shape", 0), ("hangs", 2)])
+def test_a_failing_rank_is_named(mode, culprit):
+    check_failure(mode, culprit, 4, 3)
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("seed", range(int(os.environ.get('RUSHLIGHT_FAILURES', '60'))))
+def test_any_failure_is_named(seed):
+    draw = random.Random(seed)
+    count = draw.randint(2, 4)
+    mode = list(FAILURES)[seed % len(FAILURES)]
+    check_failure(mode, draw.randrange(count), draw.randrange(10), count)
+
+
+def test_what_is_built_on_collectives():
+    ranks.by_environment(
+        2, ranks.program("shared"), "gradients", "functions", "batch_norm", "sharded_optimizer",
+        "averages", "meshes", "pipelines",
+    ).check()  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "file"])
+def test_spawn(scheme, tmp_path):
+    url = f"tcp://127.0.0.1:{ranks.free_port()}" if scheme == "tcp" else f"file://{tmp_path}/store"
+    run = ranks.by_command(sys.executable, "-m", "rushlight", ranks.program("spawned"), url).check()
+    assert lines(run) == [f"rank {r} has [{n}, {n}]" for r in range(2) for n in (2.0, 4.0)]
+
+
+@pytest.mark.distributed  # whose death is told first depends on timing: three runs of five pass
+def test_a_killed_worker_is_started_again_and_ends_as_if_it_had_not_been(tmp_path):
+    undisturbed, disturbed = tmp_path / "a", tmp_path / "b"
+    undisturbed.mkdir(), disturbed.mkdir()
+    wanted = lines(ranks.by_run(2, ranks.program("resuming"), str(undisturbed)).check())
+    run = ranks.by_run(
+        2, ranks.program("resuming"), str(disturbed), "1", options=["--max-restarts=1"]
+    ).check()
+    assert "rank 1 ended with code -9; restart 1 of 1" in run.outputs[0]
+    assert all("from step 0" in line for line in wanted)
+    assert lines(run) == [line.replace("from step 0", "from step 8") for line in wanted]
+
+
+def test_two_machines():
+    """Two launchers that say to be on different machines: MPI then uses the network."""
+    port = str(ranks.free_port())
+    command = [
+        sys.executable, "-m", "rushlight.distributed.run", "--nnodes=2", "--nproc-per-node=1",
+        "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=x",
+        ranks.program("launched"), "gloo",
+    ]  # fmt: skip
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = [
+            pool.submit(ranks.by_command, *command, RUSHLIGHT_NODE=f"node{i}") for i in range(2)
+        ]
+    found = [line for run in runs for line in lines(run.result().check())]
+    assert sorted(found) == [f"rank {r} of 2 by gloo" for r in range(2)]
+
+
+def test_the_example():
+    example = str(Path(__file__).parent.parent / "examples" / "distributed.py")
+    run = ranks.by_command(sys.executable, example, "50").check()
+    assert 1.5 < float(re.search(r"step 50: ([\d.]+) nats", run.outputs[0])[1]) < 3.2
+
+
+@pytest.mark.distributed
+@pytest.mark.skipif(not ranks.HAVE_RAY, reason="needs ray")
+def test_ray(tmp_path):
+    run = ranks.by_command(sys.executable, ranks.program("by_ray"), str(tmp_path), timeout=240)
+    output = run.check().outputs[0]
+    # Sum over 6 steps of step + (step + 1); three steps were done before the worker was killed.
+    assert "result 36.0 begun at 3" in output and "checkpoint checkpoint_000006" in output
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_sharded_models(count):
+    sections = ["placements", "tensor_parallel", "fully_sharded", "states"]
+    ranks.by_environment(count, ranks.program("sharded"), *sections).check()
+
+
+def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
+    for count, what in ((3, "write"), (2, "read")):
+        ranks.by_environment(count, ranks.program("checkpoints"), str(tmp_path / "c"), what).check()

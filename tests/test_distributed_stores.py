@@ -1,0 +1,294 @@
+"""Stores, rendezvous and launchers' environments: nothing here needs MPI."""
+
+import datetime
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import rushlight
+from rushlight import distributed as dist
+from rushlight.distributed import _launchers, _wire
+from rushlight.distributed._agreement import Call
+from rushlight.distributed._world_server import process_mapping
+
+SECOND = datetime.timedelta(seconds=1)
+
+
+@pytest.fixture(params=["hash", "file", "tcp", "prefix"])
+def store(request, tmp_path):
+    if request.param == "hash":
+        yield dist.HashStore()
+    elif request.param == "file":
+        made = dist.FileStore(str(tmp_path / "store"), 1)
+        yield made
+        made.close()
+        assert not (tmp_path / "store").exists()
+    else:
+        made = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+        yield made if request.param == "tcp" else dist.PrefixStore("part", made)
+        made.close()
+
+
+def test_a_store_keeps_values(store):
+    store.set("a", "1")
+    store.set("b", b"\x00\xff")
+    assert store.get("a") == b"1" and store.get("b") == b"\x00\xff"
+    assert store.add("n", 3) == 3 and store.add("n", -1) == 2 and store.get("n") == b"2"
+    assert store.check(["a", "b"]) and not store.check(["a", "c"])
+    store.append("a", "23")
+    assert store.get("a") == b"123"
+    store.multi_set(["x", "y"], ["1", "2"])
+    assert store.multi_get(["y", "x"]) == [b"2", b"1"]
+    assert store.delete_key("x") and not store.delete_key("x")
+    assert {"a", "b", "n", "y"} <= set(store.list_keys()) and store.num_keys() >= 4
+    assert store.has_extended_api()
+
+
+def test_compare_set(store):
+    assert store.compare_set("key", "", "first") == b"first"
+    assert store.compare_set("key", "other", "second") == b"first"
+    assert store.compare_set("key", "first", "second") == b"second"
+    assert store.compare_set("none", "expected", "x") == b"expected"
+    assert not store.check(["none"])
+
+
+def test_queues(store):
+    store.queue_push("q", "1")
+    store.queue_push("q", "2")
+    assert store.queue_len("q") == 2 and store.queue_pop("q") == b"1"
+    assert store.queue_pop("q", block=False) == b"2"
+    with pytest.raises(dist.QueueEmptyError, match="q is empty"):
+        store.queue_pop("q", block=False)
+
+
+def test_waiting_for_keys(store):
+    store.set_timeout(datetime.timedelta(seconds=0.1))
+    assert store.timeout.total_seconds() == 0.1
+    with pytest.raises(dist.DistStoreError, match="timeout after 100ms, keys: .*/absent"):
+        store.get("absent")
+    with pytest.raises(dist.DistStoreError, match="timeout after 50ms"):
+        store.wait(["absent", "too"], datetime.timedelta(seconds=0.05))
+    other = store.clone()
+    thread = threading.Thread(target=lambda: (time.sleep(0.05), other.set("late", "x")))
+    thread.start()
+    store.wait(["late"], 5 * SECOND)
+    thread.join()
+    assert store.get("late") == b"x"
+
+
+def test_a_store_of_several_threads():
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    clients = [dist.TCPStore("127.0.0.1", master.port) for _ in range(4)]
+
+    def count(client):
+        for _ in range(50):
+            client.add("n", 1)
+
+    threads = [threading.Thread(target=count, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert master.add("n", 0) == 200
+    for one in [*clients, master]:
+        one.close()
+
+
+def test_the_master_says_how_many_came():
+    with pytest.raises(dist.DistStoreError, match="1/2 clients joined"):
+        dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=datetime.timedelta(seconds=0.2))
+    with pytest.raises(dist.DistNetworkError, match="no store at 127.0.0.1:1 within"):
+        dist.TCPStore("127.0.0.1", 1, timeout=datetime.timedelta(seconds=0.1))
+
+
+def test_a_taken_port_is_named():
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with pytest.raises(dist.DistNetworkError, match=f"127.0.0.1:{master.port}"):
+        dist.TCPStore("127.0.0.1", master.port, is_master=True, wait_for_workers=False)
+    master.close()
+
+
+def test_a_store_listens_where_it_was_told_alone():
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    others = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None)}
+    for address in others - {"127.0.0.1", "::1"}:
+        if address.startswith("127."):
+            continue
+        with pytest.raises(OSError):
+            socket.create_connection((address, master.port), timeout=1).close()
+    with socket.create_connection(("127.0.0.1", master.port)) as s:
+        assert s.getpeername()[0] == "127.0.0.1"
+    master.close()
+
+
+def test_a_secret_keeps_strangers_out(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_STORE_SECRET", "right")
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    dist.TCPStore("127.0.0.1", master.port).close()
+    # The server reads the secret where a client shows that it knows it; a client lies here.
+    real = _wire.proof
+    answers = iter([b"wrong" * 7])
+    monkeypatch.setattr(_wire, "proof", lambda nonce: next(answers, real(nonce)))
+    with pytest.raises(dist.DistNetworkError, match="secret is another"):
+        dist.TCPStore("127.0.0.1", master.port, timeout=SECOND)
+    master.close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x01\x7f", b"cmd=initack pmiid=7\n",
+     b"cmd=put kvsname=x key=y value=z\n", b"\x00\x00\x00\x00", b"\x00\x00\x00\x09\x01\xff\xff"],
+)  # fmt: skip
+def test_a_server_survives_what_is_no_client(data):
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with socket.create_connection(("127.0.0.1", master.port), timeout=2) as stranger:
+        stranger.sendall(data)
+        stranger.shutdown(socket.SHUT_WR)
+        while stranger.recv(100):
+            pass
+    master.set("still", "there")
+    assert master.get("still") == b"there"
+    master.close()
+
+
+def test_a_forked_process_connects_anew():
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    program = (
+        "import os, sys\n"
+        "from rushlight import distributed as dist\n"
+        "store = dist.TCPStore('127.0.0.1', int(sys.argv[1]))\n"
+        "child = os.fork()\n"
+        "store.add('n', 1)\n"
+        "os._exit(0) if child == 0 else os.waitpid(child, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, str(master.port)])
+    assert done.returncode == 0 and master.add("n", 0) == 2
+    master.close()
+
+
+# ---------------------------------------------------------------- rendezvous
+
+
+def test_urls_name_a_store(tmp_path):
+    store, rank, size = next(dist.rendezvous(f"file://{tmp_path}/f?rank=1&world_size=3"))
+    assert isinstance(store, dist.FileStore) and (rank, size) == (1, 3)
+    store.set("a", "b")
+    other, rank, size = next(dist.rendezvous(f"file://{tmp_path}/f", 0, 3))
+    assert other.get("a") == b"b" and (rank, size) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "text"),
+    [
+        ("http://x", RuntimeError, "No rendezvous handler for http"),
+        ("tcp://localhost", ValueError, "port number missing"),
+        ("tcp://localhost:1", ValueError, "rank parameter missing"),
+        ("tcp://localhost:1?rank=0", ValueError, "world size parameter missing"),
+        ("file://", ValueError, "path missing"),
+        ("env://", ValueError, "environment variable RANK expected"),
+        (3, RuntimeError, "must be a string"),
+    ],
+)
+def test_urls_that_lack_something(url, error, text, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(error, match=text):
+        next(dist.rendezvous(url))
+
+
+def test_backends_by_device():
+    config = dist.BackendConfig("cpu:gloo,cuda:nccl")
+    assert config.get_device_backend_map() == {"cpu": "gloo", "cuda": "nccl"}
+    assert dist.BackendConfig("MPI").get_device_backend_map() == {"cpu": "mpi", "cuda": "mpi"}
+    with pytest.raises(ValueError, match="backend string argument is invalid"):
+        dist.BackendConfig("cpu:gloo,cuda")
+    for backend, error in (("nccl", RuntimeError), ("ucc", ValueError), ("cuda:nccl", ValueError)):
+        with pytest.raises(error):
+            dist.init_process_group(backend, rank=0, world_size=1)
+    for asked in ("gloo", "mpi", "cpu:gloo,cuda:nccl", None):
+        dist.init_process_group(asked, rank=0, world_size=1)
+        assert dist.get_backend() == (asked or "undefined")
+        dist.destroy_process_group()
+
+
+def test_without_mpi4py_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    store = dist.HashStore()
+    with pytest.raises(ImportError, match=r'pip install "rushlight\[mpi\]"'):
+        dist.init_process_group("gloo", store=store, rank=0, world_size=2)
+    assert not dist.is_initialized()
+
+
+def test_what_launchers_say(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("PMI", "SLURM", "OMPI")) or name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+    assert _launchers.of_torchrun() is _launchers.of_mpi() is _launchers.of_slurm() is None
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_PROCID", "3")
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    monkeypatch.setenv("SLURM_LOCALID", "1")
+    monkeypatch.setenv("SLURM_STEP_NODELIST", "gpu[03-05,9],login1")
+    assert _launchers.of_slurm() == ("SLURM", 3, 8, 1)
+    assert _launchers.slurm_address()[0] == "gpu03"
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    assert _launchers.of_mpi() == ("Open MPI", 1, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [("a", "a"), ("a,b", "a"), ("n[1-3]", "n1"), ("n[07,9]-ib", "n07-ib"), ("n01-x,m", "n01-x")],
+)
+def test_the_first_of_slurms_nodes(nodes, first):
+    assert _launchers.first_host(nodes) == first
+
+
+def test_which_rank_is_on_which_node():
+    assert process_mapping(["a"] * 4) == "(vector,(0,1,4))"
+    assert process_mapping(["a", "a", "b", "b", "a"]) == "(vector,(0,1,2),(1,1,2),(0,1,1))"
+
+
+def test_a_call_says_what_it_is(monkeypatch):
+    monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG", raising=False)
+    wide, tall = rushlight.ones(2, 3), rushlight.ones(3, 2)
+    call = Call("all_reduce", wide, dist.ReduceOp.SUM)
+    assert call.text() == "all_reduce(SUM) of float32 [2, 3]"
+    same = Call("all_reduce", tall, dist.ReduceOp.SUM)
+    assert call.header() == same.header()
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    assert dist.get_debug_level() == "DETAIL" and call.header() != same.header()
+    for other in (
+        Call("all_reduce", wide.double(), dist.ReduceOp.SUM),
+        Call("all_reduce", wide, dist.ReduceOp.MAX),
+        Call("broadcast", wide, root=0),
+        Call("all_reduce", rushlight.ones(7), dist.ReduceOp.SUM),
+    ):
+        assert call.header() != other.header()
+
+
+def test_the_launchers_options():
+    from rushlight.distributed import run
+
+    parse = run.parse_args
+    words = "--nproc_per_node=3 --nnodes 2 --rdzv-endpoint=h:1 a.py --lr 1"
+    args = parse(words.split())
+    config, command, words = run.config_from_args(args)
+    assert (config.nproc_per_node, config.max_nodes, config.rdzv_endpoint) == (3, 2, "h:1")
+    assert command == sys.executable and words == ["-u", "-m", "rushlight", "a.py", "--lr", "1"]
+    config, command, words = run.config_from_args(parse(["-m", "--standalone", "pkg.main"]))
+    assert words == ["-u", "-m", "rushlight", "-m", "pkg.main"] and config.max_restarts == 0
+    assert run.parse_min_max_nnodes("1:4") == (1, 4)
+    for wrong in (["--nnodes=1:4", "x"], ["--rdzv-backend=etcd", "x"], ["--nproc-per-node=q", "x"],
+                  ["--no-python", "-m", "x"], ["--rdzv-conf=a", "x"]):  # fmt: skip
+        with pytest.raises(ValueError):
+            run.config_from_args(parse(wrong))
+    from rushlight.distributed.launcher.api import stream_choice
+
+    assert stream_choice("3", 2) == [3, 3] and stream_choice("0:1,1:2", 2) == [1, 2]
+    with pytest.raises(ValueError, match="RANK:NUMBER"):
+        stream_choice("0=1", 2)

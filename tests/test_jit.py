@@ -1,0 +1,381 @@
+"""torch.jit: traced and scripted programs do what their source does, or refuse it by name."""
+
+import io
+from typing import Dict, List  # noqa: UP035
+
+import pytest
+from test_export import GPT, LeNet, ResNet, same
+
+import rushlight as torch
+from rushlight import Tensor, nn
+from rushlight.jit import CompilationError
+
+F = nn.functional
+
+
+class Gate(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x
+        else:
+            return -x
+
+
+class Cell(nn.Module):
+    def __init__(self, gate):
+        super().__init__()
+        self.gate = gate
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, h):
+        new = torch.tanh(self.gate(self.linear(x)) + h)
+        return new, new
+
+
+class Loop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell(Gate())
+
+    def forward(self, xs):
+        h, y = torch.zeros(3, 4), torch.zeros(3, 4)
+        for i in range(xs.size(0)):
+            y, h = self.cell(xs[i], h)
+        return y, h
+
+
+class LayerList(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.drop = nn.Dropout(0.5)
+        self.scale = 2
+
+    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            x = F.relu(layer(x)) if i < 2 else layer(x)
+        assert x.dim() == 2, f"got {x.dim()} dims"
+        if flip:
+            x = -x
+        return self.drop(x) * self.scale
+
+
+class Outputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 5)
+
+    def forward(self, x: Tensor, state: tuple[Tensor, int]) -> tuple[Tensor, list[Tensor]]:
+        h, n = state
+        outputs = torch.jit.annotate(list[Tensor], [])
+        for t in range(len(x)):
+            h = self.cell(x[t], h)
+            outputs = outputs + [h * n]
+        return torch.stack(outputs), outputs
+
+
+def fib(n: int) -> int:
+    a, b = 0, 1
+    i = 0
+    while i < n:
+        a, b = b, a + b
+        i += 1
+    return a
+
+
+def arithmetic(x: Tensor, n: int, f: float):
+    y = x
+    k = n // 2 + n % 3 - int(f) ** 2
+    if n > 3 and not f < 1 or n == 1:
+        y = y + k
+    elif n == 2:
+        y = y * float(k)
+    else:
+        y = y / max(n, 2)
+    z = (y if f > 2 else x) - 1
+    return y, z, k, 1 - x, 2**x, -x, x[0], x[..., -1], x[:, 1:], x[None], x.shape[0] * n
+
+
+def in_place(x: Tensor, ys: List[Tensor]):  # noqa: UP006
+    x = x.clone()
+    x[0] = 5.0
+    x[:, 0] += 2
+    for y in ys:
+        x += y
+    if len(ys) > 1:
+        x.mul_(2)
+    return x, [x, x + 1]
+
+
+def early(x: Tensor, n: int):
+    if n == 0:
+        return x
+    y = x * 2
+    if n == 1:
+        y = y + 1
+        if x.sum() > 3:
+            return y * 10
+    return y - n
+
+
+def shapes(x: Tensor):
+    b, c = x.shape
+    if x.dim() != 2:
+        raise ValueError("two dims")
+    return x.reshape(c, b), torch.zeros(b, 2), x.new_zeros(x.shape), torch.full(x.size(), 1.5)
+
+
+def called(script, *args):
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    return torch.jit.load(file)(*args)
+
+
+FUNCTIONS = [
+    (fib, [(0,), (10,)]),
+    (
+        arithmetic,
+        [(torch.rand(3, 4), n, f) for n in (1, 2, 3, 4, 9) for f in (0.5, 1.5, 2.5)],
+    ),
+    (in_place, [(torch.ones(2, 3), []), (torch.ones(2, 3), [torch.ones(3), torch.ones(2, 1)])]),
+    (early, [(torch.ones(2), 0), (torch.ones(2), 1), (torch.ones(9), 1), (torch.ones(2), 5)]),
+    (shapes, [(torch.ones(2, 3),), (torch.ones(4, 5),)]),
+]
+
+
+@pytest.mark.keeps_tensors("the arguments above")
+@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case[0].__name__)
+def test_scripted_functions(case):
+    function, calls = case
+    script = torch.jit.script(function)
+    for args in calls:
+        torch.manual_seed(0)
+        same(script(*args), function(*args))
+        same(called(script, *args), function(*args))
+    assert isinstance(script, torch.jit.ScriptFunction) and "def forward" in script.code
+
+
+@pytest.mark.parametrize(
+    ("make", "calls"),
+    [
+        (Gate, [(torch.ones(3),), (-torch.ones(3),)]),
+        (Loop, [(torch.randn(5, 3, 4),), (torch.randn(2, 3, 4),)]),
+        (
+            lambda: LayerList().eval(),
+            [(torch.randn(2, 4),), (torch.randn(3, 4), True), (torch.randn(3, 4), False)],
+        ),
+        (
+            Outputs,
+            [(torch.randn(4, 2, 4), (torch.zeros(2, 5), 3)),
+             (torch.randn(1, 2, 4), (torch.zeros(2, 5), 2))],
+        ),
+        (LeNet, [(torch.randn(2, 1, 28, 28),), (torch.randn(5, 1, 28, 28),)]),
+        (lambda: ResNet().eval(), [(torch.randn(2, 3, 32, 32),), (torch.randn(1, 3, 64, 64),)]),
+        (lambda: nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.GELU()), [(torch.ones(2, 4),)]),
+    ],
+    ids=["gate", "loop", "layers", "outputs", "lenet", "resnet", "sequential"],
+)  # fmt: skip
+@pytest.mark.keeps_tensors("the arguments above")
+def test_scripted_modules(make, calls):
+    net = make()
+    script = torch.jit.script(net)
+    assert isinstance(script, torch.jit.ScriptModule) and script is not net
+    assert script.state_dict().keys() == net.state_dict().keys()
+    for args in calls:
+        same(script(*args), net(*args))
+        if len(calls[0]) == len(args) and not isinstance(net, LayerList):
+            same(called(script, *args), net(*args))
+
+
+def test_a_script_follows_its_mode_and_shares_parameters():
+    net = LayerList()
+    script = torch.jit.script(net)
+    x = torch.ones(2, 4)
+    torch.manual_seed(0)
+    want = net(x)
+    torch.manual_seed(0)
+    same(script(x), want)
+    script.eval()
+    same(script(x), net.eval()(x))
+    script(x).sum().backward()
+    assert net.layers[0].weight.grad is not None
+    with torch.no_grad():
+        net.layers[2].bias += 1
+    same(script(x), net(x))
+
+
+def test_a_loaded_module_refuses_the_other_mode():
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(LayerList()), file)
+    file.seek(0)
+    module = torch.jit.load(file)
+    with pytest.raises(NotImplementedError, match="was fixed to training"):
+        module.eval()
+    assert module.train() is module
+
+
+class WithDict(nn.Module):
+    def forward(self, x: Dict[str, Tensor]):  # noqa: UP006
+        return x["a"]
+
+
+def with_try(x):
+    try:
+        return x + 1
+    except ValueError:
+        return x
+
+
+def with_item(x):
+    return x * x.sum().item()
+
+
+def with_print(x):
+    print(x)
+    return x
+
+
+def with_break(x):
+    i = 0
+    while x.sum() < 10:
+        if i > 3:
+            break
+        x = x + 1
+    return x
+
+
+def with_types(x, n: int):
+    if n > 0:
+        return x
+    return n
+
+
+def with_lambda(x):
+    return (lambda y: y + 1)(x)
+
+
+def with_with(x):
+    with torch.no_grad():
+        return x + 1
+
+
+def with_numpy(x):
+    return torch.from_numpy(x.numpy())
+
+
+def with_recursion(x, n: int):
+    return with_recursion(x, n - 1)
+
+
+@torch.jit.unused
+def left_to_python(x):
+    return x
+
+
+def with_unused(x):
+    return left_to_python(x)
+
+
+def with_name(x):
+    if x.sum() > 0:
+        y = x
+    return y  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (WithDict(), "argument x of type .*Dict"),
+        (with_try, r"try is not compiled \(test_jit.py:\d+, in with_try\)"),
+        (with_item, r"item\(\)"),
+        (with_print, "print"),
+        (with_break, "break"),
+        (with_types, "branches give a Tensor and a int|different structure"),
+        (with_lambda, "lambda"),
+        (with_with, "with is not compiled"),
+        (with_numpy, "numpy"),
+        (with_recursion, "nest too deeply"),
+        (with_unused, "left_to_python, which is marked as unused"),
+        (with_name, "the name y, which may have no value"),
+        (3, "int is no function"),
+        (Gate, "the class Gate"),
+    ],
+)
+def test_what_is_not_compiled_is_named(function, message):
+    with pytest.raises(CompilationError, match=message):
+        torch.jit.script(function)
+
+
+def test_trace():
+    net = GPT()
+    traced = torch.jit.trace(net, torch.randint(0, 50, (2, 8)))
+    for shape in ((2, 8), (3, 20), (1, 1)):
+        x = torch.randint(0, 50, shape)
+        same(traced(x), net(x))
+        same(called(traced, x), net(x))
+    with pytest.raises(RuntimeError, match="s1 <= 64"):
+        traced(torch.randint(0, 50, (1, 65)))
+    function = torch.jit.trace(lambda x, y: x @ y + 1, (torch.ones(2, 3), torch.ones(3, 2)))
+    assert function(torch.ones(4, 5), torch.ones(5, 1)).shape == (4, 1)
+    with pytest.raises(RuntimeError, match="branches on the value"):
+        torch.jit.trace(Gate(), torch.ones(3))
+    with pytest.raises(RuntimeError, match="example_inputs"):
+        torch.jit.trace(net)
+
+
+def test_trace_of_a_module_with_control_flow_uses_scripts():
+    cell = Cell(torch.jit.script(Gate()))
+    net = torch.jit.trace(cell, (torch.ones(3, 4), torch.zeros(3, 4)))
+    for x in (torch.ones(3, 4), -torch.ones(3, 4)):
+        same(net(x, x), cell(x, x))
+
+
+def test_freeze_and_optimize():
+    net = ResNet().eval()
+    x = torch.randn(2, 3, 32, 32)
+    frozen = torch.jit.freeze(torch.jit.script(net))
+    assert not list(frozen.parameters()) and "batch_norm" not in frozen.code
+    torch.testing.assert_close(frozen(x), net(x))
+    mlp = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
+    fast = torch.jit.optimize_for_inference(torch.jit.trace(mlp, torch.ones(2, 4)))
+    assert "rectified" in fast.code
+    same(fast(torch.ones(2, 4)), mlp(torch.ones(2, 4)))
+    with pytest.raises(RuntimeError, match="evaluation"):
+        torch.jit.freeze(torch.jit.script(ResNet()))
+
+
+def test_files():
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(fib), file, _extra_files={"note": "x"})
+    file.seek(0)
+    extra = {"note": ""}
+    torch.jit.load(file, map_location="cpu", _extra_files=extra)
+    assert extra["note"] == "x"
+    with pytest.raises(TypeError, match="expected a traced or scripted"):
+        torch.jit.save(nn.Linear(2, 2), io.BytesIO())
+    with pytest.raises(ValueError, match="no program"):
+        torch.jit.load(io.BytesIO(b"not a file of ours"))
+    module = torch.jit.script(fib)
+    with pytest.raises(RuntimeError, match="'n': expected a int, got Tensor"):
+        module(torch.tensor(3))
+
+
+def test_what_code_asks_while_it_is_compiled():
+    def f(x):
+        if torch.jit.is_scripting():
+            return x + 1
+        return x
+
+    assert f(torch.zeros(1)).item() == 0
+    with pytest.raises(CompilationError, match="source|name torch"):
+        torch.jit.script(eval("lambda x: x"))  # a lambda has no source of its own
+    assert torch.jit.script(f)(torch.zeros(1)).item() == 1
+    answers = []
+
+    def g(x):
+        answers.append(torch.jit.is_tracing())
+        return x
+
+    torch.jit.trace(g, torch.zeros(1))
+    assert answers == [True, True] and not torch.jit.is_tracing()

@@ -1,0 +1,316 @@
+"""What libraries take from modules that programs do not name: it works, or refuses by name."""
+
+import copy
+import gc
+import io
+import unittest
+
+import pytest
+
+import rushlight
+from rushlight import nn, serialization
+from rushlight._core_names import _jit_set_profiling_mode
+from rushlight._utils import (
+    ExceptionWrapper,
+    _flatten_dense_tensors,
+    _get_device_index,
+    _take_tensors,
+    _unflatten_dense_tensors,
+)
+from rushlight.testing._internal import common_utils
+from rushlight.utils import _python_dispatch, swap_tensors
+from rushlight.utils._contextlib import _DecoratorContextManager
+from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary
+
+# --- flat buffers, exceptions, devices
+
+
+def test_flat_buffers():
+    tensors = [rushlight.arange(3.0), rushlight.ones(2, 2)]
+    flat = _flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 1, 2, 1, 1, 1, 1]
+    for part, tensor in zip(_unflatten_dense_tensors(flat, tensors), tensors):
+        assert rushlight.equal(part, tensor)
+    tensors.append(rushlight.ones(1, dtype=rushlight.int64))
+    assert [len(group) for group in _take_tensors(tensors, 16)] == [1, 1, 1]
+    assert [len(group) for group in _take_tensors(tensors, 100)] == [2, 1]
+
+
+def test_exceptions_are_raised_again():
+    try:
+        raise KeyError("missing")
+    except KeyError:
+        wrapper = ExceptionWrapper(where="in worker 1")
+    with pytest.raises(KeyError) as caught:
+        wrapper.reraise()
+    text = str(caught.value)
+    assert text.startswith("Caught KeyError in worker 1.") and "missing" in text
+
+
+def test_numbers_of_devices():
+    assert _get_device_index(3) == 3 and _get_device_index("cpu", allow_cpu=True) == -1
+    assert _get_device_index("cuda:2") == 2 and _get_device_index(None, optional=True) == 0
+    for refused in ("cpu", None):
+        with pytest.raises(ValueError):
+            _get_device_index(refused)
+
+
+def test_checks_with_messages():
+    rushlight._check(True)
+    with pytest.raises(RuntimeError, match="too small"):
+        rushlight._check(False, lambda: "too small")
+    with pytest.raises(IndexError):
+        rushlight._check_index(False)
+    with pytest.raises(TypeError):
+        rushlight._check(1)
+    with pytest.raises(RuntimeError):
+        rushlight._check_tensor_all(rushlight.tensor([True, False]))
+    assert rushlight.sym_max(1, 2.5) == 2.5 and isinstance(rushlight.sym_min(1, 2.0), float)
+    assert rushlight.sym_ite(True, 1, 2) == 1 and rushlight.sym_sum([1, 2]) == 3
+
+
+def test_switches_of_a_compiler(recwarn):
+    assert rushlight._C._is_tracing() is False and rushlight._C._jit_can_fuse_on_cpu() is False
+    assert _jit_set_profiling_mode(False) is False and not recwarn
+    assert rushlight._C._get_default_device() == "cpu"
+    with rushlight._dynamo.config.patch(cache_size_limit=64):
+        assert rushlight._dynamo.config.cache_size_limit == 64
+    assert rushlight._dynamo.config.cache_size_limit == 8
+    with pytest.raises(AttributeError):
+        rushlight._dynamo.config.patch("no_such_option", 1).__enter__()
+
+
+# --- tensors as keys, and exchanged
+
+
+def test_swapped_tensors():
+    a, b = nn.Parameter(rushlight.ones(3)), rushlight.zeros(2, dtype=rushlight.float64)
+    a.tag = "a"
+    first, second = id(a), id(b)
+    swap_tensors(a, b)
+    assert (id(a), id(b)) == (first, second)
+    assert type(b) is nn.Parameter and b.tag == "a" and b.requires_grad and b.tolist() == [1, 1, 1]
+    assert type(a) is rushlight.Tensor and a.dtype is rushlight.float64 and not a.requires_grad
+    reference = TensorWeakRef(a)
+    with pytest.raises(RuntimeError, match="weakrefs"):
+        swap_tensors(a, b)
+    assert reference() is a
+    with pytest.raises(RuntimeError, match="computed"):
+        swap_tensors(b, b * 2)
+
+
+def test_dicts_by_identity():
+    a, b = rushlight.ones(2), rushlight.ones(2)
+    table = WeakIdKeyDictionary({a: 1})
+    assert table[a] == 1 and b not in table and len(table) == 1
+    assert copy.copy(table) == table and list(table) == [a]
+    del a
+    gc.collect()
+    assert len(table) == 0
+
+
+def test_contexts_that_decorate():
+    events = []
+
+    class Context(_DecoratorContextManager):
+        def __enter__(self):
+            events.append("in")
+
+        def __exit__(self, *exception):
+            events.append("out")
+
+    @Context()
+    def steps():
+        received = yield 1
+        events.append(received)
+        yield 2
+
+    generator = steps()
+    assert next(generator) == 1 and events == ["in", "out"]
+    assert generator.send("sent") == 2 and events == ["in", "out", "in", "sent", "out"]
+    with pytest.raises(RuntimeError, match="class"):
+        Context()(int)
+
+
+def test_dispatch_below_python_is_refused():
+    with pytest.raises(NotImplementedError, match="TorchFunctionMode"):
+        with _python_dispatch.TorchDispatchMode():
+            pass
+    with pytest.raises(NotImplementedError, match="__torch_dispatch__"):
+        rushlight.Tensor._make_wrapper_subclass(rushlight.Tensor, (2,))
+    assert not _python_dispatch.is_traceable_wrapper_subclass(rushlight.ones(1))
+
+
+@pytest.mark.parametrize(
+    "name", ["hash_tensor", "int_repr", "q_scale", "resize_as_sparse_", "to_mkldnn", "chalf"]
+)
+def test_what_is_refused_by_name(name):
+    tensor = rushlight.ones(2)
+    with pytest.raises(NotImplementedError, match=name):
+        getattr(tensor, name)(*[tensor] * (name == "resize_as_sparse_"))
+
+
+def test_dtype_of_gradients():
+    x = rushlight.ones(1)
+    x.grad_dtype = rushlight.float32
+    assert x.grad_dtype is rushlight.float32
+    with pytest.raises(NotImplementedError, match="grad_dtype"):
+        x.grad_dtype = rushlight.float64
+
+
+# --- storages
+
+
+def test_storages_of_a_dtype():
+    storage = rushlight.FloatStorage([1, 2, 3])
+    assert storage.tolist() == [1, 2, 3] and storage.type() == "torch.FloatStorage"
+    assert isinstance(storage, rushlight.FloatStorage) and isinstance(storage, rushlight.Storage)
+    assert not isinstance(storage, rushlight.LongStorage)
+    assert isinstance(rushlight.ones(2).long().storage(), rushlight.LongStorage)
+    assert storage.double().dtype is rushlight.float64 and storage.long().tolist() == [1, 2, 3]
+    assert rushlight.ByteStorage(5).nbytes() == 5 and rushlight.is_storage(storage)
+    typed = rushlight.TypedStorage(3, dtype=rushlight.int16)
+    assert typed.fill_(7).tolist() == [7, 7, 7] and typed.element_size() == 2
+    shared = rushlight.tensor([0.0]).set_(storage)
+    storage[0] = 5.0
+    assert shared.tolist() == [5, 2, 3]
+    with pytest.raises(RuntimeError, match="in use"):
+        storage.resize_(5)
+    del shared
+    storage.resize_(5)
+    assert len(storage) == 5 and storage[0] == 5.0
+    with pytest.raises(RuntimeError):
+        rushlight.TypedStorage(-1)
+
+
+# --- files
+
+
+def written(value, **options):
+    stream = io.BytesIO()
+    rushlight.save(value, stream, **options)
+    stream.seek(0)
+    return stream
+
+
+def test_the_format_before_zip():
+    base = rushlight.arange(4.0)
+    value = {"base": base, "view": base[1:], "rest": [nn.Parameter(rushlight.ones(2)), "text"]}
+    stream = written(value, _use_new_zipfile_serialization=False)
+    assert not serialization._is_zipfile(stream)
+    found = rushlight.load(stream)
+    assert found["rest"][1] == "text" and rushlight.equal(found["rest"][0], value["rest"][0])
+    found["base"][1] = 9
+    assert found["view"].tolist() == [9, 2, 3], "they share memory"
+
+
+def test_files_without_data():
+    with serialization.skip_data():
+        stream = written({"a": rushlight.ones(3)})
+    assert rushlight.load(stream)["a"].tolist() == [0, 0, 0]
+    assert rushlight.load(written(rushlight.ones(3))).tolist() == [1, 1, 1]
+
+
+def test_names_in_files():
+    model = nn.Sequential(nn.Linear(2, 2))
+    found = serialization.get_unsafe_globals_in_checkpoint(written({"model": model}))
+    wanted = ["torch.nn.modules.container.Sequential", "torch.nn.modules.linear.Linear"]
+    assert sorted(found) == wanted
+    with serialization.safe_globals([nn.Linear]):
+        found = serialization.get_unsafe_globals_in_checkpoint(written({"model": model}))
+    assert found == wanted[:1]
+    assert serialization.get_unsafe_globals_in_checkpoint(written(model.state_dict())) == []
+
+
+def test_orders_of_bytes():
+    stream = written(rushlight.tensor([1, 256]), _disable_byteorder_record=True)
+    serialization.set_default_load_endianness(serialization.LoadEndianness.BIG)
+    try:
+        assert rushlight.load(stream).tolist() == [1 << 56, 1 << 48]
+    finally:
+        serialization.set_default_load_endianness(None)
+    stream.seek(0)
+    assert rushlight.load(stream).tolist() == [1, 256]
+
+
+def test_files_mapped_so_that_changes_stay(tmp_path):
+    import mmap
+
+    path = tmp_path / "a.pt"
+    rushlight.save(rushlight.zeros(3), path)
+    rushlight.load(path, mmap=True).fill_(1)
+    assert rushlight.load(path).tolist() == [0, 0, 0]
+    with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        rushlight.load(path, mmap=True).fill_(2)
+    assert rushlight.load(path, mmap=True).tolist() == [2, 2, 2]
+    assert serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+
+
+# --- tests that use torch's own TestCase
+
+
+def test_a_case_of_tests():
+    class Case(common_utils.TestCase):
+        @common_utils.parametrize("shift", [0.0, 1e-9, common_utils.subtest(1.0, "far")])
+        def test_near(self, shift):
+            self.assertEqual(rushlight.ones(2), rushlight.ones(2) + shift)
+
+        def test_others(self):
+            self.assertEqual([1, rushlight.ones(1)], [1, rushlight.ones(1)])
+            self.assertEqual("a", "a")
+            self.assertNotEqual(rushlight.ones(1), rushlight.zeros(1))
+
+    common_utils.instantiate_parametrized_tests(Case)
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert result.testsRun == 4 and not result.errors
+    assert [case.id().rpartition(".")[2] for case, _ in result.failures] == ["test_near_far"]
+
+
+def test_gradients_of_each_example():
+    from rushlight.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    net, x = nn.Linear(3, 2), rushlight.randn(4, 3)
+    (call_for_per_sample_grads(net, loss_reduction="mean")(x) ** 2).sum(1).mean().backward()
+    for i in range(4):
+        loss = (net(x[i]) ** 2).sum()
+        for parameter, grad in zip(net.parameters(), rushlight.autograd.grad(
+            loss, list(net.parameters())
+        )):  # fmt: skip
+            rushlight.testing.assert_close(parameter.grad_sample[i], grad)
+    with pytest.raises(RuntimeError, match="grad_sample"):
+        call_for_per_sample_grads(net)
+
+
+def test_a_module_as_a_function():
+    import rushlight.functorch as functorch
+
+    net, x = nn.Sequential(nn.Linear(3, 2), nn.Tanh()), rushlight.randn(4, 3)
+    function, parameters = functorch.make_functional(net)
+    assert rushlight.equal(function(parameters, x), net(x))
+    with pytest.raises(RuntimeError, match="with_buffers"):
+        functorch.make_functional(nn.BatchNorm1d(2))
+    nets = [nn.Linear(3, 2) for _ in range(3)]
+    function, parameters, buffers = functorch.combine_state_for_ensemble(nets)
+    out = rushlight.vmap(function, (0, 0, None))(parameters, buffers, x)
+    rushlight.testing.assert_close(out, rushlight.stack([one(x) for one in nets]))
+
+
+# --- sharding, which is refused
+
+
+def test_sharding_is_refused():
+    from rushlight.distributed import fsdp
+    from rushlight.distributed._composable.fsdp import FSDPModule
+    from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
+
+    net = nn.Sequential(nn.Linear(2, 2))
+    with pytest.raises(NotImplementedError, match="Sequential"):
+        fsdp.FullyShardedDataParallel(net)
+    assert fsdp.FullyShardedDataParallel.fsdp_modules(net) == []
+    assert not isinstance(net, FSDPModule)
+    assert fsdp.MixedPrecision(param_dtype=rushlight.bfloat16).param_dtype is rushlight.bfloat16
+    policy = ModuleWrapPolicy([nn.Linear])
+    assert policy(net[0], False) and not policy(net, False) and policy(net, True)
+    assert size_based_auto_wrap_policy(net, False, 10, min_num_params=5)
+    assert not size_based_auto_wrap_policy(net, False, 4, min_num_params=5)

@@ -1,0 +1,156 @@
+"""Every row of the op table on meta: the shapes, dtypes and strides that the CPU gives."""
+
+import pytest
+from layouts import LAYOUTS, laid_out
+from table import PUBLIC, Array, case, cases, listed
+
+import rushlight as rl
+
+pytestmark = [pytest.mark.kernels, pytest.mark.filterwarnings("ignore")]
+
+# Rows whose results, or their shapes, depend on elements, and how the refusal names them.
+READS_ELEMENTS = {
+    **{
+        name: name
+        for name in (
+            "allclose", "bincount", "equal", "masked_select", "nonzero", "one_hot",
+            "unique", "unique_consecutive",
+        )
+    },
+    **{name: "nonzero" for name in ("argwhere", "nonzero_tuple", "where_condition")},
+    "cpu": "copy out of meta",
+    "narrow_tensor": "item",
+    "repeat_interleave_counts": "repeat_interleave",
+    "repeat_interleave_tensor": "repeat_interleave",
+    "tensor_split_tensor": "tensor_split",
+}  # fmt: skip
+# Rows whose gradient picks elements by a mask.
+GRADIENT_READS_ELEMENTS = {"masked_scatter": "masked_select"}
+
+
+def tensors(result):
+    return [r for r in listed(result) if isinstance(r, rl.Tensor)]
+
+
+def described(results):
+    return [(tuple(r.shape), r.dtype, r.stride()) for r in results]
+
+
+def on_meta(array):
+    return array.tensor(rl, "meta")
+
+
+def assert_alike(meta, real):
+    assert all(m.is_meta for m in meta)
+    assert described(meta) == described(real)
+
+
+WITH_TENSORS = [
+    pytest.param(*p.values, id=p.id)
+    for p in cases(PUBLIC)
+    if case(*p.values).arrays() and p.values[0].full_name not in READS_ELEMENTS
+]
+
+
+@pytest.mark.parametrize(("op", "number"), WITH_TENSORS)
+def test_results(op, number):
+    call = case(op, number)
+    real = tensors(call.run(rl))
+    meta = tensors(call.run(rl, on_meta))
+    assert_alike(meta, real)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("op", "number"), WITH_TENSORS)
+def test_results_of_other_layouts(op, number, layout):
+    call = case(op, number)
+
+    def lay_out(array, device="cpu"):
+        t = array.tensor(rl, device)
+        return laid_out(t, layout) if LAYOUTS[layout][1](t) else t
+
+    def lay_out_on_meta(array):
+        return lay_out(array, "meta")
+
+    if all(lay_out(array).is_contiguous() for array in call.arrays()):
+        return
+    try:
+        real = tensors(call.run(rl, lay_out))
+    except rl.linalg.LinAlgError:  # its rows are equal
+        return
+    except RuntimeError as refused:  # views and changes that memory of this kind does not allow
+        with pytest.raises(type(refused)):
+            call.run(rl, lay_out_on_meta)
+        return
+    assert_alike(tensors(call.run(rl, lay_out_on_meta)), real)
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in PUBLIC if op.full_name in READS_ELEMENTS], ids=lambda op: op.full_name
+)
+def test_what_reads_elements_is_refused(op):
+    # An index that is a tensor is read as its number: item() refuses that as torch does.
+    error = RuntimeError if op.full_name == "narrow_tensor" else NotImplementedError
+    with pytest.raises(error, match=READS_ELEMENTS[op.full_name]):
+        case(op, 0).run(rl, on_meta)
+
+
+def test_rows_that_read_elements_are_in_the_table():
+    assert set(READS_ELEMENTS) <= {op.full_name for op in PUBLIC}
+
+
+def test_one_hot_of_known_width():
+    places = rl.empty(2, 3, dtype=rl.int64, device="meta")
+    hot = rl.nn.functional.one_hot(places, 5)
+    assert hot.is_meta and hot.shape == (2, 3, 5) and hot.dtype == rl.int64
+
+
+CREATION = [
+    p
+    for p in cases(PUBLIC)
+    if any(q.name == "device" for q in p.values[0].signature.parameters)
+    and not case(*p.values).arrays()
+]
+
+
+@pytest.mark.parametrize(("op", "number"), CREATION)
+def test_creation(op, number):
+    call = case(op, number)
+    real = tensors(call.run(rl))
+    call.named["device"] = "meta"
+    assert_alike(tensors(call.run(rl)), real)
+
+
+WITH_GRADIENTS = [
+    p for p in WITH_TENSORS if p.values[0].gradients and case(*p.values).differentiable()
+]
+
+
+@pytest.mark.parametrize(("op", "number"), WITH_GRADIENTS)
+def test_gradients(op, number):
+    call = case(op, number)
+    wanted = {id(array) for array in call.differentiable()}
+
+    def gradients(device):
+        leaves = []
+
+        def leaf(array: Array):
+            made = array.tensor(rl, device)
+            if id(array) in wanted:
+                leaves.append(made.requires_grad_())
+            return made
+
+        results = [r for r in tensors(call.run(rl, leaf)) if r.requires_grad]
+        if not results:
+            return []
+        grads = [rl.ones_like(r) for r in results]
+        return rl.autograd.grad(results, leaves, grads, allow_unused=True)
+
+    real = gradients("cpu")
+    if op.full_name in GRADIENT_READS_ELEMENTS:
+        with pytest.raises(NotImplementedError, match=GRADIENT_READS_ELEMENTS[op.full_name]):
+            gradients("meta")
+        return
+    meta = gradients("meta")
+    assert [g is None for g in meta] == [g is None for g in real]
+    assert_alike([g for g in meta if g is not None], [g for g in real if g is not None])

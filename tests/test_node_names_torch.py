@@ -1,0 +1,88 @@
+"""Nodes of the graph have torch's names."""
+
+import pytest
+from table import case, listed, texts_of
+from test_ops_torch import SHARED, has_gradient_in_both
+
+import rushlight as rl
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+# Made of other operations than torch's, so that other nodes are there; or of torch's nodes that say
+# NotImplemented; or of numbers for which torch has a further name.
+OTHER_NODES = set(
+    """
+    addbmm addmm_activation addmv addr alias_copy aminmax as_strided_copy as_strided_scatter
+    avg_pool1d bernoulli_p binary_cross_entropy binary_cross_entropy_with_logits binomial celu
+    cholesky cholesky_inverse cholesky_solve chunk clamp clamp_tensor combinations conj_physical
+    cov cross cross_entropy cumulative_trapezoid_points diag diag_embed diagflat diagonal_copy
+    diagonal_scatter dist div_rounding expand_copy fold functional_celu functional_dropout
+    functional_unfold huber_loss index_reduce kron l1_loss ldexp linalg_cross
+    linalg_householder_product linalg_ldl_solve linalg_lu linalg_lu_solve linalg_matrix_exp
+    linalg_multi_dot linear lu_solve lu_unpack matmul matrix_exp max_pool1d
+    max_pool1d_with_indices mse_loss mvlgamma nanquantile nanquantile_number narrow_copy ndtr
+    nll_loss normal normal_mean normal_std ormqr pad permute_copy polar pow quantile
+    quantile_number remainder remainder_number renorm repeat rms_norm rot90 rsub
+    scaled_dot_product_attention select_copy select_scatter slice_scatter smooth_l1_loss split
+    squeeze_copy squeeze_copy_dim std_mean std_mean_all_unbiased std_mean_unbiased t t_copy tile
+    to to_device trace transpose_copy trapezoid trapezoid_points triangular_solve unfold_copy
+    unsafe_chunk unsafe_split unsqueeze_copy vander var_mean var_mean_all_unbiased
+    var_mean_unbiased vdot view_copy view_dtype
+    """.split()
+)
+
+
+def nodes(library, call):
+    """The name of each result's node."""
+    leaves = {id(a): a.tensor(library).requires_grad_() for a in call.differentiable()}
+    result = call.run(
+        library, lambda a: leaves[id(a)] if id(a) in leaves else a.tensor(library)
+    )
+    found = [getattr(out, "grad_fn", None) for out in listed(result)]
+    return [node and node.name() for node in found]
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in SHARED if has_gradient_in_both(op)], ids=lambda op: op.full_name
+)
+def test_names(op):
+    differ = []
+    for number in range(len(texts_of(op))):
+        call = case(op, number)
+        try:
+            expected = nodes(torch, call)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            continue  # what torch refuses to record
+        try:
+            found = nodes(rl, call)
+        except RuntimeError as error:
+            found = str(error)
+        if found != expected:
+            differ.append((texts_of(op)[number], found, expected))
+    # The list is no longer than it must be.
+    assert bool(differ) == (op.full_name in OTHER_NODES), differ
+
+
+def test_no_name_of_a_kernel_is_shown():
+    x = rl.randn(1, 2, 8, 8, requires_grad=True)
+    F = rl.nn.functional  # noqa: N806
+    results = {
+        "UpsampleBilinear2DBackward0": F.interpolate(x, scale_factor=2, mode="bilinear"),
+        "UpsampleBilinear2DAaBackward0": F.interpolate(
+            x, scale_factor=2, mode="bilinear", antialias=True
+        ),
+        "UpsampleNearestExact2DBackward0": F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+        "UpsampleLinear1DBackward0": F.interpolate(x[0], scale_factor=2, mode="linear"),
+        "ReflectionPad2DBackward0": F.pad(x, (1, 1, 1, 1), mode="reflect"),
+        "ReplicationPad1DBackward0": F.pad(x[0], (1, 1), mode="replicate"),
+        "MaxPool2DWithIndicesBackward0": F.max_pool2d(x, 2),
+        "AvgPool3DBackward0": F.avg_pool3d(x[None], 2),
+        "AdaptiveMaxPool2DBackward0": F.adaptive_max_pool2d(x, 2),
+        "GridSampler2DBackward0": F.grid_sample(x, rl.zeros(1, 3, 3, 2), align_corners=False),
+        "PowBackward0": x**2.5,
+        "PowBackward1": x**x,
+        "RemainderBackward0": x.remainder(2),
+    }
+    assert {name: out.grad_fn.name() for name, out in results.items()} == {n: n for n in results}

@@ -1,0 +1,482 @@
+"""Compressed layouts, and what sparse tensors of all layouts have in common."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import rushlight
+from rushlight import nn
+
+LAYOUTS = ["coo", "csr", "csc", "bsr", "bsc"]
+COMPRESSED = LAYOUTS[1:]
+VALUES = [
+    [1.5, 0, -2, 0, 0, 4],
+    [0, 0, 3, 0, 0, 0],
+    [0, 0, 0, 0, 0, 0],
+    [4, -5, 0, 0, 7, 8],
+]
+
+
+def make(library, layout, dtype="float64", values=VALUES):
+    dense = library.tensor(values, dtype=library.float64).to(getattr(library, dtype))
+    options = {"blocksize": (2, 3)} if layout in ("bsr", "bsc") else {}
+    return dense.to_sparse(layout=getattr(library, f"sparse_{layout}"), **options)
+
+
+def dense_of(result):
+    return result if result.layout == rushlight.strided else result.to_dense()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_from_dense_and_back(layout):
+    sparse = make(rushlight, layout)
+    assert str(sparse.layout) == f"torch.sparse_{layout}" and sparse.device.type == "cpu"
+    assert sparse.is_sparse == (layout == "coo") and sparse.is_sparse_csr == (layout == "csr")
+    assert not sparse.is_meta and sparse.is_cpu and isinstance(sparse, rushlight.Tensor)
+    assert (sparse.sparse_dim(), sparse.dense_dim(), sparse.dim()) == (2, 0, 2)
+    assert sparse.to_dense().tolist() == VALUES
+    assert sparse.clone().to_dense().tolist() == VALUES
+    assert sparse.detach().layout is sparse.layout and sparse.data.layout is sparse.layout
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+@pytest.mark.parametrize("other", COMPRESSED)
+def test_from_each_layout_to_each_other(layout, other):
+    source = make(rushlight, layout).requires_grad_()
+    block = {"blocksize": (2, 2)} if other in ("bsr", "bsc") else {}
+    result = source.to_sparse(layout=getattr(rushlight, f"sparse_{other}"), **block)
+    assert result.layout is getattr(rushlight, f"sparse_{other}")
+    assert result.to_dense().tolist() == VALUES
+    (result.to_dense() ** 2).sum().backward()
+    assert source.grad.layout is source.layout
+    assert (source.grad.to_dense() == 2 * source.detach().to_dense()).all()
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+def test_batches_and_dense_dims(layout):
+    block = {"blocksize": (2, 3)} if layout in ("bsr", "bsc") else {}
+    layout = getattr(rushlight, f"sparse_{layout}")
+    matrix = rushlight.tensor(VALUES)
+    batch = rushlight.stack([matrix, matrix * 2, -matrix]).reshape(3, 1, 4, 6)
+    sparse = batch.to_sparse(layout=layout, **block).requires_grad_()
+    assert sparse.shape == (3, 1, 4, 6) and rushlight.equal(sparse.to_dense(), batch)
+    assert rushlight.equal(sparse[1].to_dense(), batch[1])
+    assert rushlight.equal(sparse.transpose(2, 3).to_dense(), batch.transpose(2, 3))
+    (sparse.to_dense() * batch).sum().backward()
+    assert rushlight.equal(sparse.grad.to_dense(), batch)
+    hybrid = rushlight.stack([matrix, matrix * 2], -1)
+    sparse = hybrid.to_sparse(layout=layout, dense_dim=1, **block)
+    assert sparse.dense_dim() == 1 and rushlight.equal(sparse.to_dense(), hybrid)
+    uneven = rushlight.stack([matrix, rushlight.eye(4, 6)])
+    with pytest.raises(RuntimeError, match="each batch"):
+        uneven.to_sparse(layout=layout, blocksize=(1, 1) if block else None)
+
+
+# name -> function, and the layouts that torch has it for as well
+ROW_OR_COO = ("coo", "csr")
+FUNCTIONS = {
+    "neg": (lambda lib, x, d: -x, LAYOUTS),
+    "abs": (lambda lib, x, d: x.abs(), LAYOUTS),
+    "sin": (lambda lib, x, d: lib.sin(x), LAYOUTS),
+    "tanh": (lambda lib, x, d: x.tanh(), LAYOUTS),
+    "relu": (lambda lib, x, d: x.relu(), LAYOUTS),
+    "expm1": (lambda lib, x, d: x.expm1(), LAYOUTS),
+    "isnan": (lambda lib, x, d: x.isnan(), LAYOUTS),
+    "double": (lambda lib, x, d: x * 2, LAYOUTS),
+    "mul by 0-d": (lambda lib, x, d: x * lib.tensor(2.0, dtype=x.dtype), LAYOUTS),
+    "mul dense": (lambda lib, x, d: x * d, ROW_OR_COO),
+    "mul sparse": (lambda lib, x, d: x * (x * 2), ROW_OR_COO),
+    "add": (lambda lib, x, d: x + x * 3, ("coo", "csr")),
+    "add to dense": (lambda lib, x, d: d + x, ("coo", "csr", "csc")),
+    "t": (lambda lib, x, d: x.t(), LAYOUTS),
+    "transpose": (lambda lib, x, d: x.transpose(0, 1), LAYOUTS),
+    "clone": (lambda lib, x, d: x.clone(), LAYOUTS),
+    "float": (lambda lib, x, d: x.float(), LAYOUTS),
+    "sum": (lambda lib, x, d: x.sum(), LAYOUTS),
+    "sum 0": (lambda lib, x, d: x.sum(0, keepdim=True), ("csr",)),
+    "sum 1": (lambda lib, x, d: x.sum(1, keepdim=True), ("csr",)),
+    "sum both": (lambda lib, x, d: x.sum((0, 1), keepdim=True), ("csr",)),
+    "select": (lambda lib, x, d: x[0], ("coo", "csr", "csc")),
+    "column": (lambda lib, x, d: x[:, 2], ("coo", "csr", "csc")),
+    "element": (lambda lib, x, d: x[0, 2], ("coo", "csr", "csc")),
+    "mm": (lambda lib, x, d: x @ d.t(), ("coo", "csr", "csc", "bsr")),
+    "mm left": (lambda lib, x, d: d.t() @ x, ("coo", "csr", "csc")),
+    "mv": (lambda lib, x, d: x @ d[0], ("coo", "csr", "csc")),
+    "mm sparse": (lambda lib, x, d: x @ x.t(), ("coo", "csr")),
+    "sparse.mm": (lambda lib, x, d: lib.sparse.mm(x, d.t()), ("coo", "csr", "csc", "bsr")),
+    "addmm": (
+        lambda lib, x, d: lib.addmm(d[:, :4] * 0 + 1, x, d.t(), beta=0.5, alpha=2),
+        ("coo", "csr"),
+    ),
+    "spmm": (lambda lib, x, d: lib.spmm(x, d.t()), ("coo", "csr")),
+    "smm": (lambda lib, x, d: lib.smm(x, d.t()), ("coo",)),
+    "hspmm": (lambda lib, x, d: lib.hspmm(x, d.t()), ("coo",)),
+    "sspaddmm": (lambda lib, x, d: lib.sspaddmm(x @ x.t(), x, d.t(), beta=2, alpha=3), ("coo",)),
+    "mask of dense": (lambda lib, x, d: d.sparse_mask(x), LAYOUTS[:3]),
+    "mask of sparse": (lambda lib, x, d: (x * 2).sparse_mask(x), ("coo", "csr")),
+    "zeros_like": (lambda lib, x, d: lib.zeros_like(x), LAYOUTS),
+    "to_sparse": (lambda lib, x, d: x.to_sparse(), LAYOUTS),
+    "softmax 0": (lambda lib, x, d: lib.sparse.softmax(x, 0), ("coo",)),
+    "log_softmax 1": (lambda lib, x, d: lib.sparse.log_softmax(x, 1), ("coo",)),
+    "sparse.sum 0": (lambda lib, x, d: lib.sparse.sum(x, 0), ("coo",)),
+    "sum keepdim": (lambda lib, x, d: x.sum(0, keepdim=True), ("coo",)),
+    "index_select": (lambda lib, x, d: x.index_select(1, lib.tensor([2, 0, 2])), ("coo",)),
+    "cat": (lambda lib, x, d: lib.cat([x, x * 2], 1), ("coo",)),
+    "stack": (lambda lib, x, d: lib.stack([x, x * 2], 1), ("coo",)),
+    "narrow_copy": (lambda lib, x, d: x.narrow_copy(1, 1, 4), ("coo",)),
+    "unsqueeze": (lambda lib, x, d: x.unsqueeze(1), ("coo",)),
+    "bmm": (lambda lib, x, d: lib.bmm(lib.stack([x, x]), lib.stack([d.t(), d.t()])), ("coo",)),
+    "power": (lambda lib, x, d: x**2, ("coo",)),
+    "div": (lambda lib, x, d: x / 2, ("coo",)),
+    "sampled_addmm": (
+        lambda lib, x, d: lib.sparse.sampled_addmm(x, d, d.t() @ d, beta=0.5, alpha=2),
+        ("csr",),
+    ),
+    "mean of products": (lambda lib, x, d: lib.sparse.mm(x, d.t(), "mean"), ("csr",)),
+    "largest product": (lambda lib, x, d: lib.sparse.mm(x, d.t(), "amax"), ("csr",)),
+    "smallest product": (lambda lib, x, d: lib.sparse.mm(x, d.t(), "amin"), ("csr",)),
+}
+CASES = [(name, layout) for name, (_, layouts) in FUNCTIONS.items() for layout in layouts]
+NOT_IN_TORCH = [("mm", "bsr"), ("sparse.mm", "bsr")]  # it wants contiguous dense matrices
+NO_GRADIENT = ("isnan", "zeros_like", "element", "float")
+
+
+def other_matrix(library, dtype="float64"):
+    return (library.arange(24.0, dtype=library.float64).reshape(4, 6) / 7 - 1).to(
+        getattr(library, dtype)
+    )
+
+
+@pytest.mark.parametrize("name, layout", CASES)
+def test_gradients(name, layout):
+    """Against finite differences in the values."""
+    if name in NO_GRADIENT:
+        pytest.skip("not differentiable, or of one precision")
+    function = FUNCTIONS[name][0]
+    sparse = make(rushlight, layout)
+    dense = other_matrix(rushlight).requires_grad_()
+
+    def of_values(values, dense):
+        x = rushlight.sparse._tensor.with_values(sparse, values)
+        return dense_of(function(rushlight, x, dense))
+
+    values = rushlight._C._sparse_parts(sparse)[2].clone()
+    values = (values + (values == 0) * 0.3).requires_grad_()  # away from the kinks
+    assert rushlight.autograd.gradcheck(of_values, (values, dense))
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("name, layout", [case for case in CASES if case not in NOT_IN_TORCH])
+def test_same_as_torch(name, layout):
+    import torch
+
+    function = FUNCTIONS[name][0]
+    ours = function(rushlight, make(rushlight, layout), other_matrix(rushlight))
+    theirs = function(torch, make(torch, layout), other_matrix(torch))
+    assert str(ours.layout) == str(theirs.layout) and ours.shape == theirs.shape
+    if name == "mm sparse" and layout == "csr":  # torch leaves the columns in any order
+        ours, theirs = ours.to_dense(), theirs.to_dense()
+    assert repr(ours) == repr(theirs)
+    if ours.layout is rushlight.sparse_coo:
+        assert ours.is_coalesced() == theirs.is_coalesced() or not theirs.is_coalesced()
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_text_of_every_dtype_as_torch(layout, dtype):
+    import torch
+
+    assert repr(make(rushlight, layout, dtype)) == repr(make(torch, layout, dtype))
+
+
+# functions of one leaf, of which torch too has the gradient in the leaf's layout
+GRADIENTS = {
+    "to_dense": (lambda lib, x, d: (x.to_dense() * d).sum(), ("coo", "csr")),
+    "mm": (lambda lib, x, d: ((x @ d.t()) ** 2).sum(), ("coo", "csr")),
+    "sum": (lambda lib, x, d: x.sum() * 3, ("coo",)),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_as_torch(name, layout):
+    import torch
+
+    function, layouts = GRADIENTS[name]
+    if layout not in layouts:
+        pytest.skip("torch has no gradient")
+    found = []
+    for library in (rushlight, torch):
+        x = make(library, layout).requires_grad_()
+        d = other_matrix(library).requires_grad_()
+        function(library, x, d).backward()
+        found.append((x.grad, d.grad))
+    (ours, ours_dense), (theirs, theirs_dense) = found
+    at = [(r, c) for r in range(4) for c in range(6) if VALUES[r][c]]
+    for r, c in at:
+        assert float(ours.to_dense()[r, c]) == pytest.approx(float(theirs.to_dense()[r, c]))
+    if ours_dense is not None:
+        assert ours_dense.tolist() == [pytest.approx(row) for row in theirs_dense.tolist()]
+
+
+# ---- making ----------------------------------------------------------------------------------
+
+
+def made(library):
+    """Of indices and values, by each of the functions."""
+    i32 = library.int32
+    yield library.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0])
+    yield library.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0], (2, 3), dtype=library.float64)
+    yield library.sparse_csr_tensor(
+        library.tensor([0, 2, 2], dtype=i32), library.tensor([0, 2], dtype=i32), [1, 2], (2, 3)
+    )
+    yield library.sparse_csc_tensor([0, 1, 2], [0, 1], [1.0, 2.0], requires_grad=True)
+    yield library.sparse_bsr_tensor([0, 1, 2], [0, 1], library.ones(2, 2, 3))
+    yield library.sparse_bsc_tensor([0, 1, 2], [0, 1], library.ones(2, 2, 3), (4, 6))
+    yield library.sparse_compressed_tensor(
+        [0, 1, 2], [0, 1], [[1.0], [2.0]], layout=library.sparse_csr
+    )
+    yield library.sparse_csr_tensor([[0, 1], [0, 1]], [[0], [1]], [[1.0], [2.0]], (2, 1, 2))
+    yield library.sparse_csr_tensor([0, 0], [], [], (1, 4))
+    diagonals = library.arange(6.0).reshape(2, 3)
+    for layout in (None, library.sparse_csr, library.sparse_csc):
+        yield library.sparse.spdiags(diagonals, library.tensor([0, 1]), (3, 3), layout=layout)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_made_as_torch():
+    import torch
+
+    for ours, theirs in zip(made(rushlight), made(torch), strict=True):
+        assert repr(ours) == repr(theirs)
+
+
+def test_values_keep_their_history():
+    values = rushlight.tensor([1.0, 2.0], requires_grad=True)
+    sparse = rushlight.sparse_csr_tensor([0, 1, 2], [1, 0], values)
+    (sparse @ rushlight.tensor([3.0, 4.0])).sum().backward()
+    assert values.grad.tolist() == [4, 3]
+
+
+BAD = [
+    (([0, 1, 2], [0, 5], [1.0, 2.0], (2, 2)), "at least 0 and less than 2"),
+    (([0, 1, 2], [0, -1], [1.0, 2.0], (2, 2)), "at least 0"),
+    (([0, 1, 3], [0, 1], [1.0, 2.0], (2, 2)), "must end with"),
+    (([1, 1, 2], [0, 1], [1.0, 2.0], (2, 2)), "must begin with 0"),
+    (([0, 2, 2], [1, 0], [1.0, 2.0], (2, 2)), "sorted and different"),
+    (([0, 2, 2], [1, 1], [1.0, 2.0], (2, 2)), "sorted and different"),
+    (([0, 3, 2], [0, 1], [1.0, 2.0], (2, 2)), "steps"),
+    (([0, 1, 2], [0, 1], [1.0, 2.0, 3.0], (2, 2)), "values"),
+    (([0, 1, 2, 2], [0, 1], [1.0, 2.0], (2, 2)), "3 elements"),
+    (([0, 1, 2], [0.0, 1.0], [1.0, 2.0], (2, 2)), "same dtype"),
+    (([0.0, 1, 2], [0.0, 1.0], [1.0, 2.0], (2, 2)), "int32 or int64"),
+    (([0, 1, 2], [[0, 1]], [1.0, 2.0], (2, 2)), "number of dims"),
+    (([0, 1, 2], [0, 1], 1.0, (2, 2)), "dims"),
+    (([0, 1, 2], [0, 1], [1.0, 2.0], (2,)), "size must have 2"),
+    (([0, 1, 2], [0, 1], [1.0, 2.0], (-2, 2)), "negative"),
+    (([0, 1, 2], [0, 1], [[1.0], [2.0]], (2, 2, 2)), "dense dims"),
+    ((rushlight.zeros(0).long(), rushlight.zeros(0).long(), [], (0, 2)), "at least one"),
+]
+
+
+@pytest.mark.parametrize("arguments, text", BAD)
+@pytest.mark.parametrize("by_column", [False, True])
+def test_bad_indices_are_refused(arguments, text, by_column):
+    function = rushlight.sparse_csc_tensor if by_column else rushlight.sparse_csr_tensor
+    with pytest.raises(RuntimeError, match=text):
+        function(*arguments)
+
+
+def test_bad_blocks_and_layouts_are_refused():
+    blocks = rushlight.ones(2, 2, 3)
+    for size in ((4, 5), (3, 6), (4, 6, 1)):
+        with pytest.raises(RuntimeError):
+            rushlight.sparse_bsr_tensor([0, 1, 2], [0, 1], blocks, size)
+    with pytest.raises(RuntimeError, match="no elements"):
+        rushlight.sparse_bsr_tensor([0, 1, 2], [0, 1], rushlight.ones(2, 0, 3), (0, 6))
+    with pytest.raises(RuntimeError, match="layout must be"):
+        rushlight.sparse_compressed_tensor([0, 1], [0], [1.0])
+    with pytest.raises(RuntimeError, match="torch.sparse_csr, not torch.sparse_csc"):
+        rushlight.sparse_csr_tensor([0, 1], [0], [1.0], layout=rushlight.sparse_csc)
+    dense = rushlight.eye(4)
+    for call in (
+        lambda: dense.to_sparse(layout=rushlight.sparse_bsr),
+        lambda: dense.to_sparse(layout=rushlight.sparse_csr, blocksize=(2, 2)),
+        lambda: dense.to_sparse_bsr((3, 2)),
+        lambda: dense.to_sparse_bsr((0, 2)),
+        lambda: dense[0].to_sparse_csr(),
+        lambda: dense.to_sparse(layout=rushlight.strided),
+        lambda: dense.to_sparse(1, layout=rushlight.sparse_csr),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+
+
+# ---- the seam --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_errors_name_operation_and_layout(layout):
+    sparse = make(rushlight, layout)
+    for name, call in {
+        "exp": lambda: sparse.exp(),
+        "cumsum": lambda: rushlight.cumsum(sparse, 0),
+        "view": lambda: sparse.view(24),
+        "__eq__": lambda: sparse == sparse,
+        "conv1d": lambda: rushlight.conv1d(sparse, rushlight.ones(1, 4, 1)),
+    }.items():
+        with pytest.raises(NotImplementedError, match=f"{name}: .*sparse_{layout}"):
+            call()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(4, 6), (0, 6)])
+def test_the_core_refuses_what_has_no_rule(layout, size):
+    """Behind the back of the rules in Python: no elements, no views, whatever the size."""
+    block = {"blocksize": (1, 2)} if layout in ("bsr", "bsc") else {}
+    sparse = rushlight.ones(size).to_sparse(layout=getattr(rushlight, f"sparse_{layout}"), **block)
+    with rushlight._C.DisableTorchFunctionSubclass():
+        for call in (
+            lambda: rushlight.exp(sparse),
+            lambda: rushlight.add(sparse, sparse),
+            lambda: rushlight.cumsum(sparse, 0),
+            lambda: rushlight.sum(sparse, 0),
+            lambda: rushlight.transpose(sparse, 0, 1),
+            lambda: rushlight.ones(size).copy_(sparse),
+        ):
+            with pytest.raises(NotImplementedError, match="layout sparse_"):
+                call()
+
+
+def test_buffers_and_arrays_are_refused():
+    sparse = make(rushlight, "csr")
+    with pytest.raises(BufferError):
+        memoryview(sparse)
+    with pytest.raises(TypeError):
+        sparse.numpy()
+    with pytest.raises(RuntimeError, match="layout sparse_csr must have it too"):
+        sparse.data = rushlight.ones(4, 6)
+
+
+BY_ROW, BY_COLUMN, COO = ("csr", "bsr"), ("csc", "bsc"), ("coo",)
+PARTS = {
+    "crow_indices": BY_ROW, "col_indices": BY_ROW, "ccol_indices": BY_COLUMN,
+    "row_indices": BY_COLUMN, "indices": COO, "coalesce": COO, "is_coalesced": COO,
+    "_indices": COO, "_values": COO,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_other_layouts_are_refused(name):
+    right = PARTS[name]
+    for layout in LAYOUTS:
+        sparse = make(rushlight, layout)
+        if layout in right:
+            getattr(sparse, name)()
+        else:
+            with pytest.raises(RuntimeError, match=f"{name} expected sparse"):
+                getattr(sparse, name)()
+    with pytest.raises(RuntimeError, match="Strided"):
+        getattr(rushlight.ones(2, 2), name)()
+
+
+# ---- life in a program -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copies_pickles_and_files(layout):
+    leaf = make(rushlight, layout).requires_grad_()
+    for copied in (copy.deepcopy(leaf), pickle.loads(pickle.dumps(leaf)), copy.copy(leaf)):
+        assert copied is not leaf and copied.requires_grad and copied.layout is leaf.layout
+        assert repr(copied) == repr(leaf)
+    file = io.BytesIO()
+    rushlight.save(leaf.detach(), file)
+    file.seek(0)
+    assert repr(rushlight.load(file)) == repr(leaf.detach())
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_files_from_and_for_torch(layout, tmp_path):
+    import torch
+
+    for writer, reader in ((rushlight, torch), (torch, rushlight)):
+        writer.save(make(writer, layout), tmp_path / "file.pt")
+        assert repr(reader.load(tmp_path / "file.pt")) == repr(make(reader, layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_assert_close(layout):
+    sparse = make(rushlight, layout)
+    close, far = sparse * (1 + 1e-9), sparse * 1.1
+    rushlight.testing.assert_close(close, sparse)
+    with pytest.raises(AssertionError, match="not close"):
+        rushlight.testing.assert_close(far, sparse)
+    with pytest.raises(AssertionError, match="layout"):
+        rushlight.testing.assert_close(sparse, sparse.to_dense(), allow_subclasses=True)
+    rushlight.testing.assert_close(
+        sparse, sparse.to_dense(), check_layout=False, allow_subclasses=True
+    )
+    with pytest.raises(AssertionError, match="_nnz"):
+        rushlight.testing.assert_close(rushlight.zeros_like(sparse), sparse)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_place(layout):
+    sparse = make(rushlight, layout)
+    same = sparse.mul_(2).neg_()
+    assert same is sparse
+    assert rushlight.equal(sparse.to_dense(), rushlight.tensor(VALUES, dtype=sparse.dtype) * -2)
+    sparse.copy_(make(rushlight, layout))
+    assert sparse.to_dense().tolist() == VALUES
+    assert not sparse.zero_().to_dense().any() and sparse._nnz() == 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_of_one_leaf_add_up(layout):
+    leaf = make(rushlight, layout).requires_grad_()
+    for _ in range(2):
+        (leaf.to_dense().sum() + (2 * leaf).to_dense().sum() + (leaf * 3).sum()).backward()
+    assert leaf.grad.layout is leaf.layout
+    expected = (leaf.detach().to_dense() != 0) * 12.0
+    at = expected != 0
+    assert rushlight.equal(leaf.grad.to_dense()[at], expected[at].to(leaf.dtype))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sparse_parameters_train(layout):
+    weight = nn.Parameter(make(rushlight, layout))
+    assert isinstance(weight, nn.Parameter) and weight.layout is make(rushlight, layout).layout
+    optimizer = rushlight.optim.SGD([weight], lr=0.25)
+    with pytest.raises(RuntimeError, match="in place"):
+        weight.mul_(2)
+    (weight.to_dense() ** 2).sum().backward()
+    optimizer.step()
+    assert rushlight.equal(weight.detach().to_dense(), make(rushlight, layout).to_dense() / 2)
+
+
+def test_a_graph_convolution_trains():
+    rushlight.manual_seed(0)
+    adjacency = (rushlight.rand(8, 8) < 0.4).float().to_sparse_csr()
+    features, targets = rushlight.randn(8, 5), rushlight.randint(0, 3, (8,))
+    layers = [nn.Linear(5, 16), nn.Linear(16, 3)]
+    parameters = [p for layer in layers for p in layer.parameters()]
+    optimizer = rushlight.optim.Adam(parameters, lr=0.05)
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        hidden = (adjacency @ layers[0](features)).relu()
+        loss = nn.functional.cross_entropy(adjacency @ layers[1](hidden), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]

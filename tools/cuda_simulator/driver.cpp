@@ -1,0 +1,683 @@
+// A libcuda.so.1 that runs kernels in the emulator, for machines without a GPU.
+//
+// It is at most as kind as the driver: with RUSHLIGHT_SIMULATOR_SEED=n above 0 a stream's work
+// waits until something needs it, and streams that do not wait for each other run in an order that
+// the seed chooses. Other variables:
+//   RUSHLIGHT_SIMULATOR_GUARD=1    device memory is unreadable except while device work runs
+//   RUSHLIGHT_SIMULATOR_BOUNDS=1   each allocation ends at a page that nobody may touch
+//   RUSHLIGHT_SIMULATOR_MEMORY=n   MiB of each device, 4096 by default
+//   RUSHLIGHT_SIMULATOR_FAIL=cuMemAlloc_v2:17   the 17th such call fails
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "emulator.h"
+#include "kernels/cuda/api.h"
+#undef threadIdx
+#undef blockIdx
+#undef blockDim
+#undef gridDim
+
+using rl::cuda::CUcontext;
+using rl::cuda::CUdevice;
+using rl::cuda::CUdeviceptr;
+using rl::cuda::CUevent;
+using rl::cuda::CUfunction;
+using rl::cuda::CUgraph;
+using rl::cuda::CUgraphExec;
+using rl::cuda::CUmodule;
+using rl::cuda::CUresult;
+using rl::cuda::CUstream;
+using rl::cuda::CUuuid;
+
+namespace {
+constexpr int devices = 2;
+constexpr size_t spacing = size_t(64) << 30;  // between the addresses of devices
+size_t arena_bytes = spacing;                 // of addresses, per device; less under a limit
+constexpr size_t page = 4096;
+
+enum : int {
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  InvalidDevice = 101,
+  InvalidContext = 201,
+  InvalidImage = 200,
+  NotFound = 500,
+  NotReady = 600,
+  IllegalAddress = 700,
+  LaunchFailed = 719,
+  CaptureUnsupported = 900,
+  CaptureInvalidated = 901
+};
+
+double now() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+}  // namespace
+
+namespace rl::cuda {
+struct CUctx_st {
+  int device;
+};
+struct CUevent_st {
+  uint64_t recorded = 0, done = 0;
+  double time = 0;
+  bool timed = true, destroyed = false;
+};
+struct Operation {
+  std::function<void()> run;
+  std::shared_ptr<CUevent_st> wait;
+  uint64_t version = 0;
+};
+struct CUstream_st {
+  int device = 0;
+  std::deque<Operation> queue;
+  bool capturing = false, legacy = false;
+  std::vector<Operation> captured;
+};
+struct CUfunc_st {
+  const emulator::KernelDescription* kernel;
+  unsigned dynamic_limit = 48 << 10;
+};
+struct CUmod_st {
+  void* handle;
+  std::map<std::string, CUfunc_st> functions;
+};
+struct CUgraph_st {
+  std::vector<Operation> operations;
+};
+struct CUgraphExec_st {
+  std::vector<Operation> operations;
+};
+}  // namespace rl::cuda
+
+using rl::cuda::CUctx_st;
+using rl::cuda::CUevent_st;
+using rl::cuda::CUfunc_st;
+using rl::cuda::CUgraph_st;
+using rl::cuda::CUgraphExec_st;
+using rl::cuda::CUmod_st;
+using rl::cuda::CUstream_st;
+using rl::cuda::Operation;
+
+namespace {
+
+struct Device {
+  CUctx_st context;
+  CUstream_st legacy;
+  char* arena = nullptr;
+  size_t next = 0, used = 0;
+};
+
+std::recursive_mutex mutex;
+Device device_list[devices];
+std::vector<CUstream> streams;
+std::map<CUevent, std::shared_ptr<CUevent_st>> events;
+std::map<uintptr_t, size_t> pinned, allocations;
+std::map<std::string, int> calls;
+size_t total_bytes;
+uint64_t seed, state;
+int last_error = 0;  // sticky, as on a real device
+bool initialized = false, guarded = false, bounds = false;
+thread_local CUcontext current_context = nullptr;
+thread_local int capture_mode = 0;
+
+unsigned random_below(unsigned n) {
+  state = state * 6364136223846793005ull + 1442695040888963407ull;
+  return static_cast<unsigned>((state >> 33) % n);
+}
+
+int protect_depth = 0;
+void protect(int how) {
+  for (const auto& [at, size] : allocations) {
+    uintptr_t begin = at / page * page, end = (at + size + page - 1) / page * page;
+    mprotect(reinterpret_cast<void*>(begin), end - begin, how);
+  }
+}
+struct Opened {
+  Opened() {
+    if (guarded && protect_depth++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  ~Opened() {
+    if (guarded && --protect_depth == 0) protect(PROT_NONE);
+  }
+};
+
+bool runnable(CUstream s) {
+  if (s->queue.empty()) return false;
+  const Operation& o = s->queue.front();
+  return !o.wait || o.wait->done >= o.version;
+}
+void step(CUstream s) {
+  Operation o = std::move(s->queue.front());
+  s->queue.pop_front();
+  if (o.run) {
+    Opened opened;
+    o.run();
+  }
+}
+template <class Predicate> bool run_until(Predicate done) {
+  while (!done()) {
+    std::vector<CUstream> ready;
+    for (CUstream s : streams)
+      if (runnable(s)) ready.push_back(s);
+    if (ready.empty()) return false;
+    step(ready[random_below(static_cast<unsigned>(ready.size()))]);
+  }
+  return true;
+}
+// A lazy device: no more is sure to run than what `s` needs.
+void drain(CUstream s) {
+  while (!s->queue.empty()) {
+    if (runnable(s)) {
+      step(s);
+      continue;
+    }
+    std::shared_ptr<CUevent_st> event = s->queue.front().wait;
+    uint64_t version = s->queue.front().version;
+    if (!run_until([&] { return event->done >= version; })) {
+      std::fprintf(stderr, "simulator: a stream waits for an event that nothing records\n");
+      std::abort();
+    }
+  }
+}
+void drain_all() {
+  for (CUstream s : streams) drain(s);
+}
+CUstream resolve(CUstream s) {
+  int device = current_context ? current_context->device : 0;
+  return s ? s : &device_list[device].legacy;
+}
+int push(CUstream s, Operation o) {
+  s = resolve(s);
+  if (s->capturing) {
+    s->captured.push_back(std::move(o));
+    return 0;
+  }
+  s->queue.push_back(std::move(o));
+  if (!seed) drain(s);
+  else
+    while (random_below(4) == 0) {
+      CUstream t = streams[random_below(static_cast<unsigned>(streams.size()))];
+      if (runnable(t)) step(t);
+    }
+  return last_error;
+}
+bool capturing_anywhere() {
+  for (CUstream s : streams)
+    if (s->capturing) return true;
+  return false;
+}
+bool must_fail(const char* name) {
+  static const char* wish = std::getenv("RUSHLIGHT_SIMULATOR_FAIL");
+  int count = ++calls[name];
+  if (!wish) return false;
+  std::string text = wish;
+  size_t colon = text.find(':');
+  return text.substr(0, colon) == name && std::atoi(text.c_str() + colon + 1) == count;
+}
+// The allocation that an address lies in, if `size` bytes from there are all inside it.
+bool inside(CUdeviceptr p, size_t size) {
+  auto it = allocations.upper_bound(static_cast<uintptr_t>(p));
+  if (it == allocations.begin()) return false;
+  --it;
+  return p + size <= it->first + it->second;
+}
+bool is_pinned(const void* p) {
+  auto it = pinned.upper_bound(reinterpret_cast<uintptr_t>(p));
+  if (it == pinned.begin()) return false;
+  --it;
+  return reinterpret_cast<uintptr_t>(p) < it->first + it->second;
+}
+std::shared_ptr<CUevent_st> shared(CUevent e) {
+  auto it = events.find(e);
+  return it == events.end() ? nullptr : it->second;
+}
+}  // namespace
+
+#define API extern "C" __attribute__((visibility("default"))) CUresult
+#define ENTER(name)                                  \
+  std::lock_guard<std::recursive_mutex> lock(mutex); \
+  if (!initialized) return NotInitialized;           \
+  if (must_fail(name)) return OutOfMemory
+#define ENTER_CONTEXT(name) \
+  ENTER(name);              \
+  if (!current_context) return InvalidContext
+
+API cuInit(unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (flags) return InvalidValue;
+  if (initialized) return 0;
+  auto number = [](const char* name, uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : otherwise;
+  };
+  seed = number("RUSHLIGHT_SIMULATOR_SEED", 0);
+  state = seed * 77 + 5;
+  guarded = number("RUSHLIGHT_SIMULATOR_GUARD", 0);
+  bounds = number("RUSHLIGHT_SIMULATOR_BOUNDS", 0);
+  total_bytes = number("RUSHLIGHT_SIMULATOR_MEMORY", 4096) << 20;
+  for (int i = 0; i < devices; ++i) {
+    Device& d = device_list[i];
+    d.context.device = d.legacy.device = i;
+    d.legacy.legacy = true;
+    void* address = reinterpret_cast<void*>(0x300000000000ull + i * spacing);
+    void* arena = MAP_FAILED;
+    for (;; arena_bytes /= 2) {
+      if (arena_bytes < size_t(256) << 20) return OutOfMemory;
+      arena =
+          mmap(address, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (arena != MAP_FAILED) break;
+    }
+    d.arena = static_cast<char*>(arena);
+    streams.push_back(&d.legacy);
+  }
+  initialized = true;
+  return 0;
+}
+API cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+API cuGetErrorName(CUresult error, const char** name) {
+  static const std::map<int, const char*> names = {{0, "CUDA_SUCCESS"},
+                                                   {1, "CUDA_ERROR_INVALID_VALUE"},
+                                                   {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {3, "CUDA_ERROR_NOT_INITIALIZED"},
+                                                   {101, "CUDA_ERROR_INVALID_DEVICE"},
+                                                   {200, "CUDA_ERROR_INVALID_IMAGE"},
+                                                   {201, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                   {500, "CUDA_ERROR_NOT_FOUND"},
+                                                   {600, "CUDA_ERROR_NOT_READY"},
+                                                   {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                   {719, "CUDA_ERROR_LAUNCH_FAILED"},
+                                                   {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+                                                   {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+  auto it = names.find(error);
+  if (it == names.end()) return InvalidValue;
+  *name = it->second;
+  return 0;
+}
+API cuGetErrorString(CUresult error, const char** text) { return cuGetErrorName(error, text); }
+API cuDeviceGetCount(int* count) {
+  ENTER("cuDeviceGetCount");
+  *count = devices;
+  return 0;
+}
+API cuDeviceGet(CUdevice* device, int i) {
+  ENTER("cuDeviceGet");
+  if (i < 0 || i >= devices) return InvalidDevice;
+  *device = i;
+  return 0;
+}
+API cuDeviceGetName(char* name, int size, CUdevice) {
+  ENTER("cuDeviceGetName");
+  std::snprintf(name, static_cast<size_t>(size), "rushlight simulator");
+  return 0;
+}
+API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+  ENTER("cuDeviceGetUuid_v2");
+  std::memset(uuid, 0, sizeof *uuid);
+  uuid->bytes[15] = static_cast<unsigned char>(device + 1);
+  return 0;
+}
+API cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
+  ENTER("cuDeviceTotalMem_v2");
+  *bytes = total_bytes;
+  return 0;
+}
+API cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
+  ENTER("cuDeviceGetAttribute");
+  switch (attribute) {
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 << 10; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = 228 << 10;
+      break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: *value = 64 << 10; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 64; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = device + 1; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    default: *value = 0;
+  }
+  return 0;
+}
+API cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
+  ENTER("cuDeviceCanAccessPeer");
+  *can = 0;
+  return 0;
+}
+API cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  ENTER("cuDevicePrimaryCtxRetain");
+  *context = &device_list[device].context;
+  return 0;
+}
+API cuCtxSetCurrent(CUcontext context) {
+  ENTER("cuCtxSetCurrent");
+  current_context = context;
+  return 0;
+}
+API cuCtxSynchronize() {
+  ENTER_CONTEXT("cuCtxSynchronize");
+  if (capturing_anywhere()) return CaptureUnsupported;
+  for (CUstream s : streams)
+    if (s->device == current_context->device) drain(s);
+  return last_error;
+}
+API cuMemGetInfo_v2(size_t* free, size_t* total) {
+  ENTER_CONTEXT("cuMemGetInfo_v2");
+  *free = total_bytes - device_list[current_context->device].used;
+  *total = total_bytes;
+  return 0;
+}
+API cuMemAlloc_v2(CUdeviceptr* p, size_t size) {
+  ENTER_CONTEXT("cuMemAlloc_v2");
+  if (!size) return InvalidValue;
+  if (capturing_anywhere() && capture_mode != rl::cuda::CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CaptureUnsupported;
+  Device& d = device_list[current_context->device];
+  if (d.used + size > total_bytes) return OutOfMemory;
+  size_t rounded = (size + page - 1) / page * page;
+  if (d.next + rounded + page > arena_bytes) return OutOfMemory;
+  char* begin = d.arena + d.next;
+  d.next += rounded + page;  // the page between stays closed
+  mprotect(begin, rounded, PROT_READ | PROT_WRITE);
+  char* at = begin + (bounds ? (rounded - size) & ~size_t(15) : 0);
+  std::memset(begin, 0xff, rounded);
+  allocations[reinterpret_cast<uintptr_t>(at)] = size;
+  d.used += size;
+  if (guarded && !protect_depth) mprotect(begin, rounded, PROT_NONE);
+  *p = reinterpret_cast<CUdeviceptr>(at);
+  return 0;
+}
+API cuMemFree_v2(CUdeviceptr p) {
+  ENTER_CONTEXT("cuMemFree_v2");
+  auto it = allocations.find(static_cast<uintptr_t>(p));
+  if (it == allocations.end()) return InvalidValue;
+  drain_all();
+  uintptr_t begin = it->first / page * page;
+  size_t size = (it->first + it->second + page - 1) / page * page - begin;
+  // Gives the pages back and leaves the addresses closed for good.
+  mmap(reinterpret_cast<void*>(begin), size, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  for (Device& d : device_list)
+    if (reinterpret_cast<uintptr_t>(d.arena) <= begin &&
+        begin < reinterpret_cast<uintptr_t>(d.arena) + arena_bytes)
+      d.used -= it->second;
+  allocations.erase(it);
+  return 0;
+}
+API cuMemHostAlloc(void** p, size_t size, unsigned) {
+  ENTER_CONTEXT("cuMemHostAlloc");
+  if (posix_memalign(p, page, size ? size : 1)) return OutOfMemory;
+  pinned[reinterpret_cast<uintptr_t>(*p)] = size;
+  return 0;
+}
+API cuMemFreeHost(void* p) {
+  ENTER_CONTEXT("cuMemFreeHost");
+  if (!pinned.count(reinterpret_cast<uintptr_t>(p))) return InvalidValue;
+  drain_all();
+  pinned.erase(reinterpret_cast<uintptr_t>(p));
+  std::free(p);
+  return 0;
+}
+API cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* p, unsigned) {
+  ENTER_CONTEXT("cuMemHostGetDevicePointer_v2");
+  if (!is_pinned(p)) return InvalidValue;
+  *device = reinterpret_cast<CUdeviceptr>(p);
+  return 0;
+}
+API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream s) {
+  ENTER_CONTEXT("cuMemcpyHtoDAsync_v2");
+  if (size && !inside(to, size)) return InvalidValue;
+  if (is_pinned(from))
+    return push(s, {[=] { std::memcpy(reinterpret_cast<void*>(to), from, size); }, nullptr, 0});
+  if (resolve(s)->capturing) return CaptureUnsupported;
+  const char* begin = static_cast<const char*>(from);  // pageable: staged at the call
+  auto staged = std::make_shared<std::vector<char>>(begin, begin + size);
+  return push(
+      s, {[=] { std::memcpy(reinterpret_cast<void*>(to), staged->data(), size); }, nullptr, 0});
+}
+API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream s) {
+  ENTER_CONTEXT("cuMemcpyDtoHAsync_v2");
+  if (size && !inside(from, size)) return InvalidValue;
+  if (!is_pinned(to) && resolve(s)->capturing) return CaptureUnsupported;
+  int result = push(s, {[=] { std::memcpy(to, reinterpret_cast<void*>(from), size); }, nullptr, 0});
+  if (!is_pinned(to)) drain(resolve(s));
+  return last_error ? last_error : result;
+}
+API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream s) {
+  ENTER_CONTEXT("cuMemcpyDtoDAsync_v2");
+  if (size && (!inside(to, size) || !inside(from, size))) return InvalidValue;
+  return push(
+      s, {[=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); },
+          nullptr, 0});
+}
+API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size,
+                      CUstream s) {
+  return cuMemcpyDtoDAsync_v2(to, from, size, s);
+}
+API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream s) {
+  ENTER_CONTEXT("cuMemsetD8Async");
+  if (size && !inside(to, size)) return InvalidValue;
+  return push(s, {[=] { std::memset(reinterpret_cast<void*>(to), value, size); }, nullptr, 0});
+}
+API cuStreamCreateWithPriority(CUstream* s, unsigned, int) {
+  ENTER_CONTEXT("cuStreamCreateWithPriority");
+  *s = new CUstream_st;
+  (*s)->device = current_context->device;
+  streams.push_back(*s);
+  return 0;
+}
+API cuStreamDestroy_v2(CUstream s) {
+  ENTER_CONTEXT("cuStreamDestroy_v2");
+  drain(s);
+  for (size_t i = 0; i < streams.size(); ++i)
+    if (streams[i] == s) streams.erase(streams.begin() + static_cast<long>(i));
+  delete s;
+  return 0;
+}
+API cuStreamSynchronize(CUstream s) {
+  ENTER_CONTEXT("cuStreamSynchronize");
+  if (resolve(s)->capturing) return CaptureUnsupported;
+  drain(resolve(s));
+  return last_error;
+}
+API cuStreamQuery(CUstream s) {
+  ENTER_CONTEXT("cuStreamQuery");
+  s = resolve(s);
+  if (s->capturing) return CaptureUnsupported;
+  if (runnable(s) && random_below(2)) step(s);
+  return s->queue.empty() ? last_error : NotReady;
+}
+API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
+  ENTER_CONTEXT("cuStreamWaitEvent");
+  std::shared_ptr<CUevent_st> event = shared(e);
+  if (!event) return InvalidValue;
+  if (!event->recorded) return 0;
+  return push(s, {nullptr, event, event->recorded});
+}
+API cuEventCreate(CUevent* e, unsigned flags) {
+  ENTER_CONTEXT("cuEventCreate");
+  auto event = std::make_shared<CUevent_st>();
+  event->timed = !(flags & rl::cuda::CU_EVENT_DISABLE_TIMING);
+  *e = event.get();
+  events[*e] = event;
+  return 0;
+}
+API cuEventDestroy_v2(CUevent e) {
+  ENTER("cuEventDestroy_v2");
+  return events.erase(e) ? 0 : InvalidValue;
+}
+API cuEventRecord(CUevent e, CUstream s) {
+  ENTER_CONTEXT("cuEventRecord");
+  std::shared_ptr<CUevent_st> event = shared(e);
+  if (!event) return InvalidValue;
+  uint64_t version = ++event->recorded;
+  return push(s, {[=] {
+                    event->done = version;
+                    event->time = now();
+                  },
+                  nullptr, 0});
+}
+API cuEventQuery(CUevent e) {
+  ENTER("cuEventQuery");
+  std::shared_ptr<CUevent_st> event = shared(e);
+  if (!event) return InvalidValue;
+  if (event->done < event->recorded) {
+    CUstream s = streams[random_below(static_cast<unsigned>(streams.size()))];
+    if (runnable(s)) step(s);
+  }
+  return event->done >= event->recorded ? last_error : NotReady;
+}
+API cuEventSynchronize(CUevent e) {
+  ENTER("cuEventSynchronize");
+  std::shared_ptr<CUevent_st> event = shared(e);
+  if (!event) return InvalidValue;
+  uint64_t version = event->recorded;
+  return run_until([&] { return event->done >= version; }) ? last_error : LaunchFailed;
+}
+API cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+  ENTER("cuEventElapsedTime");
+  std::shared_ptr<CUevent_st> a = shared(begin), b = shared(end);
+  if (!a || !b || !a->timed || !b->timed || !a->recorded || !b->recorded) return InvalidValue;
+  if (a->done < a->recorded || b->done < b->recorded) return NotReady;
+  *milliseconds = static_cast<float>(b->time - a->time);
+  return 0;
+}
+// An image is a length and the ELF file that the simulator's libnvrtc made.
+API cuModuleLoadData(CUmodule* module, const void* image) {
+  ENTER_CONTEXT("cuModuleLoadData");
+  if (capturing_anywhere() && capture_mode != rl::cuda::CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CaptureUnsupported;
+  uint64_t size;
+  std::memcpy(&size, image, 8);
+  // A name of its own for each: the dynamic linker takes equal names for one library.
+  char path[] = "/tmp/rushlight-module-XXXXXX";
+  int file = mkstemp(path);
+  if (file < 0) return OutOfMemory;
+  bool written =
+      write(file, static_cast<const char*>(image) + 8, size) == static_cast<ssize_t>(size);
+  close(file);
+  void* handle = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  unlink(path);
+  if (!handle) {
+    std::fprintf(stderr, "simulator: %s\n", dlerror());
+    return InvalidImage;
+  }
+  *module = new CUmod_st{handle, {}};
+  return 0;
+}
+API cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  ENTER_CONTEXT("cuModuleGetFunction");
+  void* symbol = dlsym(module->handle, name);
+  if (!symbol) return NotFound;
+  auto describe = reinterpret_cast<const emulator::KernelDescription* (*)()>(symbol);
+  CUfunc_st& found = module->functions[name];
+  found.kernel = describe();
+  *function = &found;
+  return 0;
+}
+API cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+  ENTER("cuFuncSetAttribute");
+  if (attribute != rl::cuda::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return InvalidValue;
+  if (value < 0 || value > 227 << 10) return InvalidValue;
+  function->dynamic_limit = static_cast<unsigned>(value);
+  return 0;
+}
+API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   CUstream s, void** parameters, void** extra) {
+  ENTER_CONTEXT("cuLaunchKernel");
+  if (extra || !grid_x || !grid_y || !grid_z || grid_y > 65535 || grid_z > 65535)
+    return InvalidValue;
+  uint64_t threads = uint64_t(block_x) * block_y * block_z;
+  if (!threads || threads > 1024 || block_z > 64) return InvalidValue;
+  if (grid_x > 0x7fffffffu || shared_bytes > function->dynamic_limit) return InvalidValue;
+  if (resolve(s)->device != current_context->device) return InvalidContext;
+  const emulator::KernelDescription* kernel = function->kernel;
+  size_t parameter_bytes = 0;
+  auto values = std::make_shared<std::vector<std::vector<char>>>();  // read now, by value
+  for (int i = 0; i < kernel->arguments; ++i) {
+    const char* value = static_cast<const char*>(parameters[i]);
+    values->emplace_back(value, value + kernel->sizes[i]);
+    parameter_bytes += (kernel->sizes[i] + 7) / 8 * 8;
+  }
+  if (parameter_bytes > 4096) return InvalidValue;
+  auto run = [=] {
+    std::vector<void*> arguments;
+    for (std::vector<char>& v : *values) arguments.push_back(v.data());
+    try {
+      emulator::run_grid(kernel->call, arguments.data(), {grid_x, grid_y, grid_z},
+                         {block_x, block_y, block_z}, shared_bytes, seed);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "simulator: %s: %s\n", kernel->name, e.what());
+      last_error = LaunchFailed;
+    }
+  };
+  return push(s, {run, nullptr, 0});
+}
+API cuStreamBeginCapture_v2(CUstream s, int) {
+  ENTER_CONTEXT("cuStreamBeginCapture_v2");
+  if (!s) return CaptureUnsupported;  // never the legacy stream
+  if (s->capturing) return CaptureInvalidated;
+  s->capturing = true;
+  s->captured.clear();
+  return 0;
+}
+API cuStreamEndCapture(CUstream s, CUgraph* graph) {
+  ENTER_CONTEXT("cuStreamEndCapture");
+  if (!s || !s->capturing) return CaptureInvalidated;
+  s->capturing = false;
+  *graph = new CUgraph_st{std::move(s->captured)};
+  s->captured.clear();
+  return 0;
+}
+API cuStreamIsCapturing(CUstream s, int* status) {
+  ENTER_CONTEXT("cuStreamIsCapturing");
+  *status = resolve(s)->capturing;
+  return 0;
+}
+API cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
+}
+API cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  ENTER_CONTEXT("cuGraphInstantiateWithFlags");
+  *executable = new CUgraphExec_st{graph->operations};
+  return 0;
+}
+API cuGraphLaunch(CUgraphExec executable, CUstream s) {
+  ENTER_CONTEXT("cuGraphLaunch");
+  int result = 0;
+  for (const Operation& o : executable->operations) result = push(s, o);
+  return result;
+}
+API cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return 0;
+}
+API cuGraphExecDestroy(CUgraphExec executable) {
+  ENTER("cuGraphExecDestroy");
+  delete executable;
+  return 0;
+}
