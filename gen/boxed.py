@@ -7,7 +7,7 @@ def write(table, ops):
     """Boxed functions of one table file."""
     lines = [
         f"// Made by gen/boxed.py from ops/{table}.py.",
-        '#include "ops.h"',
+        f'#include "ops_{table}.h"',
         '#include "program/operation.h"',
         "",
         "namespace rl::program::boxed {",

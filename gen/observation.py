@@ -45,11 +45,14 @@ def observed_name(op):
     return "_" * kernel + op.name.removeprefix("functional_").removesuffix("_kernel")
 
 
+def _elements(op):
+    return "<Elements::Uninitialized>" if op.name in _UNINITIALIZED else ""
+
+
 def observation(op, name, arguments, call):
     """The C++ of a call that is watched; `arguments`: pairs of a name and what is given."""
     given = ", ".join(f'{{"{n}", {value}}}' for n, value in arguments)
-    elements = "<Elements::Uninitialized>" if op.name in _UNINITIALIZED else ""
-    return f'observe{elements}("{name}", {{{given}}}, [&]() -> decltype(auto) {{ return {call}; }})'
+    return f'observe{_elements(op)}("{name}", {{{given}}}, [&]() -> decltype(auto) {{ return {call}; }})'
 
 
 def observable(op, text, suffix="", out=False):
@@ -64,14 +67,17 @@ def observable(op, text, suffix="", out=False):
         return text
     head, _, rest = text.partition("\n")
     function = f"{op.name if suffix == '_' else op.cxx_name}{suffix}"
-    body = f"{function}_body"
+    overload = op.full_name.removeprefix(op.name)  # each has a name of its own: it has no other use
+    body = f"{function}{overload and '_' + overload}_body"
     parameters = [cxx_variable(p.name) for p in op.signature.parameters]
     names = [p.name for p in op.signature.parameters]
     if out:
         parameters, names = ["out", *parameters], ["out", *names]
-    call = f"{body}({', '.join(parameters)})"
+    arguments = ", ".join(parameters)
     name = observed_name(op) + ("_" if suffix == "_" else "")
-    watched = observation(op, name, zip(names, parameters), call)
+    given = "".join(f", {parameter}" for parameter in parameters)
+    names = "\\0".join(names)  # all are shown, so that ops of the same types share the function
+    watched = f'observe{_elements(op)}("{name}", {body}, "{names}"{given})'
     inner = head.replace(f" {function}(", f" {body}(", 1)
     assert inner != head, head
     return "\n".join(
@@ -80,7 +86,7 @@ def observable(op, text, suffix="", out=False):
             rest,
             head,
             f"  if (observed()) return {watched};",
-            f"  return {call};",
+            f"  return {body}({arguments});",
             "}",
         ]
     )

@@ -19,8 +19,12 @@ IN_ONE_LOOP_WITH_THOSE = {"isposinf", "minimum"}
 
 
 def sources():
-    """The text of every source, by the name under which others include it."""
+    """The text of every source, by the name under which others include it.
+
+    But of those of src/api: that library is built to be installed, not in place.
+    """
     paths = [p for p in (ROOT / "src").rglob("*") if p.suffix in (".cpp", ".h")]
+    paths = [p for p in paths if "api" not in p.parts]
     found = {p.relative_to(ROOT / "src").as_posix(): p.read_text() for p in paths}
     return found | texts_of(read_tables())
 

@@ -2,6 +2,7 @@
 // goes through `observe` if one of them is on.
 #pragma once
 #include <array>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 
@@ -82,6 +83,20 @@ template <Elements elements = Elements::Computed, class F>
     observer.done(result);
     return result;
   }
+}
+
+// The same of a function and all of its arguments, whose names are in one string, a zero byte
+// between two: functions of the same type share the code.
+template <Elements elements = Elements::Computed, class R, class... A>
+[[gnu::noinline, gnu::cold]] R observe(const char* op, R (*body)(A...), const char* names,
+                                       const std::remove_reference_t<A>&... arguments) {
+  [[maybe_unused]] auto next = [&names] {
+    const char* name = names;
+    names += std::strlen(name) + 1;
+    return name;
+  };
+  return observe<elements>(op, {Given(next(), arguments)...},
+                           [&]() -> R { return body(arguments...); });
 }
 
 }  // namespace rl

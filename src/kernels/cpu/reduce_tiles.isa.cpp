@@ -33,7 +33,7 @@ RL_INLINE vec<float> load_wide(const half* p) {
 #elif defined(__F16C__)
   return (vec<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #else
-  vec<float> v;
+  vec<float> v{};
   for (int k = 0; k < Vector<float>::lanes; ++k) v[k] = p[k];
   return v;
 #endif

@@ -33,7 +33,7 @@ inline vec<float> load_wide(const half* p) {
 #elif defined(__F16C__)
   return (vec<float>)_mm256_cvtph_ps((__m128i)load_bits(p));
 #else
-  vec<float> v;
+  vec<float> v{};
   for (int i = 0; i < Vector<float>::lanes; ++i) v[i] = half::decode(p[i].bits);
   return v;
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/device_placement.h"
 #include "core/interpreter.h"
+#include "kernels/backend.h"
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/kernels.h"
 

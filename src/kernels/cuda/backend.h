@@ -1,10 +1,7 @@
 // The CUDA backend: its kernels, by the names of ops/kernels.py, and how it is started.
 #pragma once
-#include "kernels/backend.h"
 
 namespace rl::cuda {
-
-using kernels::Context;
 
 // Makes the device type CUDA start this backend when it is first asked for. `prepare` runs before
 // that: it says where libraries may lie.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/elementwise.h"
 
 namespace rl::cuda {
+
+RL_CUDA_KERNEL(run_loop);
+
 namespace {
 
 using kernels::GemmScale;

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "kernels/cuda/device/fault.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/embedding.h"
 

@@ -15,6 +15,9 @@ namespace rl::cuda {
 
 using kernels::Context;
 
+// Declares a kernel that another file of this backend defines.
+#define RL_CUDA_KERNEL(name) std::remove_pointer_t<kernels::Kernel<decltype(kernels::name)>> name
+
 struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };

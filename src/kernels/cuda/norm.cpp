@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/batch_norm.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 
 namespace rl::cuda {

@@ -3,7 +3,6 @@
 #include <deque>
 #include <vector>
 
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/optim_numbers.h"
 

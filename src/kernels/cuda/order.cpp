@@ -1,14 +1,19 @@
 // Scans, sorting and searching.
 #include <algorithm>
 
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/random.h"
+#include "kernels/reduce.h"
 #include "kernels/scan.h"
 #include "kernels/sort.h"
 
 namespace rl::cuda {
+
+RL_CUDA_KERNEL(amin);
+RL_CUDA_KERNEL(amax);
+RL_CUDA_KERNEL(random_natural);
+
 namespace {
 
 constexpr const char* header = "kernels/cuda/device/order.cuh";

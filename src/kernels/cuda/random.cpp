@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/generator.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/range.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 
 namespace rl::cuda {

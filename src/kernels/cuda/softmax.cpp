@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/cross_entropy.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/nll_loss.h"
 

@@ -2,12 +2,17 @@
 #include <algorithm>
 
 #include "kernels/conv.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/gemm.h"
 #include "kernels/pooling.h"
+#include "kernels/reduce.h"
 #include "kernels/unfold.h"
 
 namespace rl::cuda {
+
+RL_CUDA_KERNEL(gemm);
+RL_CUDA_KERNEL(sum);
+
 namespace {
 
 using kernels::ConvGeometry;
