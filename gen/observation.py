@@ -52,7 +52,8 @@ def _elements(op):
 def observation(op, name, arguments, call):
     """The C++ of a call that is watched; `arguments`: pairs of a name and what is given."""
     given = ", ".join(f'{{"{n}", {value}}}' for n, value in arguments)
-    return f'observe{_elements(op)}("{name}", {{{given}}}, [&]() -> decltype(auto) {{ return {call}; }})'
+    body = f"[&]() -> decltype(auto) {{ return {call}; }}"
+    return f'observe{_elements(op)}("{name}", {{{given}}}, {body})'
 
 
 def observable(op, text, suffix="", out=False):
