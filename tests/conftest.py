@@ -50,20 +50,7 @@ def pytest_report_header(config):
     return f"rushlight: instruction set {isa or 'the best that the CPU has'}"
 
 
-def known_failures():
-    """Tests that show a gap which is known, each with what is missing: tests/known_failures.txt."""
-    lines = (Path(__file__).parent / "known_failures.txt").read_text().splitlines()
-    return dict(line.split("  # ") for line in lines if line and not line.startswith("#"))
-
-
 def pytest_collection_modifyitems(config, items):
-    gaps = known_failures()
-    for item in items:
-        reason = gaps.get(item.nodeid.removeprefix("tests/"))
-        if reason:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
-            item.add_marker(pytest.mark.keeps_tensors("its exception holds the frame"))
-
     def wanted(item):
         if config.getoption("--isa") and not item.get_closest_marker("kernels"):
             return False

@@ -998,6 +998,7 @@ from rushlight.storage import (
 from rushlight._version import __version__ as __version__
 
 newaxis: None
+legacy_contiguous_format: memory_format
 _grouped_mm: Any
 _make_per_channel_quantized_tensor: Any
 _make_per_tensor_quantized_tensor: Any

@@ -31,7 +31,7 @@ def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor
 class _StorageKind(type):
     """Storages of the dtype of a class like FloatStorage are its instances."""
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance: object) -> bool:
         wanted = cls.__dict__.get("dtype")
         if not isinstance(wanted, rushlight.dtype):
             return type.__instancecheck__(cls, instance)
@@ -53,7 +53,16 @@ class TypedStorage(metaclass=_StorageKind):
         [1.0, 2.0]
     """
 
-    def __init__(self, source=(), dtype=None, *, wrap_storage=None, device=None):
+    dtype: _dtype
+
+    def __init__(
+        self,
+        source: int | Sequence[Any] | UntypedStorage = (),
+        dtype: _dtype | None = None,
+        *,
+        wrap_storage: UntypedStorage | None = None,
+        device: Device = None,
+    ) -> None:
         super().__init__()
         dtype = dtype or type(self).__dict__.get("dtype") or rushlight.get_default_dtype()
         if wrap_storage is not None:
@@ -70,53 +79,53 @@ class TypedStorage(metaclass=_StorageKind):
             raise RuntimeError("TypedStorage: a device is for new elements, and these are there")
         self._look_at(source, dtype)
 
-    def _look_at(self, untyped, dtype):
+    def _look_at(self, untyped: UntypedStorage, dtype: _dtype) -> None:
         self._untyped, self.dtype = untyped, dtype
         size = untyped.nbytes() // dtype.itemsize
         self._elements = rushlight._C._tensor_on_storage(untyped, dtype, 0, (size,), (1,))
 
     @property
-    def _untyped_storage(self):
+    def _untyped_storage(self) -> UntypedStorage:
         return self._untyped
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> bool:
         return self.device.type == "cuda"
 
     @property
-    def is_sparse(self):
+    def is_sparse(self) -> bool:
         return False
 
-    def get_device(self):
+    def get_device(self) -> int:
         """Return the number of the device; -1 on the CPU."""
         return self._elements.get_device()
 
-    def cpu(self):
+    def cpu(self) -> TypedStorage:
         """Return this storage: it is on the CPU, or a copy that is."""
         return self if self.device.type == "cpu" else self.to(device="cpu")
 
-    def to(self, *, device, non_blocking=False):
+    def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device."""
         moved = self._elements.to(device, non_blocking=non_blocking)
         return TypedStorage(moved.untyped_storage(), self.dtype)
 
-    def _converted(self, dtype):
+    def _converted(self, dtype: _dtype) -> TypedStorage:
         if dtype is self.dtype:
             return self
         return TypedStorage(self._elements.to(dtype).untyped_storage(), dtype)
 
-    def fill_(self, value):
+    def fill_(self, value: Any) -> Self:
         """Set all elements. Returns self."""
         self._elements.fill_(value)
         return self
 
-    def copy_(self, source, non_blocking=None):
+    def copy_(self, source: TypedStorage | Tensor, non_blocking: bool | None = None) -> Self:
         """Take the elements of another storage of this size. Returns self."""
         other = source._elements if isinstance(source, TypedStorage) else source
         self._elements.copy_(other, non_blocking=bool(non_blocking))
         return self
 
-    def resize_(self, size):
+    def resize_(self, size: int) -> None:
         """Make room for `size` elements, in place.
 
         Raises:
@@ -128,7 +137,7 @@ class TypedStorage(metaclass=_StorageKind):
         finally:
             self._look_at(self._untyped, self.dtype)
 
-    def type(self, dtype=None, non_blocking=False):
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Return the name of the class, as "torch.FloatStorage", or a copy of another dtype."""
         if dtype is None:
             return f"torch.{_STORAGE_OF[self.dtype].__name__}"
@@ -139,26 +148,27 @@ class TypedStorage(metaclass=_StorageKind):
         moved = self._elements.to(dtype, non_blocking=non_blocking)
         return TypedStorage(moved.untyped_storage(), dtype)
 
-    def pickle_storage_type(self):
+    def pickle_storage_type(self) -> str:
         """Return the name under which files know the class, as "FloatStorage"."""
         return _STORAGE_OF[self.dtype].__name__
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, TypedStorage):
             return NotImplemented
         return self._untyped is other._untyped and self.dtype is other.dtype
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
-    def untyped(self):
+    def untyped(self) -> UntypedStorage:
         """Return the bytes."""
         return self._untyped
 
     @property
-    def device(self) -> Any:
+    def device(self) -> rushlight.device:
         return self._untyped.device
 
-    def data_ptr(self) -> Any:
+    def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self._untyped.data_ptr()
 
@@ -166,7 +176,7 @@ class TypedStorage(metaclass=_StorageKind):
         """Return the number of bytes."""
         return self._untyped.nbytes()
 
-    def element_size(self) -> Any:
+    def element_size(self) -> int:
         """Return the bytes per element."""
         return self.dtype.itemsize
 
@@ -174,7 +184,7 @@ class TypedStorage(metaclass=_StorageKind):
         """Return the number of elements."""
         return len(self._elements)
 
-    def tolist(self) -> Any:
+    def tolist(self) -> list[Any]:
         """Return the elements as a list."""
         return self._elements.tolist()
 
@@ -195,7 +205,7 @@ class TypedStorage(metaclass=_StorageKind):
         """Return whether the memory is page-locked: none is without an accelerator."""
         return False
 
-    def clone(self) -> Any:
+    def clone(self) -> TypedStorage:
         """Return a copy."""
         return TypedStorage(self._untyped.clone(), self.dtype)
 
@@ -230,8 +240,8 @@ def _conversion(name, dtype):
     setattr(TypedStorage, name, convert)
 
 
-_STORAGE_OF = {}
-for _name, _method, _dtype in (
+_STORAGE_OF: dict[_dtype, type] = {}
+for _name, _method, _kind in (
     ("BFloat16Storage", "bfloat16", rushlight.bfloat16),
     ("BoolStorage", "bool", rushlight.bool),
     ("ByteStorage", "byte", rushlight.uint8),
@@ -246,12 +256,12 @@ for _name, _method, _dtype in (
     ("ShortStorage", "short", rushlight.int16),
 ):
     _members = {
-        "dtype": _dtype, "__module__": "rushlight",
-        "__doc__": f"Storages of {_dtype}; see `TypedStorage`.",
+        "dtype": _kind, "__module__": "rushlight",
+        "__doc__": f"Storages of {_kind}; see `TypedStorage`.",
     }  # fmt: skip
-    _STORAGE_OF[_dtype] = globals()[_name] = _StorageKind(_name, (TypedStorage,), _members)
-    _conversion(_method, _dtype)
-Storage = _STORAGE_OF[rushlight.float32]
+    _STORAGE_OF[_kind] = globals()[_name] = _StorageKind(_name, (TypedStorage,), _members)
+    _conversion(_method, _kind)
+Storage: type = _STORAGE_OF[rushlight.float32]
 
 
 def _load_from_bytes(b):
