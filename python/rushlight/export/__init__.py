@@ -8,6 +8,8 @@
 docs/programs.md says what a graph holds, and how the file is laid out.
 """
 
+from __future__ import annotations
+
 from rushlight.export._record import UnsupportedOperation
 from rushlight.export._trace import trace as _trace
 from rushlight.export.dynamic_shapes import Dim, ShapesCollection, dims
@@ -30,17 +32,23 @@ from rushlight.export.graph_signature import (
 from rushlight.fx import GraphModule as _GraphModule
 from rushlight.nn import Module as _Module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import IO, Any
+
 
 def export(
-    mod,
-    args,
-    kwargs=None,
+    mod: _Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
     *,
-    dynamic_shapes=None,
-    strict=False,
-    preserve_module_call_signature=(),
-    prefer_deferred_runtime_asserts_over_guards=False,
-):
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
     """Record a module as a graph of operations.
 
     The module runs on the example inputs, more than once. What it decides by their sizes becomes
@@ -116,7 +124,14 @@ def _assembled(recording, mod, args, kwargs, ranges):
     return program
 
 
-def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
+def save(
+    ep: ExportedProgram,
+    f: str | os.PathLike[str] | IO[bytes],
+    *,
+    extra_files: dict[str, str | bytes] | None = None,
+    opset_version: None = None,
+    pickle_protocol: None = None,
+) -> None:
     """Write a program to a file: docs/programs.md has its layout. No pickle is in it.
 
     Args:
@@ -137,7 +152,12 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
     _archive.save(ep, f, extra_files)
 
 
-def load(f, *, extra_files=None, expected_opset_version=None):
+def load(
+    f: str | os.PathLike[str] | IO[bytes],
+    *,
+    extra_files: dict[str, Any] | None = None,
+    expected_opset_version: None = None,
+) -> ExportedProgram:
     """Read what `save` wrote. Nothing in the file is executed or unpickled.
 
     Args:
@@ -154,14 +174,14 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     return _archive.load(f, extra_files)
 
 
-def default_decompositions():
+def default_decompositions() -> dict[Any, Callable[..., Any]]:
     """{operation: function}: what `run_decompositions` does without a table."""
     from rushlight.export import decompositions
 
     return dict(decompositions.default_table())
 
 
-def register_dataclass(cls, *, serialized_type_name=None):
+def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
     """Let inputs and outputs of programs be instances of a dataclass."""
     from rushlight.utils._pytree import register_dataclass as register
 

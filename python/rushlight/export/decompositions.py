@@ -1,5 +1,7 @@
 """Operations in terms of others: `ExportedProgram.run_decompositions`."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 
@@ -9,6 +11,11 @@ from rushlight.export._record import Recorder, UnsupportedOperation
 from rushlight.export.exported_program import ExportedProgram, guards_of, signature_of
 from rushlight.fx import GraphModule
 from rushlight.fx.node import map_arg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def _linear(input, weight, bias=None):
@@ -89,7 +96,7 @@ def _of_the_table(name):
 
 
 @functools.cache
-def default_table():
+def default_table() -> dict[Any, Callable[..., Any]]:
     """{operation: function}; a function that returns NotImplemented leaves the call as it is."""
     from rushlight._op_rules import BODIES
 
@@ -100,7 +107,9 @@ def default_table():
     return table
 
 
-def run(program, table=None):
+def run(
+    program: ExportedProgram, table: dict[Any, Callable[..., Any]] | None = None
+) -> ExportedProgram:
     """The program with the operations of a table replaced."""
     table = default_table() if table is None else dict(table)
     for target, function in table.items():

@@ -1,16 +1,23 @@
 """Which sizes of the inputs of a program may change."""
 
+from __future__ import annotations
+
 import inspect
 
 from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
 
 class _Hint:
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Dim.{self.name}"
 
 
@@ -30,11 +37,17 @@ class Dim:
         2*half
     """
 
-    AUTO = _Hint("AUTO")
-    DYNAMIC = _Hint("DYNAMIC")
-    STATIC = _Hint("STATIC")
+    AUTO: _Hint = _Hint("AUTO")
+    DYNAMIC: _Hint = _Hint("DYNAMIC")
+    STATIC: _Hint = _Hint("STATIC")
 
-    def __init__(self, name, *, min=None, max=None):
+    min: int
+    max: int | None
+    root: Dim
+    factor: int
+    offset: int
+
+    def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         if not (isinstance(name, str) and name.isidentifier()):
             raise ValueError(f"Dim: name must be an identifier, got {name!r}")
         self.min = 0 if min is None else min
@@ -44,7 +57,7 @@ class Dim:
         self.__name__ = name
         self.root, self.factor, self.offset = self, 1, 0
 
-    def _derived(self, factor, offset):
+    def _derived(self, factor: int, offset: int) -> Dim:
         new = object.__new__(Dim)
         new.root, new.factor, new.offset = self.root, factor, offset
         new.min = self.root.min * factor + offset
@@ -53,21 +66,25 @@ class Dim:
         new.__name__ = name + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset else "")
         return new
 
-    def __add__(self, other):
+    def __add__(self, other: int) -> Dim:
         return self._derived(self.factor, self.offset + _integer(other, "+"))
 
-    def __sub__(self, other):
+    def __sub__(self, other: int) -> Dim:
         return self._derived(self.factor, self.offset - _integer(other, "-"))
 
-    def __mul__(self, other):
+    def __mul__(self, other: int) -> Dim:
         other = _integer(other, "*")
         if other <= 0:
             raise NotImplementedError(f"Dim: can only be multiplied by a positive int, got {other}")
         return self._derived(self.factor * other, self.offset * other)
 
-    __radd__, __rmul__ = __add__, __mul__
+    def __radd__(self, other: int) -> Dim:
+        return self + other
 
-    def __repr__(self):
+    def __rmul__(self, other: int) -> Dim:
+        return self * other
+
+    def __repr__(self) -> str:
         return self.__name__
 
 
@@ -77,7 +94,7 @@ def _integer(v, sign):
     return v
 
 
-def dims(*names, min=None, max=None):
+def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
     """Several Dims at once."""
     return tuple(Dim(name, min=min, max=max) for name in names)
 
@@ -85,21 +102,23 @@ def dims(*names, min=None, max=None):
 class ShapesCollection:
     """Dynamic shapes by the tensors themselves: `shapes[x] = {0: dim}`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._of = {}
 
-    def __setitem__(self, tensor, shape):
+    def __setitem__(self, tensor: Tensor | int, shape: Any) -> None:
         if not isinstance(tensor, (Tensor, int)):
             raise TypeError(f"ShapesCollection: takes tensors, got {type(tensor).__name__}")
         self._of[id(tensor)] = (tensor, shape)
 
-    def __getitem__(self, tensor):
+    def __getitem__(self, tensor: Tensor | int) -> Any:
         return self._of[id(tensor)][1]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._of)
 
-    def dynamic_shapes(self, m, args, kwargs=None):
+    def dynamic_shapes(
+        self, m: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """The same in the shape of the arguments."""
         leaves, spec = tree_flatten((tuple(args), dict(kwargs or {})))
         found = [self._of.get(id(leaf), (None, None))[1] for leaf in leaves]
@@ -117,7 +136,12 @@ def _names(function):
     return list(inspect.signature(function).parameters)
 
 
-def specs_of(function, args, kwargs, dynamic_shapes):
+def specs_of(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+) -> Any:
     """For each leaf of (args, kwargs): None, or for a tensor a list with an entry for each dim."""
     leaves, _ = tree_flatten((args, kwargs))
     if dynamic_shapes is None:

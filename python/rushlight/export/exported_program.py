@@ -1,5 +1,7 @@
 """A program as data: a graph of operations of the table, with its parameters and assumptions."""
 
+from __future__ import annotations
+
 import operator
 
 import rushlight
@@ -20,6 +22,13 @@ from rushlight.fx import Graph, GraphModule, Node
 from rushlight.fx.graph import CodeGen
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
 _KINDS = {
     "input": InputKind.USER_INPUT, "parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER,
     "constant": InputKind.CONSTANT_TENSOR,
@@ -34,7 +43,7 @@ def _kind_of(value):
     return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
-def is_of_kind(value, kind):
+def is_of_kind(value: object, kind: str) -> bool:
     """Is an input what a script takes?"""
     if kind == "tensors":
         return isinstance(value, list) and all(isinstance(v, Tensor) for v in value)
@@ -48,12 +57,21 @@ def is_of_kind(value, kind):
 class InputGuard:
     """What a program assumes of one input."""
 
-    def __init__(self, name, dtype=None, shape=None, value=None, size=None, device=None, kind=None):
+    def __init__(
+        self,
+        name: str,
+        dtype: rushlight.dtype | None = None,
+        shape: Sequence[Any] | None = None,
+        value: Any = None,
+        size: Any = None,
+        device: rushlight.device | None = None,
+        kind: str | None = None,
+    ) -> None:
         self.name, self.dtype, self.shape, self.value = name, dtype, shape, value
         self.size, self.device = size, device
         self.kind = kind  # of an input of which nothing else is known
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.kind is not None:
             return f"{self.name}: {self.kind}"
         if self.shape is not None:
@@ -63,7 +81,7 @@ class InputGuard:
             return f"{self.name}: int = {self.size}"
         return f"{self.name} == {self.value!r}"
 
-    def check(self, value, symbols):
+    def check(self, value: Any, symbols: dict[str, int]) -> None:
         """Raise GuardError if the value is another; enter the symbols that its sizes give."""
         if self.kind is not None:
             if not is_of_kind(value, self.kind):
@@ -108,7 +126,9 @@ class InputGuard:
         raise GuardError(f"input {self.name!r}: {what}")
 
 
-def check_inputs(guards, ranges, values):
+def check_inputs(
+    guards: Sequence[InputGuard], ranges: dict[str, Any], values: Sequence[Any]
+) -> dict[str, int]:
     """Raise GuardError unless the inputs are what a program was exported for."""
     symbols = {}
     for guard, value in zip(guards, values, strict=True):
@@ -149,11 +169,11 @@ class ProgramModule(GraphModule):
     def _program_outputs(self, values):
         return tree_unflatten(list(values), self._program.out_spec)
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Refused: the mode was fixed when the program was exported."""
         raise NotImplementedError("Calling train() is not supported yet.")
 
-    def eval(self):
+    def eval(self) -> Self:
         """Refused: the mode was fixed when the program was exported."""
         raise NotImplementedError("Calling eval() is not supported yet.")
 
@@ -179,22 +199,22 @@ class ExportedProgram:
         self.training = None  # the mode that was recorded; None where there was no module
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         """The graph."""
         return self.graph_module.graph
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The program as Python source."""
         return self.graph_module.code
 
     @property
-    def call_spec(self):
+    def call_spec(self) -> Any:
         """Structure of the inputs and outputs."""
         return (self.in_spec, self.out_spec)
 
     @property
-    def guards(self):
+    def guards(self) -> list[str]:
         """What the program assumes, as text: of its inputs, of sizes, and on the way."""
         lines = [repr(g) for g in self.input_guards]
         lines += [
@@ -205,20 +225,20 @@ class ExportedProgram:
         lines += [n.args[0].meta["expression"] for n in self.graph.nodes if n.target is assertion]
         return lines
 
-    def parameters(self):
+    def parameters(self) -> Iterator[Tensor]:
         """The parameters."""
         return (p for _, p in self.named_parameters())
 
-    def named_parameters(self):
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """The parameters with their names."""
         for name in self.graph_signature.parameters:
             yield name, self.state_dict[name]
 
-    def buffers(self):
+    def buffers(self) -> Iterator[Tensor]:
         """The buffers."""
         return (b for _, b in self.named_buffers())
 
-    def named_buffers(self):
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """The buffers with their names."""
         for name in self.graph_signature.buffers:
             yield name, self._lifted(InputKind.BUFFER, name)
@@ -232,13 +252,13 @@ class ExportedProgram:
             return self.constants[name]
         return self.state_dict[name]
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Unable to call ExportedProgram directly. You should use `exported_program.module()` "
             "instead."
         )
 
-    def flat_inputs(self, args, kwargs):
+    def flat_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The checked inputs as the graph takes them."""
         names = self.in_spec.children()[1].context
         if len(kwargs) == len(names) and set(kwargs) == set(names):
@@ -253,7 +273,9 @@ class ExportedProgram:
         check_inputs(self.input_guards, self.range_constraints, leaves)
         return leaves
 
-    def module(self, check_guards=True, _kind=None):
+    def module(
+        self, check_guards: bool = True, _kind: type[GraphModule] | None = None
+    ) -> GraphModule:
         """A module that runs the program, and shares its parameters.
 
         Raises (when called):
@@ -293,7 +315,9 @@ class ExportedProgram:
                     module.register_buffer(name, value)
         return module
 
-    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+    def run_decompositions(
+        self, decomp_table: dict[Any, Any] | None = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
         """The program with the operations of the table replaced by what they are made of.
 
         Args:
@@ -306,7 +330,7 @@ class ExportedProgram:
 
         return decompositions.run(self, decomp_table)
 
-    def __str__(self):
+    def __str__(self) -> str:
         readable = self.graph_module.print_readable(print_output=False)
         body = "    " + readable.replace("\n", "\n    ")
         signature = "\n".join(f"    {line}" for line in str(self.graph_signature).splitlines())
@@ -316,7 +340,7 @@ class ExportedProgram:
     __repr__ = __str__
 
 
-def signature_of(graph, buffers_not_saved=()):
+def signature_of(graph: Graph, buffers_not_saved: Collection[str] = ()) -> ExportGraphSignature:
     """The signature that the placeholders' and the output's notes give."""
     inputs = []
     for node in graph.nodes:
@@ -350,7 +374,7 @@ def signature_of(graph, buffers_not_saved=()):
     return ExportGraphSignature(inputs, outputs)
 
 
-def guards_of(graph):
+def guards_of(graph: Graph) -> list[InputGuard]:
     """What the notes of the placeholders say about the inputs."""
     guards = []
     for node in graph.nodes:
@@ -372,7 +396,7 @@ def guards_of(graph):
     return guards
 
 
-def is_pure(node):
+def is_pure(node: Node) -> bool:
     """May the node go if nothing uses what it computes?"""
     if node.op in ("placeholder", "output"):
         return False
@@ -385,7 +409,7 @@ def is_pure(node):
     return node.target in _record.pure_functions()
 
 
-def changes_statistics(node):
+def changes_statistics(node: Node) -> bool:
     """Does a norm change its running mean and variance?"""
     if node.target.key not in ("batch_norm", "instance_norm"):
         return False

@@ -1,7 +1,13 @@
 """What the inputs and outputs of a program's graph are."""
 
+from __future__ import annotations
+
 import enum
 from dataclasses import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class InputKind(enum.Enum):
@@ -64,29 +70,29 @@ class OutputSpec:
 class ExportGraphSignature:
     """The inputs and outputs of a graph, in its order."""
 
-    input_specs: list = field(default_factory=list)
-    output_specs: list = field(default_factory=list)
+    input_specs: list[InputSpec] = field(default_factory=list)
+    output_specs: list[OutputSpec] = field(default_factory=list)
 
-    def _of(self, kind):
+    def _of(self, kind: InputKind) -> list[InputSpec]:
         return [s for s in self.input_specs if s.kind is kind]
 
     @property
-    def parameters(self):
+    def parameters(self) -> tuple[str | None, ...]:
         """Names of the parameters."""
         return tuple(s.target for s in self._of(InputKind.PARAMETER))
 
     @property
-    def buffers(self):
+    def buffers(self) -> tuple[str | None, ...]:
         """Names of the buffers."""
         return tuple(s.target for s in self._of(InputKind.BUFFER))
 
     @property
-    def lifted_tensor_constants(self):
+    def lifted_tensor_constants(self) -> tuple[str | None, ...]:
         """Names of the constants."""
         return tuple(s.target for s in self._of(InputKind.CONSTANT_TENSOR))
 
     @property
-    def user_inputs(self):
+    def user_inputs(self) -> tuple[Any, ...]:
         """Names of the inputs that a caller gives; the value, where it is fixed."""
         return tuple(
             s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
@@ -94,7 +100,7 @@ class ExportGraphSignature:
         )
 
     @property
-    def user_outputs(self):
+    def user_outputs(self) -> tuple[Any, ...]:
         """Names of the outputs."""
         return tuple(
             s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
@@ -102,21 +108,21 @@ class ExportGraphSignature:
         )
 
     @property
-    def inputs_to_parameters(self):
+    def inputs_to_parameters(self) -> dict[str, str | None]:
         """{placeholder: name of the parameter}."""
         return {s.arg.name: s.target for s in self._of(InputKind.PARAMETER)}
 
     @property
-    def inputs_to_buffers(self):
+    def inputs_to_buffers(self) -> dict[str, str | None]:
         """{placeholder: name of the buffer}."""
         return {s.arg.name: s.target for s in self._of(InputKind.BUFFER)}
 
     @property
-    def inputs_to_lifted_tensor_constants(self):
+    def inputs_to_lifted_tensor_constants(self) -> dict[str, str | None]:
         """{placeholder: name of the constant}."""
         return {s.arg.name: s.target for s in self._of(InputKind.CONSTANT_TENSOR)}
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = ["inputs:"]
         lines += [
             f"    {s.arg.name}: {s.kind.name}" + (f" {s.target!r}" if s.target else "")

@@ -3,6 +3,8 @@
 Those on graphs change them in place; those on programs return a new one and leave the old as it is.
 """
 
+from __future__ import annotations
+
 import copy
 import operator
 from dataclasses import dataclass, field
@@ -19,6 +21,11 @@ from rushlight.export.exported_program import (
     signature_of,
 )
 from rushlight.fx import GraphModule, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.export.exported_program import ExportedProgram
+    from rushlight.fx import Graph
 
 # Operations that draw from the generator: never the same twice.
 _RANDOM = (
@@ -40,7 +47,7 @@ _RANDOM = (
 _LARGEST_CONSTANT = 1 << 20  # elements; larger ones are cheaper to compute than to keep
 
 
-def eliminate_dead_code(graph):
+def eliminate_dead_code(graph: Graph) -> bool:
     """Remove what nothing uses: all but inputs, outputs, guards and changes in place.
 
     Returns:
@@ -57,7 +64,7 @@ def eliminate_dead_code(graph):
 # ---- copies
 
 
-def copied(program):
+def copied(program: ExportedProgram) -> ExportedProgram:
     """The program with a graph of its own; parameters are shared."""
     graph = copy.deepcopy(program.graph)
     root = {
@@ -74,7 +81,7 @@ def copied(program):
     return made
 
 
-def finish(program):
+def finish(program: ExportedProgram) -> ExportedProgram:
     """Bring a program whose graph was changed up to date: its code and its signature."""
     graph = program.graph
     used = {n.meta["target"] for n in graph.nodes
@@ -88,7 +95,7 @@ def finish(program):
     return program
 
 
-def drop_unused_tensors(program):
+def drop_unused_tensors(program: ExportedProgram) -> ExportedProgram:
     """Remove the parameters, buffers and constants that nothing uses any more."""
     for node in list(program.graph.nodes):
         if node.op == "placeholder" and node.meta["kind"] != "input" and not node.users:
@@ -157,7 +164,7 @@ def _may_show(node):
     return row.kind == "view" or row.key.partition(".")[0] in _MAY_SHOW
 
 
-def fold_constants(program):
+def fold_constants(program: ExportedProgram) -> ExportedProgram:
     """Compute once what does not depend on inputs, parameters and buffers.
 
     Returns:
@@ -225,7 +232,7 @@ def _argument(node, name, default=None):
     return node.kwargs.get(name, default)
 
 
-def fuse_linear_activation(program):
+def fuse_linear_activation(program: ExportedProgram) -> ExportedProgram:
     """Replace a linear layer and the relu behind it by one operation, which gives the same bits.
 
     Returns:
@@ -251,7 +258,7 @@ def fuse_linear_activation(program):
     return finish(program)
 
 
-def fuse_conv_batch_norm(program):
+def fuse_conv_batch_norm(program: ExportedProgram) -> ExportedProgram:
     """Put batch norms of inference into the weights of the convolutions in front of them.
 
     Values change by rounding; the new weights are constants.
@@ -312,12 +319,12 @@ class MemoryPlan:
     Values whose lives do not overlap share bytes. Views lie where what they show lies.
     """
 
-    offsets: dict = field(default_factory=dict)  # name of a node -> offset
-    sizes: dict = field(default_factory=dict)  # name of a node -> bytes
+    offsets: dict[str, int] = field(default_factory=dict)  # name of a node -> offset
+    sizes: dict[str, int] = field(default_factory=dict)  # name of a node -> bytes
     total: int = 0  # the block
     without_reuse: int = 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [f"{name}: {self.sizes[name]} bytes at {at}" for name, at in self.offsets.items()]
         rows.append(f"{self.total} bytes in all, {self.without_reuse} without reuse")
         return "\n".join(rows)
@@ -326,7 +333,7 @@ class MemoryPlan:
 _ALIGNMENT = 64
 
 
-def plan_memory(program):
+def plan_memory(program: ExportedProgram) -> MemoryPlan:
     """Plan the memory of the values that a program computes.
 
     Sizes that may change are taken as in the example inputs. Results of operations whose kind is

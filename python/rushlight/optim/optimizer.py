@@ -7,7 +7,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import rushlight
 from rushlight import Tensor, _spans, strided
@@ -20,16 +20,15 @@ from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from typing_extensions import Self
 
-ParamsT = Iterable[Tensor] | Iterable[dict] | Iterable[tuple]
-StateDict = dict
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+StateDict: TypeAlias = dict[str, Any]
 R = TypeVar("R")
-DeviceDict = dict
-DeviceDtypeDict = dict
-Args, Kwargs = tuple, dict
+DeviceDict: TypeAlias = dict[rushlight.device | None, Tensor]
+DeviceDtypeDict: TypeAlias = dict[tuple[rushlight.device, rushlight.dtype] | None, Tensor]
+Args: TypeAlias = tuple[Any, ...]
+Kwargs: TypeAlias = dict[str, Any]
 
 __all__ = [
     "Optimizer",
@@ -285,7 +284,7 @@ class Optimizer:
         return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     @staticmethod
-    def profile_hook_step(func):
+    def profile_hook_step(func: Callable[..., R]) -> Callable[..., R]:
         """`func`, a step method, with the hooks called around it."""
 
         @functools.wraps(func)

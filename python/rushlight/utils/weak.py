@@ -1,8 +1,19 @@
 """Weak references and dicts that go by identity, for keys whose == is elementwise: tensors."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import MutableMapping
 from weakref import ref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
 
 WeakRef = ref
 
@@ -12,14 +23,14 @@ class WeakIdRef(ref):
 
     __slots__ = ("_id",)
 
-    def __init__(self, key, callback=None):
+    def __init__(self, key: Any, callback: Callable[[Any], Any] | None = None) -> None:
         self._id = id(key)
         super().__init__(key, callback)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return self._id
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         a, b = self(), other()
         return a is b if a is not None and b is not None else self is other
 
@@ -49,7 +60,7 @@ class WeakIdKeyDictionary(MutableMapping):
         ref_type: the class of the references.
     """
 
-    def __init__(self, dict=None, ref_type=WeakIdRef):
+    def __init__(self, dict: Any = None, ref_type: type[Any] = WeakIdRef) -> None:
         self.data, self.ref_type = {}, ref_type
         data = weakref.ref(self)
 
@@ -65,40 +76,40 @@ class WeakIdKeyDictionary(MutableMapping):
     def _key(self, key):
         return self.ref_type(key)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         return self.data[self._key(key)]
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         self.data[self.ref_type(key, self._remove)] = value
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: Any) -> None:
         del self.data[self._key(key)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(reference() is not None for reference in list(self.data))
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         try:
             return self._key(key) in self.data
         except TypeError:  # of what has no weak references
             return False
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for reference in list(self.data):
             key = reference()
             if key is not None:
                 yield key
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}>"
 
-    def copy(self):
+    def copy(self) -> Self:
         """A dict with the same items."""
         return type(self)(self, self.ref_type)
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Self:
         from copy import deepcopy
 
         result = type(self)(ref_type=self.ref_type)
@@ -106,20 +117,20 @@ class WeakIdKeyDictionary(MutableMapping):
             result[key] = deepcopy(value, memo)
         return result
 
-    def keyrefs(self):
+    def keyrefs(self) -> list[Any]:
         """The references to the keys."""
         return list(self.data)
 
-    def __or__(self, other):
+    def __or__(self, other: Any) -> Self:
         result = self.copy()
         result.update(other)
         return result
 
-    def __ior__(self, other):
+    def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, WeakIdKeyDictionary):
             return NotImplemented
         return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
@@ -135,10 +146,10 @@ class TensorWeakRef:
 
     __slots__ = ("ref",)
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Tensor) -> None:
         self.ref = WeakIdRef(tensor)
 
-    def __call__(self):
+    def __call__(self) -> Tensor | None:
         return self.ref()
 
 
