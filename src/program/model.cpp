@@ -355,6 +355,17 @@ Value run_scan(const Instruction& n, const Value* const* a) {
   return Value(std::move(carried));
 }
 
+Value run_while(const Instruction& n, ValueList carried, const ValueList& operands) {
+  while (true) {
+    ValueList in = carried;
+    in.insert(in.end(), operands.begin(), operands.end());
+    const ValueList answer = run_graph(*n.graphs[0], in);
+    check_value(answer.size() == 1, "while_loop: the condition returns no single value");
+    if (!answer[0].boolean("while_loop")) return Value(std::move(carried));
+    carried = run_graph(*n.graphs[1], in);
+  }
+}
+
 Value run_special(const Instruction& n, const Value* const* a) {
   switch (n.kind) {
     case Instruction::Size: {
@@ -377,18 +388,8 @@ Value run_special(const Instruction& n, const Value* const* a) {
       const bool which = a[0]->boolean("cond");
       return Value(run_graph(*n.graphs[which ? 0 : 1], a[1]->list("cond")));
     }
-    case Instruction::WhileLoop: {
-      ValueList carried = a[0]->list("while_loop");
-      const ValueList& operands = a[1]->list("while_loop");
-      while (true) {
-        ValueList in = carried;
-        in.insert(in.end(), operands.begin(), operands.end());
-        const ValueList answer = run_graph(*n.graphs[0], in);
-        check_value(answer.size() == 1, "while_loop: the condition returns no single value");
-        if (!answer[0].boolean("while_loop")) return Value(std::move(carried));
-        carried = run_graph(*n.graphs[1], in);
-      }
-    }
+    case Instruction::WhileLoop:
+      return run_while(n, a[0]->list("while_loop"), a[1]->list("while_loop"));
     case Instruction::Shape: {
       ValueList sizes;
       for (int64_t size : a[0]->tensor("shape").sizes()) sizes.push_back(Value(size));

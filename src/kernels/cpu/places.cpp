@@ -191,67 +191,89 @@ Offsets places(const char* op, const View& indexed, const View* indices, IntSpan
   return offsets;
 }
 
+namespace {
+
+using Bases = char* const (&)[2];  // of the result and of the input
+
+// Runs of the innermost dim, of all places in turn, for each element of the dims around it.
+void gather_runs_inside(const PlaceLoops& loops, const Offsets& offsets, int64_t size,
+                        Bases start) {
+  const StridedIterator<2>& slice = loops.slice;
+  int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
+  int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
+          to = slice.strides[0][0];
+  int64_t grain = std::max<int64_t>(1, default_grain / run);
+  parallel_for(0, outer * n, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
+      slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
+        const int64_t* offset = offsets.data() + first;
+        loops.places.range(first, stop, both, [&](char* const* p, int64_t m) {
+          for (int64_t i = 0; i < m; ++i)
+            copy_strided(size, both[1] + *offset++, from, p[0] + i * place_step, to, run);
+        });
+      });
+      begin += stop - first;
+    }
+  });
+}
+
+// Places that follow each other at one distance are copied as one.
+void gather_runs_of_places(const PlaceLoops& loops, const std::vector<Run>& runs,
+                           const Offsets& offsets, int64_t size, Bases start) {
+  const StridedIterator<2>& slice = loops.slice;
+  int64_t place_step = loops.places.strides[0][0];
+  parallel_for(
+      0, slice.numel, 1 + default_grain / loops.places.numel, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
+            for (const Run& run : runs)
+              copy_strided(size, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
+                           both[0] + run.first * place_step, place_step, run.count);
+          });
+      });
+}
+
+template <class T>
+void gather_each(const PlaceLoops& loops, const Offsets& offsets, Bases start) {
+  const StridedIterator<2>& slice = loops.slice;
+  int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
+  parallel_for(0, slice.numel * n, default_grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      int64_t place = begin % n, stop = std::min(n, place + end - begin);
+      slice.range(begin / n, begin / n + 1, start, [&](char* const* both, int64_t) {
+        const char* from = both[1];
+        const int64_t* offset = offsets.data() + place;
+        loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
+          if (place_step == sizeof(T)) {
+            T* to = reinterpret_cast<T*>(p[0]);
+            for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
+          } else {
+            for (int64_t i = 0; i < m; ++i)
+              *reinterpret_cast<T*>(p[0] + i * place_step) =
+                  *reinterpret_cast<const T*>(from + offset[i]);
+          }
+          offset += m;
+        });
+      });
+      begin += stop - place;
+    }
+  });
+}
+
+}  // namespace
+
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
                int64_t place_dims) {
   if (out.numel == 0) return;
   PlaceLoops loops(input, rest, out, place_dims);
-  const StridedIterator<2>& slice = loops.slice;
-  int64_t n = loops.places.numel, size = itemsize(out.dtype),
-          place_step = loops.places.strides[0][0];
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
-  if (loops.slice_inside) {
-    // Runs of the innermost dim, of all places in turn, for each element of the dims around it.
-    int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
-            to = slice.strides[0][0];
-    int64_t grain = std::max<int64_t>(1, default_grain / run);
-    parallel_for(0, outer * n, grain, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
-        slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
-          const int64_t* offset = offsets.data() + first;
-          loops.places.range(first, stop, both, [&](char* const* p, int64_t m) {
-            for (int64_t i = 0; i < m; ++i)
-              copy_strided(size, both[1] + *offset++, from, p[0] + i * place_step, to, run);
-          });
-        });
-        begin += stop - first;
-      }
-    });
-    return;
-  }
+  int64_t size = itemsize(out.dtype);
+  if (loops.slice_inside) return gather_runs_inside(loops, offsets, size, start);
   if (std::vector<Run> runs = useful_runs(loops, offsets); !runs.empty())
-    return parallel_for(0, slice.numel, 1 + default_grain / n, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
-          for (const Run& run : runs)
-            copy_strided(size, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
-                         both[0] + run.first * place_step, place_step, run.count);
-        });
-    });
-  visit_size(out.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    parallel_for(0, slice.numel * n, default_grain, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        int64_t place = begin % n, stop = std::min(n, place + end - begin);
-        slice.range(begin / n, begin / n + 1, start, [&](char* const* both, int64_t) {
-          const char* from = both[1];
-          const int64_t* offset = offsets.data() + place;
-          loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
-            if (place_step == sizeof(T)) {
-              T* to = reinterpret_cast<T*>(p[0]);
-              for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
-            } else {
-              for (int64_t i = 0; i < m; ++i)
-                *reinterpret_cast<T*>(p[0] + i * place_step) =
-                    *reinterpret_cast<const T*>(from + offset[i]);
-            }
-            offset += m;
-          });
-        });
-        begin += stop - place;
-      }
-    });
-  });
+    return gather_runs_of_places(loops, runs, offsets, size, start);
+  visit_size(out.dtype,
+             [&](auto tag) { gather_each<typename decltype(tag)::type>(loops, offsets, start); });
 }
 
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,

@@ -38,12 +38,20 @@ const char* const state_names[] = {"SumState",  "NanSumState", "ProdState",     
                                    "AnyState",  "CountState",  "LargestState",  "SmallestState",
                                    "NormState", "VarState",    "LogSumExpState"};
 
-// `shape` has size 1 where a dim is reduced; out and second (may be null) have its strides' form.
-void reduce(const Context& context, const char* op, StateId id, const View& input,
-            const View& shape, const View* out, const View* second, ReduceArgs args) {
-  int device = context.device.index;
-  use(device);
-  if (shape.numel == 0) return;
+// What the kernels read and write: the dims that are kept, and those that are reduced.
+struct Operands {
+  Strided kept, reduced, out, second;
+  bool columns;  // neighbours in memory belong to different results
+};
+
+int64_t smallest_of(const Dims& strides) {
+  int64_t smallest = INT64_MAX;
+  for (int64_t s : strides) smallest = std::min(smallest, std::abs(s));
+  return smallest;
+}
+
+Operands operands_of(const Context& context, const char* op, const View& input, const View& shape,
+                     const View* out, const View* second) {
   Dims kept_sizes, kept_strides, reduced_sizes, reduced_strides, out_strides, second_strides;
   for (int64_t d = 0; d < input.ndim; ++d) {
     if (input.sizes[d] == 1) continue;
@@ -58,17 +66,32 @@ void reduce(const Context& context, const char* op, StateId id, const View& inpu
     }
   }
   auto view = [&](void* data, const Dims& sizes, const Dims& strides, DType dtype) {
-    return View{data,           sizes.data(), strides.data(), sizes.size(),
-                product(sizes), dtype,        context.device};
+    return strided(View{data, sizes.data(), strides.data(), sizes.size(), product(sizes), dtype,
+                        context.device},
+                   op);
   };
-  Strided kept = strided(view(input.data, kept_sizes, kept_strides, input.dtype), op);
-  Strided reduced = strided(view(nullptr, reduced_sizes, reduced_strides, input.dtype), op);
-  Strided written = strided(
-      view(out ? out->data : nullptr, kept_sizes, out_strides, out ? out->dtype : DType::Int64),
-      op);
-  Strided other = strided(view(second ? second->data : nullptr, kept_sizes, second_strides,
-                               second ? second->dtype : DType::Int64),
-                          op);
+  auto result = [&](const View* v, const Dims& strides) {
+    return view(v ? v->data : nullptr, kept_sizes, strides, v ? v->dtype : DType::Int64);
+  };
+  return {view(input.data, kept_sizes, kept_strides, input.dtype),
+          view(nullptr, reduced_sizes, reduced_strides, input.dtype), result(out, out_strides),
+          result(second, second_strides), smallest_of(kept_strides) < smallest_of(reduced_strides)};
+}
+
+// Into how many parts the elements of one result go: by the sizes alone, so that the same input
+// always gives the same sum.
+int parts_of(int64_t rows, int64_t length) {
+  if (rows >= 64 || length < 32768) return 1;
+  return static_cast<int>(std::min<int64_t>(length / 8192, 512 / rows));
+}
+
+// `shape` has size 1 where a dim is reduced; out and second (may be null) have its strides' form.
+void reduce(const Context& context, const char* op, StateId id, const View& input,
+            const View& shape, const View* out, const View* second, ReduceArgs args) {
+  int device = context.device.index;
+  use(device);
+  if (shape.numel == 0) return;
+  Operands on = operands_of(context, op, input, shape, out, second);
   if (out) args.dtype = static_cast<int>(out->dtype);
   if (second) {
     args.second = second->data;
@@ -80,33 +103,25 @@ void reduce(const Context& context, const char* op, StateId id, const View& inpu
   auto expression = [&](const char* kernel) {
     return [&, kernel] { return instance(kernel, state, input.dtype); };
   };
-  int64_t rows = kept.numel, length = reduced.numel;
-  int64_t smallest_stride = INT64_MAX, smallest_kept = INT64_MAX;
-  for (int64_t s : reduced_strides) smallest_stride = std::min(smallest_stride, std::abs(s));
-  for (int64_t s : kept_strides) smallest_kept = std::min(smallest_kept, std::abs(s));
-  bool columns = smallest_kept < smallest_stride && rows >= 4096;
-  if (length <= 32 || columns) {
+  int64_t rows = on.kept.numel, length = on.reduced.numel;
+  if (length <= 32 || (on.columns && rows >= 4096)) {
     CUfunction f = in_thread.get(variant, device, op, expression("reduce_in_thread"));
-    return launch_elements(f, device, op, rows, kept, reduced, written, other, args);
+    return launch_elements(f, device, op, rows, on.kept, on.reduced, on.out, on.second, args);
   }
   unsigned threads =
       static_cast<unsigned>(std::min<int64_t>(block_threads, (length + 31) / 32 * 32));
-  // A split by the sizes alone, so that the same input always gives the same sum.
-  int splits = rows < 64 && length >= 32768
-                   ? static_cast<int>(std::min<int64_t>(length / 8192, 512 / rows))
-                   : 1;
-  if (splits > 1) {
-    Scratch states(static_cast<size_t>(rows * splits) * state_bytes, device);
+  if (int parts = parts_of(rows, length); parts > 1) {
+    Scratch states(static_cast<size_t>(rows * parts) * state_bytes, device);
     void* memory = states.get();
     CUfunction f = part.get(variant, device, op, expression("reduce_part"));
-    launch_kernel(f, device, op, blocks_of_rows(rows * splits), Grid{threads}, 0, kept, reduced,
-                  args, splits, memory);
+    launch_kernel(f, device, op, blocks_of_rows(rows * parts), Grid{threads}, 0, on.kept,
+                  on.reduced, args, parts, memory);
     f = parts_joined.get(variant, device, op, [&] { return instance("reduce_parts", state); });
-    return launch_elements(f, device, op, rows, rows, splits, memory, written, other, args);
+    return launch_elements(f, device, op, rows, rows, parts, memory, on.out, on.second, args);
   }
   CUfunction f = in_block.get(variant, device, op, expression("reduce_in_block"));
-  launch_kernel(f, device, op, blocks_of_rows(rows), Grid{threads}, 0, kept, reduced, written,
-                other, args);
+  launch_kernel(f, device, op, blocks_of_rows(rows), Grid{threads}, 0, on.kept, on.reduced, on.out,
+                on.second, args);
 }
 
 void check_elements(const View& input, const View& out, const char* op) {
