@@ -1,5 +1,7 @@
 """What holds the memory of a program, line by line."""
 
+from __future__ import annotations
+
 import gc
 import sys
 import types
@@ -8,6 +10,12 @@ from rushlight import _C, Tensor, memory_stats
 from rushlight.nn import Module
 from rushlight.optim import Optimizer
 from rushlight.profiler.events import format_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
 
 KINDS = ("parameter", "buffer", "gradient", "optimizer state", "tensor", "saved for backward",
          "backward in flight")  # fmt: skip
@@ -27,19 +35,19 @@ class track_memory:
         True
     """
 
-    def start(self):
+    def start(self) -> Self:
         """Switch it on."""
         self._before = _C._block_limit(0)
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """Switch it off."""
         _C._block_limit(self._before)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self.stop()
 
 
@@ -51,10 +59,10 @@ class Row:
 
     __slots__ = ("bytes", "count", "kind", "names", "where")
 
-    def __init__(self, kind, where):
+    def __init__(self, kind: Any, where: Any) -> None:
         self.kind, self.where, self.bytes, self.count, self.names = kind, where, 0, 0, []
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Row({self.kind}, {format_memory(self.bytes)}, {_line(self.where)})"
 
 
@@ -72,18 +80,18 @@ class MemoryReport:
         allocated, cached, peak: as memory_stats() tells them.
     """
 
-    def __init__(self, rows, stats):
-        self.rows = sorted(rows, key=lambda row: -row.bytes)
-        self.kinds = {}
+    def __init__(self, rows: Any, stats: Any) -> None:
+        self.rows: Any = sorted(rows, key=lambda row: -row.bytes)
+        self.kinds: dict[Any, Any] = {}
         for row in self.rows:
             self.kinds[row.kind] = self.kinds.get(row.kind, 0) + row.bytes
-        self.known = sum(self.kinds.values())
+        self.known: Any = sum(self.kinds.values())
         self.allocated, self.cached, self.peak = stats["allocated"], stats["cached"], stats["peak"]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.text()
 
-    def text(self, rows=20):
+    def text(self, rows: int = 20) -> str:
         """The report with at most so many lines of the program."""
         lines = [
             f"{format_memory(self.allocated)} in use, {format_memory(self.peak)} at the peak, "
@@ -187,7 +195,7 @@ def _put_tensor(kinds, names, tensor):
         _put(kinds, names, tensor.grad, "gradient")
 
 
-def memory_report():
+def memory_report() -> Any:
     """Which lines of the program hold how many bytes: parameters, gradients, states, saved tensors.
 
     Blocks from 256 KB on are known by the line that allocated them, smaller ones within

@@ -1,8 +1,19 @@
 """The NaN trap."""
 
+from __future__ import annotations
+
 import functools
 
 from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight import Tensor
 
 _depth = 0
 
@@ -32,17 +43,17 @@ class trap_nan:
         RuntimeError: log: the result is not finite: 2 inf of 2 elements, the first at [0]; ...
     """
 
-    def __init__(self, infinity=True):
-        self.infinity = infinity
+    def __init__(self, infinity: bool = True) -> None:
+        self.infinity: bool = infinity
 
-    def start(self):
+    def start(self) -> Self:
         """Switch the trap on; `stop` switches it off again."""
         global _depth
         _depth += 1
         _C._trap_start(self.infinity)
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """Switch the trap off."""
         global _depth
         _depth = max(_depth - 1, 0)
@@ -51,13 +62,13 @@ class trap_nan:
             if not _C._profiler_active():
                 _C._forget_module_paths()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self.stop()
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def trapped(*args, **kwargs):
             with trap_nan(self.infinity):
@@ -66,7 +77,7 @@ class trap_nan:
         return trapped
 
 
-def describe(tensor):
+def describe(tensor: Tensor) -> Any:
     """One line about the values of a tensor: dtype, shape, NaN, infinities, range and mean.
 
     Args:

@@ -69,7 +69,7 @@ class InputGuard:
     ) -> None:
         self.name, self.dtype, self.shape, self.value = name, dtype, shape, value
         self.size, self.device = size, device
-        self.kind = kind  # of an input of which nothing else is known
+        self.kind: str | None = kind  # of an input of which nothing else is known
 
     def __repr__(self) -> str:
         if self.kind is not None:
@@ -145,18 +145,18 @@ def check_inputs(
 class _Calls(CodeGen):
     """Code of a graph that takes and returns what the program did, and checks its inputs."""
 
-    def __init__(self, program):
+    def __init__(self, program: Any) -> None:
         super().__init__()
         self.program = program
 
-    def gen_fn_def(self, free_vars, maybe_return_annotation):
+    def gen_fn_def(self, free_vars: Any, maybe_return_annotation: Any) -> str:
         names = [name for name in free_vars if name != "self"]
         listed = f"{', '.join(names)}, = " if names else ""
         return (
             f"def forward(self, *args, **kwargs):\n    {listed}self._program_inputs(args, kwargs)"
         )
 
-    def generate_output(self, output_args):
+    def generate_output(self, output_args: Any) -> str:
         return f"return self._program_outputs({output_args})"
 
 
@@ -185,18 +185,28 @@ class ExportedProgram:
     `graph_signature` says; `module()` takes what the exported module took.
     """
 
-    def __init__(self, graph_module, graph_signature, state_dict, constants, in_spec, out_spec,
-                 input_guards, range_constraints, example_inputs=None):  # fmt: skip
-        self.graph_module = graph_module
-        self.graph_signature = graph_signature
-        self.state_dict = state_dict
-        self.constants = constants
+    def __init__(
+        self,
+        graph_module: GraphModule,
+        graph_signature: ExportGraphSignature,
+        state_dict: dict[str, Tensor],
+        constants: dict[str, Any],
+        in_spec: Any,
+        out_spec: Any,
+        input_guards: list[InputGuard],
+        range_constraints: dict[str, Any],
+        example_inputs: Any = None,
+    ) -> None:
+        self.graph_module: GraphModule = graph_module
+        self.graph_signature: ExportGraphSignature = graph_signature
+        self.state_dict: dict[str, Tensor] = state_dict
+        self.constants: dict[str, Any] = constants
         self.in_spec, self.out_spec = in_spec, out_spec
-        self.input_guards = input_guards
-        self.range_constraints = range_constraints
-        self.example_inputs = example_inputs
-        self.takes_lists = False  # a list is one input of the graph (of scripts)
-        self.training = None  # the mode that was recorded; None where there was no module
+        self.input_guards: list[InputGuard] = input_guards
+        self.range_constraints: dict[str, Any] = range_constraints
+        self.example_inputs: Any = example_inputs
+        self.takes_lists: bool = False  # a list is one input of the graph (of scripts)
+        self.training: Any = None  # the mode that was recorded; None where there was no module
 
     @property
     def graph(self) -> Graph:

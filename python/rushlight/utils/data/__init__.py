@@ -31,6 +31,8 @@ from rushlight.utils.data.worker import get_worker_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rushlight.utils.data import _utils as _utils
 
 __all__ = [
@@ -62,7 +64,7 @@ set_module(__name__, default_collate, default_convert, get_worker_info)
 _STEPS = ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe")
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "_utils":  # which loads NumPy: only for those who ask
         return importlib.import_module("rushlight.utils.data._utils")
     if name in _STEPS:

@@ -14,6 +14,10 @@ from rushlight.utils.data.pool import ProcessPool, ThreadPool
 from rushlight.utils.data.reader import BatchReader, Exhausted, Source
 from rushlight.utils.data.worker import Begin, End, Failure, Job, Read
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.utils.data.dataloader import DataLoader
+
 
 def _look_at(batch):
     """Raise if a tensor of the batch holds NaN: the trap cannot see what workers compute."""
@@ -46,7 +50,7 @@ class EpochIterator:
     def __iter__(self) -> Iterator[Any]:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         batch = self._next_batch() if not _spans.active() else self._next_batch_in_span()
         if _spans.trapping():
             _look_at(batch)
@@ -86,7 +90,7 @@ class SerialIterator(EpochIterator):
 
     _shown_as = "_SingleProcessDataLoaderIter"
 
-    def __init__(self, loader):
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         progress = self._progress
         self._reader = BatchReader(
@@ -124,7 +128,7 @@ class ParallelIterator(EpochIterator):
 
     _shown_as = "_MultiProcessingDataLoaderIter"
 
-    def __init__(self, loader):
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         self._timeout = loader.timeout
         self._in_order = loader.in_order

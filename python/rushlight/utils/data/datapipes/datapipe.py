@@ -1,23 +1,30 @@
 """The base classes of steps, and how a step becomes a method of all others."""
 
+from __future__ import annotations
+
 import functools
 
 from rushlight._set_module import set_module
 from rushlight.utils.data.dataset import Dataset, IterableDataset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 class _Steps:
     """The methods that steps are."""
 
     @classmethod
-    def register_function(cls, function_name, function):
+    def register_function(cls, function_name: Any, function: Callable[..., Any]) -> None:
         """Let `pipe.function_name(...)` be function(pipe, ...)."""
         cls.functions[function_name] = function
 
     @classmethod
     def register_datapipe_as_function(
-        cls, function_name, cls_to_register, enable_df_api_tracing=False
-    ):
+        cls, function_name: Any, cls_to_register: Any, enable_df_api_tracing: bool = False
+    ) -> None:
         """Let `pipe.function_name(...)` be cls_to_register(pipe, ...)."""
         if enable_df_api_tracing:
             raise NotImplementedError("register_datapipe_as_function: tracing of data frames")
@@ -32,19 +39,19 @@ class _Steps:
         functools.update_wrapper(make, cls_to_register, updated=())
         cls.functions[function_name] = make
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         found = type(self).functions.get(name)
         if found is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return functools.partial(found, self)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self.__dict__
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(type(self).__qualname__)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.functions]
 
 
@@ -59,7 +66,7 @@ class IterDataPipe(_Steps, IterableDataset):
 
     functions = {}
 
-    def reset(self):
+    def reset(self) -> None:
         """Begin anew: for subclasses to write."""
 
 
@@ -76,16 +83,16 @@ class MapDataPipe(_Steps, Dataset):
 class DataChunk(list):
     """Several elements: a batch."""
 
-    def __init__(self, items):
+    def __init__(self, items: Any) -> None:
         items = list(items)
         super().__init__(items)
-        self.items = items
+        self.items: Any = items
 
-    def as_str(self, indent=""):
+    def as_str(self, indent: str = '') -> Any:
         """The elements as text."""
         return indent + "[" + ", ".join(str(item) for item in self) + "]"
 
-    def raw_iterator(self):
+    def raw_iterator(self) -> Iterator[Any]:
         """The elements, one after the other."""
         yield from self.items
 
@@ -98,10 +105,10 @@ class functional_datapipe:
         enable_df_api_tracing: refused.
     """
 
-    def __init__(self, name, enable_df_api_tracing=False):
+    def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
         self.name, self.enable_df_api_tracing = name, enable_df_api_tracing
 
-    def __call__(self, cls):
+    def __call__(self, cls: Any) -> Any:
         kinds = (IterDataPipe, MapDataPipe)
         if not (isinstance(cls, type) and issubclass(cls, kinds)):
             raise TypeError("`functional_datapipe` can only decorate IterDataPipe or MapDataPipe")

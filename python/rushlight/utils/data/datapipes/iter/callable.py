@@ -1,7 +1,14 @@
 """Steps that call a function of each element."""
 
+from __future__ import annotations
+
 from rushlight.utils.data.collate import default_collate
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 
 @functional_datapipe("map")
@@ -15,7 +22,13 @@ class MapperIterDataPipe(IterDataPipe):
         output_col: where the result goes: -1 for the end; None for the place of `input_col`.
     """
 
-    def __init__(self, datapipe, fn, input_col=None, output_col=None):
+    def __init__(
+        self,
+        datapipe: Iterable[Any],
+        fn: Callable[..., Any],
+        input_col: Any = None,
+        output_col: Any = None,
+    ) -> None:
         super().__init__()
         if input_col is None and output_col is not None:
             raise ValueError("`output_col` must be None when `input_col` is None.")
@@ -47,11 +60,11 @@ class MapperIterDataPipe(IterDataPipe):
             changed[self.output_col] = result
         return tuple(changed) if isinstance(data, tuple) else changed
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for data in self.datapipe:
             yield self._apply_fn(data)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.datapipe)
 
 
@@ -65,7 +78,9 @@ class CollatorIterDataPipe(MapperIterDataPipe):
         collate_fn: the function; by default `default_collate`.
     """
 
-    def __init__(self, datapipe, conversion=default_collate, collate_fn=None):
+    def __init__(
+        self, datapipe: Iterable[Any], conversion: Any = default_collate, collate_fn: Any = None
+    ) -> None:
         if isinstance(conversion, dict):
             raise NotImplementedError("Collator: a conversion for each column of a data frame")
         super().__init__(datapipe, collate_fn or conversion)

@@ -1,8 +1,15 @@
 """Steps that join several sources, or split one."""
 
+from __future__ import annotations
+
 from collections import deque
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 
 def _check(datapipes):
@@ -16,16 +23,16 @@ def _check(datapipes):
 class ConcaterIterDataPipe(IterDataPipe):
     """The elements of the first, then those of the second, ..."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes: Any) -> None:
         super().__init__()
         _check(datapipes)
-        self.datapipes = datapipes
+        self.datapipes: Any = datapipes
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for pipe in self.datapipes:
             yield from pipe
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(map(len, self.datapipes))
 
 
@@ -33,15 +40,15 @@ class ConcaterIterDataPipe(IterDataPipe):
 class ZipperIterDataPipe(IterDataPipe):
     """Tuples of an element of each, until one has no more."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes: Any) -> None:
         super().__init__()
         _check(datapipes)
-        self.datapipes = datapipes
+        self.datapipes: Any = datapipes
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         yield from zip(*self.datapipes)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return min(map(len, self.datapipes))
 
 
@@ -49,16 +56,16 @@ class ZipperIterDataPipe(IterDataPipe):
 class MultiplexerIterDataPipe(IterDataPipe):
     """An element of each in turn, until one has no more."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes: Any) -> None:
         super().__init__()
         _check(datapipes)
-        self.datapipes = datapipes
+        self.datapipes: Any = datapipes
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for row in zip(*self.datapipes):
             yield from row
 
-    def __len__(self):
+    def __len__(self) -> int:
         return min(map(len, self.datapipes)) * len(self.datapipes)
 
 
@@ -70,18 +77,18 @@ class _Shared:
         buffer_size: how many elements a step may be behind; -1 for any number.
     """
 
-    def __init__(self, datapipe, count, route, buffer_size):
+    def __init__(self, datapipe: Iterable[Any], count: Any, route: Any, buffer_size: Any) -> None:
         super().__init__()
         self.datapipe, self.route, self.buffer_size = datapipe, route, buffer_size
         self.waiting = [deque() for _ in range(count)]
         self.source, self.ended = None, False
 
-    def restart(self):
+    def restart(self) -> None:
         self.source, self.ended = iter(self.datapipe), False
         for queue in self.waiting:
             queue.clear()
 
-    def read(self, number):
+    def read(self, number: Any) -> Iterator[Any]:
         if self.source is None or (self.ended and not self.waiting[number]):
             self.restart()
         while True:
@@ -108,14 +115,14 @@ class _Shared:
 class _Part(IterDataPipe):
     """One of the steps that share a source."""
 
-    def __init__(self, shared, number):
+    def __init__(self, shared: Any, number: Any) -> None:
         super().__init__()
         self.main_datapipe, self.instance_id = shared, number
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return self.main_datapipe.read(self.instance_id)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.main_datapipe.datapipe)
 
 
@@ -130,7 +137,9 @@ class ForkerIterDataPipe(IterDataPipe):
         copy: None for the elements themselves, "shallow" or "deep" for copies.
     """
 
-    def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
+    def __new__(
+        cls, datapipe: Iterable[Any], num_instances: Any, buffer_size: int = 1000, copy: Any = None
+    ) -> Any:
         if num_instances < 1:
             raise ValueError(
                 f"Expected `num_instances` larger than 0, but {num_instances} is found"
@@ -161,7 +170,14 @@ class DemultiplexerIterDataPipe(IterDataPipe):
         buffer_size: how many elements may wait for a step; -1 for any number.
     """
 
-    def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
+    def __new__(
+        cls,
+        datapipe: Iterable[Any],
+        num_instances: Any,
+        classifier_fn: Any,
+        drop_none: bool = False,
+        buffer_size: int = 1000,
+    ) -> Any:
         if num_instances < 1:
             raise ValueError(
                 f"Expected `num_instances` larger than 0, but {num_instances} is found"

@@ -1,6 +1,13 @@
 """Steps that make groups of elements, take them apart, or share them out."""
 
+from __future__ import annotations
+
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 
 @functional_datapipe("sharding_filter")
@@ -10,12 +17,14 @@ class ShardingFilterIterDataPipe(IterDataPipe):
     A DataLoader's worker takes its part by itself.
     """
 
-    def __init__(self, source_datapipe, sharding_group_filter=None):
+    def __init__(self, source_datapipe: Iterable[Any], sharding_group_filter: Any = None) -> None:
         super().__init__()
         self.source_datapipe, self.sharding_group_filter = source_datapipe, sharding_group_filter
         self.num_of_instances, self.instance_id = 1, 0
 
-    def apply_sharding(self, num_of_instances, instance_id, sharding_group=None):
+    def apply_sharding(
+        self, num_of_instances: Any, instance_id: Any, sharding_group: Any = None
+    ) -> None:
         """Say how many readers there are, and which one this is."""
         if instance_id >= num_of_instances:
             raise ValueError(
@@ -25,12 +34,12 @@ class ShardingFilterIterDataPipe(IterDataPipe):
         if self.sharding_group_filter is None or sharding_group == self.sharding_group_filter:
             self.num_of_instances, self.instance_id = num_of_instances, instance_id
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for number, element in enumerate(self.source_datapipe):
             if number % self.num_of_instances == self.instance_id:
                 yield element
 
-    def __len__(self):
+    def __len__(self) -> int:
         size, rest = divmod(len(self.source_datapipe), self.num_of_instances)
         return size + (self.instance_id < rest)
 
@@ -46,14 +55,20 @@ class BatcherIterDataPipe(IterDataPipe):
         wrapper_class: the class of batches.
     """
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+    def __init__(
+        self,
+        datapipe: Iterable[Any],
+        batch_size: int,
+        drop_last: bool = False,
+        wrapper_class: Any = DataChunk,
+    ) -> None:
         super().__init__()
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
         self.datapipe, self.batch_size = datapipe, batch_size
         self.drop_last, self.wrapper_class = drop_last, wrapper_class
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         batch = []
         for element in self.datapipe:
             batch.append(element)
@@ -63,7 +78,7 @@ class BatcherIterDataPipe(IterDataPipe):
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
 
-    def __len__(self):
+    def __len__(self) -> int:
         size = len(self.datapipe)
         return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
 
@@ -77,7 +92,7 @@ class UnBatcherIterDataPipe(IterDataPipe):
         unbatch_level: how deep they are taken apart; -1 for all the way.
     """
 
-    def __init__(self, datapipe, unbatch_level=1):
+    def __init__(self, datapipe: Iterable[Any], unbatch_level: int = 1) -> None:
         super().__init__()
         if unbatch_level < -1:
             raise ValueError("unbatch_level must be -1 or >= 0")
@@ -95,7 +110,7 @@ class UnBatcherIterDataPipe(IterDataPipe):
                 f"unbatch_level {self.unbatch_level} exceeds the depth of the DataPipe"
             )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for element in self.datapipe:
             yield from self._parts(element, self.unbatch_level)
 
@@ -114,19 +129,28 @@ class GrouperIterDataPipe(IterDataPipe):
         drop_remaining: groups with fewer than `guaranteed_group_size` are left out.
     """
 
-    def __init__(self, datapipe, group_key_fn, *, keep_key=False, buffer_size=10000,
-                 group_size=None, guaranteed_group_size=None, drop_remaining=False):  # fmt: skip
+    def __init__(
+        self,
+        datapipe: Iterable[Any],
+        group_key_fn: Any,
+        *,
+        keep_key: bool = False,
+        buffer_size: int = 10000,
+        group_size: Any = None,
+        guaranteed_group_size: Any = None,
+        drop_remaining: bool = False,
+    ) -> None:
         self.datapipe, self.group_key_fn, self.keep_key = datapipe, group_key_fn, keep_key
         self.buffer_size, self.group_size = buffer_size, group_size
-        self.guaranteed_group_size = guaranteed_group_size or group_size
-        self.drop_remaining = drop_remaining
+        self.guaranteed_group_size: Any = guaranteed_group_size or group_size
+        self.drop_remaining: bool = drop_remaining
 
     def _made(self, key, group):
         super().__init__()
         group = DataChunk(group)
         return (key, group) if self.keep_key else group
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         groups, waiting = {}, 0
         for element in self.datapipe:
             key = self.group_key_fn(element)

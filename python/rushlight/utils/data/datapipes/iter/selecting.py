@@ -1,6 +1,13 @@
 """Steps that leave elements out."""
 
+from __future__ import annotations
+
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 
 @functional_datapipe("filter")
@@ -13,11 +20,11 @@ class FilterIterDataPipe(IterDataPipe):
         input_col: which part, or parts, of an element it takes; None for all of it.
     """
 
-    def __init__(self, datapipe, filter_fn, input_col=None):
+    def __init__(self, datapipe: Iterable[Any], filter_fn: Any, input_col: Any = None) -> None:
         super().__init__()
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for element in self.datapipe:
             if self.input_col is None:
                 keep = self.filter_fn(element)

@@ -1,8 +1,15 @@
 """The step at the beginning: an iterable."""
 
+from __future__ import annotations
+
 import copy
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 class IterableWrapperIterDataPipe(IterDataPipe):
@@ -14,11 +21,11 @@ class IterableWrapperIterDataPipe(IterDataPipe):
             are not seen the next time.
     """
 
-    def __init__(self, iterable, deepcopy=True):
+    def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
         super().__init__()
         self.iterable, self.deepcopy = iterable, deepcopy
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         source = self.iterable
         if self.deepcopy:
             try:
@@ -33,5 +40,5 @@ class IterableWrapperIterDataPipe(IterDataPipe):
                 )
         yield from source
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.iterable)

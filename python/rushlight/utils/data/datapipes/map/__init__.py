@@ -1,5 +1,7 @@
 """Steps whose elements are found by key."""
 
+from __future__ import annotations
+
 import random
 
 import rushlight
@@ -10,6 +12,13 @@ from rushlight.utils.data.datapipes.datapipe import (
     functional_datapipe,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
 
 class SequenceWrapper(MapDataPipe):
     """The elements of a sequence or dict.
@@ -19,16 +28,16 @@ class SequenceWrapper(MapDataPipe):
         deepcopy: a copy of it is taken.
     """
 
-    def __init__(self, sequence, deepcopy=True):
+    def __init__(self, sequence: Any, deepcopy: bool = True) -> None:
         super().__init__()
         import copy
 
-        self.sequence = copy.deepcopy(sequence) if deepcopy else sequence
+        self.sequence: Any = copy.deepcopy(sequence) if deepcopy else sequence
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self.sequence[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.sequence)
 
 
@@ -36,14 +45,14 @@ class SequenceWrapper(MapDataPipe):
 class Mapper(MapDataPipe):
     """fn of each element."""
 
-    def __init__(self, datapipe, fn=lambda x: x):
+    def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = lambda x: x) -> None:
         super().__init__()
         self.datapipe, self.fn = datapipe, fn
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self.fn(self.datapipe[index])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.datapipe)
 
 
@@ -51,13 +60,13 @@ class Mapper(MapDataPipe):
 class Concater(MapDataPipe):
     """The elements of the first, then those of the second, ..."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes: Any) -> None:
         super().__init__()
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
-        self.datapipes = datapipes
+        self.datapipes: Any = datapipes
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         offset = 0
         for pipe in self.datapipes:
             if index - offset < len(pipe):
@@ -65,7 +74,7 @@ class Concater(MapDataPipe):
             offset += len(pipe)
         raise IndexError(f"Index {index} is out of range.")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(map(len, self.datapipes))
 
 
@@ -73,16 +82,16 @@ class Concater(MapDataPipe):
 class Zipper(MapDataPipe):
     """Tuples of an element of each."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes: Any) -> None:
         super().__init__()
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
-        self.datapipes = datapipes
+        self.datapipes: Any = datapipes
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return tuple(pipe[index] for pipe in self.datapipes)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return min(map(len, self.datapipes))
 
 
@@ -97,21 +106,27 @@ class Batcher(MapDataPipe):
         wrapper_class: the class of batches.
     """
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+    def __init__(
+        self,
+        datapipe: Iterable[Any],
+        batch_size: int,
+        drop_last: bool = False,
+        wrapper_class: Any = DataChunk,
+    ) -> None:
         super().__init__()
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
         self.datapipe, self.batch_size = datapipe, batch_size
         self.drop_last, self.wrapper_class = drop_last, wrapper_class
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
             raise IndexError(f"Index {index} is out of bound.")
         start = index * self.batch_size
         end = min(start + self.batch_size, len(self.datapipe))
         return self.wrapper_class([self.datapipe[i] for i in range(start, end)])
 
-    def __len__(self):
+    def __len__(self) -> int:
         size = len(self.datapipe)
         return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
 
@@ -124,23 +139,23 @@ class Shuffler(IterDataPipe):
         indices: their keys; by default from 0 on.
     """
 
-    def __init__(self, datapipe, *, indices=None):
+    def __init__(self, datapipe: Iterable[Any], *, indices: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.datapipe = datapipe
-        self.indices = list(range(len(datapipe))) if indices is None else indices
+        self.datapipe: Iterable[Any] = datapipe
+        self.indices: Any = list(range(len(datapipe))) if indices is None else indices
         self._enabled, self._seed = True, None
 
-    def set_shuffle(self, shuffle=True):
+    def set_shuffle(self, shuffle: bool = True) -> Self:
         """Say whether the order changes at all. Returns self."""
         self._enabled = shuffle
         return self
 
-    def set_seed(self, seed):
+    def set_seed(self, seed: int) -> Self:
         """Give the next order its seed. Returns self."""
         self._seed = seed
         return self
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         order = list(self.indices)
         if self._enabled:
             seed, self._seed = self._seed, None
@@ -150,7 +165,7 @@ class Shuffler(IterDataPipe):
         for index in order:
             yield self.datapipe[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.datapipe)
 
 
