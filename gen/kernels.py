@@ -17,7 +17,6 @@ def texts():
     found = {
         "kernels/table.h": _write_table(),
         "kernels/cpu_table.cpp": _write_cpu_table(),
-        "launch.h": _write_launch_all(),
     }
     for header, names in KERNELS.items():
         found[f"kernels/table_{header}.h"] = _write_family(header, names.split())
@@ -134,15 +133,3 @@ def _write_launch(header, names):
         "",
     ]
     return "\n".join(lines)
-
-
-def _write_launch_all():
-    return "\n".join(
-        [
-            "// Made by gen/kernels.py: all kernels, for users of the C++ library. A file of src",
-            "// includes those that it launches.",
-            "#pragma once",
-            *(f'#include "launch_{header}.h"' for header in KERNELS),
-            "",
-        ]
-    )
