@@ -31,7 +31,7 @@ def test_import_is_light():
         "import rushlight; print(*sorted(set(sys.modules) - before))"
     ).split()
     assert not {"numpy", "scipy", "inspect", "dataclasses", "multiprocessing"} & set(loaded)
-    assert len(loaded) <= 60, loaded
+    assert len(loaded) <= 15, loaded
 
 
 def test_import_time_is_reported(record_property):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
-
 import rushlight
 from rushlight import _C, Tensor
 
@@ -132,6 +129,8 @@ class _Methods:
                 "this one was computed. Of a module, look for an attribute that holds such a "
                 "tensor; detach() makes a leaf."
             )
+        import copy  # here and below: `import rushlight` loads few modules
+
         with _C.DisableTorchFunctionSubclass():
             storage = copy.deepcopy(self.untyped_storage(), memo)
             result = _C._tensor_on_storage(
@@ -150,6 +149,8 @@ class _Methods:
         return result
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        from collections import OrderedDict
+
         if not self.is_leaf and self.requires_grad:
             _warn_lost_history()
         if self._backward_hooks:
