@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "autograd/inplace.h"
+#include "dispatch/generated.h"
 #include "dispatch/gradient_buffer.h"
 #include "dispatch/lazy_expression.h"
 #include "launch_copy.h"
@@ -86,8 +87,7 @@ Tensor on_device(const Loop& loop, int k, const Tensor& input, Device device) {
   std::istringstream names(loop.operands);
   std::string name;
   for (int i = 0; i <= k; ++i) names >> name;
-  fail(ErrorKind::Runtime, loop.name, ": expected all tensors to be on the same device, but ", name,
-       " is on ", input.device(), " and the result on ", device);
+  fail_same_device(loop.name, name.c_str(), input.device(), "the result", device);
 }
 
 // The elements as another dtype, which is no part of a graph.
