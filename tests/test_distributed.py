@@ -20,6 +20,11 @@ def test_collectives_of_two_ranks():
     ).check()  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_collectives_through_shared_memory(count):
+    ranks.by_environment(count, ranks.program("collectives"), "through_shared_memory").check()
+
+
 def test_collectives_of_three_ranks():
     ranks.by_environment(
         3, ranks.program("collectives"), "copies", "messages", "objects", "parts"

@@ -1,15 +1,17 @@
 """The collective operations on tensors."""
 
 import contextlib
+import ctypes
 import warnings
 
 import rushlight
 from rushlight.autograd.graph import increment_version
-from rushlight.distributed._agreement import Call, agree
+from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._group import resolve
 from rushlight.distributed._reduction import (
+    IN_PLACE,
     PremultipliedSum,
     ReduceOp,
     check,
@@ -127,6 +129,17 @@ def _finished(staged, tensor, op, size):
         tensor.copy_(staged.view(tensor.shape))
 
 
+def _combine(staged, operation, enclosed):
+    """Reduce what the members have enclosed in their agreement."""
+    for rank, data in enumerate(enclosed):
+        other = rushlight.frombuffer(data, dtype=staged.dtype, count=staged.numel())
+        other = other.view(staged.shape)
+        if rank == 0:
+            staged.copy_(other)
+        else:
+            IN_PLACE[operation](staged, other)
+
+
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce the members' tensors into each of them.
 
@@ -160,6 +173,12 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     (into,) = _written(tensor)
 
     def steps(work):
+        if fits_agreement(found, into):
+            staged, operation = _staged(into, op)
+            mine = ctypes.string_at(staged.data_ptr(), staged.numel() * staged.element_size())
+            _combine(staged, operation, (yield from agree(found, call, work, mine)))
+            _finished(staged, into, op, found.size())
+            return
         yield from agree(found, call, work)
         if found.size() > 1 or isinstance(op, PremultipliedSum):
             staged, operation = _staged(into, op)

@@ -249,10 +249,13 @@ class Reducer:
         with rushlight.no_grad():
             if parameter.grad is None or index in self._unused:
                 view.zero_()
-            elif parameter.grad.data_ptr() != view.data_ptr() or not self._as_views:
+                return
+            if self.hook is None:  # divided while it is copied
+                rushlight.mul(parameter.grad, 1.0 / self._size(), out=view)
+            elif parameter.grad.data_ptr() != view.data_ptr():
                 view.copy_(parameter.grad)
-                if self._as_views:
-                    parameter.grad = view
+            if self._as_views:
+                parameter.grad = view
 
     def _launch(self, number):
         bucket = self.buckets[number]
@@ -263,7 +266,7 @@ class Reducer:
             bucket.future = self.hook(self.hook_state, shown)
             return
         with rushlight.no_grad():
-            buffer = bucket.buffer.div_(self._size())
+            buffer = bucket.buffer
             if self.reduce_dtype is not None:
                 buffer = buffer.to(self.reduce_dtype)
         bucket.future = collectives.all_reduce(buffer, group=self.group, async_op=True)
