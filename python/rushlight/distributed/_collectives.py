@@ -17,6 +17,7 @@ from rushlight.distributed._reduction import (
     check,
     elementary,
 )
+from rushlight.distributed._shared_memory import SMALLEST, view_of
 from rushlight.distributed._stores import seconds_of
 
 # ------------------------------------------------------------------ arguments
@@ -187,6 +188,45 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
             _finished(staged, into, op, found.size())
 
     return found.run(steps, call, [tensor], async_op)
+
+
+class SharedTensor:
+    """A tensor of one dim in each member of a group on one machine, in memory that all see.
+
+    Args:
+        group: the members; all make the call, with the same arguments.
+        count: number of elements.
+        dtype: theirs.
+
+    `tensor` is this member's, or None where the operating system refuses such memory.
+    """
+
+    def __init__(self, group, count, dtype):
+        self._group, self._all, self.tensor = group, None, None
+        memory = group._transport.memory
+        size = count * dtype.itemsize
+        if memory is None or memory.is_refused or size < SMALLEST:
+            return
+        call = Call("shared memory", count=size)
+
+        def steps(work):
+            yield from agree(group, call, work)
+            segments = yield from memory.segments(size)
+            if segments is not None:
+                self._all = [view_of(segment, count, dtype) for segment in segments]
+                self.tensor = self._all[group.rank()]
+
+        group.run(steps, call, [], False)
+
+    def all_reduce(self, factor):
+        """Multiply the members' tensors and reduce them into each; returns a Work."""
+        call = Call("all_reduce", self.tensor, ReduceOp.SUM)
+
+        def steps(work):
+            yield from agree(self._group, call, work)
+            yield from self._group._transport.memory.all_reduce_in_place(self._all, factor)
+
+        return self._group.run(steps, call, [self.tensor], True)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):

@@ -19,7 +19,7 @@ from rushlight.distributed._stores import seconds_of
 _SPIN_SECONDS = 2e-4
 _SHORTEST_PAUSE = 2e-5
 _LONGEST_PAUSE = 5e-4
-_SHORTEST_REST = 1e-4
+_SHORTEST_REST, _LONGEST_REST = 1e-4, 2e-3
 _SECONDS_FOR_VERDICT = 5.0
 _SECONDS_AFTER_LEAVING = 5.0
 
@@ -147,8 +147,8 @@ class Work:
         """Let others run before the next look of the thread for which nobody waits."""
         if self._queue.transport.needs_polling:
             self.pause(waited)
-        else:  # the processor is for those who compute: 4 % of it for looking
-            time.sleep(min(max(waited / 10, _SHORTEST_REST), _LONGEST_PAUSE))
+        else:  # the processor is for those who compute
+            time.sleep(min(max(waited / 10, _SHORTEST_REST), _LONGEST_REST))
 
     def check_clock(self, now):
         """Ask who is missing once the time is up; fail if nobody can say."""

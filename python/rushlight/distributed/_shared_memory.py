@@ -18,6 +18,7 @@ SMALLEST = 1 << 15  # bytes; below, MPI is as fast
 CHUNK_BYTES = 1 << 22
 _BUFFERS = 3  # as many as a chunk has stages: it is read until its last one has ended
 _NAME_BYTES = 96
+_CACHED_ELEMENTS = 1 << 16
 
 
 class _Segment:
@@ -30,6 +31,11 @@ class _Segment:
         """Elements of a buffer as a tensor."""
         offset = buffer * CHUNK_BYTES + start * dtype.itemsize
         return rushlight.frombuffer(self.map, dtype=dtype, count=count, offset=offset)
+
+
+def view_of(segment, count, dtype):
+    """The first elements of a segment as a tensor."""
+    return rushlight.frombuffer(segment.map, dtype=dtype, count=count)
 
 
 class Running:
@@ -64,33 +70,34 @@ class SharedMemory:
     # ------------------------------------------------------------ segments
 
     def _open(self):
-        """Steps that let all members see each other's segments."""
+        """Steps that make the segments of the group."""
+        self._segments = yield from self.segments(_BUFFERS * CHUNK_BYTES)
+        self.is_refused = self._segments is None
+
+    def segments(self, size):
+        """Steps that let all members see each other's memory of so many bytes; None: refused."""
         transport = self._transport
-        size = _BUFFERS * CHUNK_BYTES
         token = uuid.uuid4().bytes
-        file = name = None
+        file, name = None, b""
         try:
             file = os.memfd_create("rushlight")  # no file that could be left behind
             os.posix_fallocate(file, 0, size)  # without memory: an error, not a signal later
             os.pwrite(file, token, 0)
             name = f"/proc/{os.getpid()}/fd/{file}".encode() + b"\0" + token
         except OSError:
-            name = b""
+            name = b""  # which all get to know
         gathered, requests = transport.gather_bytes(name.ljust(_NAME_BYTES, b"\1"))
         yield requests
-        segments = []
+        found = []
         for rank in range(transport.size):
             entry = bytes(gathered[rank * _NAME_BYTES : (rank + 1) * _NAME_BYTES])
-            segments.append(self._segment_of(entry, size))
-        good = all(segment is not None for segment in segments)
+            found.append(self._segment_of(entry, size))
+        good = all(segment is not None for segment in found)
         answers, requests = transport.gather_bytes(b"\1" if good else b"\0")
         yield requests
         if file is not None:
             os.close(file)
-        if all(answers):
-            self._segments = segments
-        else:
-            self.is_refused = True
+        return found if all(answers) else None
 
     @staticmethod
     def _segment_of(entry, size):
@@ -144,6 +151,30 @@ class SharedMemory:
     def _others(self):
         size, rank = self._transport.size, self._transport.rank
         return [(rank + i) % size for i in range(1, size)]
+
+    def all_reduce_in_place(self, tensors, factor):
+        """Steps that make tensors, one of each member in memory that all see, their sum.
+
+        Args:
+            tensors: of one dim, in the order of the members.
+            factor: by which each is multiplied first.
+        """
+        me, size = self._transport.rank, self._transport.size
+        share = -(-tensors[0].numel() // size)
+
+        def part(rank, owner):
+            return tensors[rank][owner * share : (owner + 1) * share].split(_CACHED_ELEMENTS)
+
+        yield self._transport.barrier()
+        for pieces in zip(*(part(rank, me) for rank in (me, *self._others()))):
+            own = pieces[0].mul_(factor)
+            for other in pieces[1:]:
+                own.add_(other, alpha=factor)
+        yield self._transport.barrier()
+        for rank in self._others():
+            for into, whole in zip(part(me, rank), part(rank, rank)):
+                into.copy_(whole)
+        yield self._transport.barrier()  # before anyone writes to them again
 
     def _reduce_into(self, own, op, buffer, start):
         """Combine the others' elements with one's own, in the order of the ranks after it."""

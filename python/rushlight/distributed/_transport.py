@@ -13,6 +13,7 @@ class Alone:
     """A group of one member: what is sent is received."""
 
     rank, size = 0, 1
+    memory = None
     needs_polling = False
 
     def test(self, requests):
@@ -77,13 +78,13 @@ class MpiTransport:
     def __init__(self, mpi, communicator, hosts):
         self._mpi, self.communicator, self._hosts = mpi, communicator, list(hosts)
         self.rank, self.size = communicator.rank, communicator.size
-        self._memory = SharedMemory(self)
-        self._memory.is_refused = len(set(self._hosts)) > 1
+        self.memory = SharedMemory(self)
+        self.memory.is_refused = len(set(self._hosts)) > 1
 
     @property
     def needs_polling(self):
         """Do bytes move only while somebody looks? MPI moves a piece of a message each time."""
-        return self._memory.is_refused
+        return self.memory.is_refused
 
     def _bytes_of(self, tensor):
         count = tensor.numel() * tensor.element_size()
@@ -122,9 +123,9 @@ class MpiTransport:
 
     def all_reduce(self, tensor, op):
         """Reduce in place."""
-        return self._memory.begin(
+        return self.memory.begin(
             tensor.numel() * tensor.element_size(),
-            lambda: self._memory.all_reduce(tensor, op),
+            lambda: self.memory.all_reduce(tensor, op),
             lambda: self._all_reduce(tensor, op),
         )
 
@@ -147,9 +148,9 @@ class MpiTransport:
 
     def broadcast(self, tensor, root):
         """Copy from `root`."""
-        return self._memory.begin(
+        return self.memory.begin(
             tensor.numel() * tensor.element_size(),
-            lambda: self._memory.broadcast(tensor, root),
+            lambda: self.memory.broadcast(tensor, root),
             lambda: self._broadcast(tensor, root),
         )
 
@@ -161,9 +162,9 @@ class MpiTransport:
 
     def all_gather(self, output, tensor, counts):
         """Copy all members' tensors, of `counts` elements, one behind the other."""
-        return self._memory.begin(
+        return self.memory.begin(
             output.numel() * output.element_size(),
-            lambda: self._memory.all_gather(output, tensor, counts),
+            lambda: self.memory.all_gather(output, tensor, counts),
             lambda: self._all_gather(output, tensor, counts),
         )
 
@@ -188,9 +189,9 @@ class MpiTransport:
 
     def reduce_scatter(self, output, tensor, op, counts):
         """Reduce, and copy the parts, of `counts` elements, to the members."""
-        return self._memory.begin(
+        return self.memory.begin(
             tensor.numel() * tensor.element_size(),
-            lambda: self._memory.reduce_scatter(output, tensor, op, counts),
+            lambda: self.memory.reduce_scatter(output, tensor, op, counts),
             lambda: self._reduce_scatter(output, tensor, op, counts),
         )
 
