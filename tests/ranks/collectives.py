@@ -175,7 +175,8 @@ def copies():
 
 
 def through_shared_memory():
-    """All again, with chunks so small that each tensor is cut into many."""
+    """All again, with chunks so small that each tensor is cut into many. To be called first."""
+    assert dist.group.WORLD._transport.memory._segments is None
     _shared_memory.SMALLEST, _shared_memory.CHUNK_BYTES = 1, 16 * 2 * size
     _agreement._LARGEST_GROUP = 0  # headers travel alone
     reductions()

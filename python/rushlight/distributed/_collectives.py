@@ -179,12 +179,12 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
             mine = ctypes.string_at(staged.data_ptr(), staged.numel() * staged.element_size())
             _combine(staged, operation, (yield from agree(found, call, work, mine)))
             _finished(staged, into, op, found.size())
-            return
-        yield from agree(found, call, work)
-        if found.size() > 1 or isinstance(op, PremultipliedSum):
+        elif found.size() > 1 or isinstance(op, PremultipliedSum):
             staged, operation = _staged(into, op)
+            is_begun = found._transport.early(staged, operation)
+            yield from agree(found, call, work)
             if staged.numel():
-                yield found._transport.all_reduce(staged, operation)
+                yield found._transport.all_reduce(staged, operation, is_begun)
             _finished(staged, into, op, found.size())
 
     return found.run(steps, call, [tensor], async_op)

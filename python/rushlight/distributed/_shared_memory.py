@@ -65,6 +65,7 @@ class SharedMemory:
     def __init__(self, transport):
         self._transport = transport
         self._segments = None
+        self._first = 0  # buffer of the next collective's first chunk
         self.is_refused = False  # by the operating system, in at least one member
 
     # ------------------------------------------------------------ segments
@@ -138,22 +139,30 @@ class SharedMemory:
 
     # ------------------------------------------------------------ phases
 
-    def _run(self, chunks):
-        """Phases of chunks, each a list of functions of a buffer's number."""
-        for phase in range(len(chunks) + max(map(len, chunks)) - 1):
-            if phase:
+    def _run(self, chunks, is_begun=False):
+        """Phases of chunks, each a list of functions of a buffer's number.
+
+        Args:
+            is_begun: the first stage of the first chunk is done, and all members know.
+        """
+        first = self._first
+        # Others may still read the last chunk when this process begins the next collective.
+        self._first += len(chunks)
+        for phase in range(int(is_begun), len(chunks) + max(map(len, chunks)) - 1):
+            if phase > is_begun:
                 yield self._transport.barrier()
             for number in range(max(0, phase - _BUFFERS + 1), min(phase + 1, len(chunks))):
                 stages = chunks[number]
                 if phase - number < len(stages):
-                    stages[phase - number](number % _BUFFERS)
+                    stages[phase - number]((first + number) % _BUFFERS)
 
     def _others(self):
         size, rank = self._transport.size, self._transport.rank
         return [(rank + i) % size for i in range(1, size)]
 
     def all_reduce_in_place(self, tensors, factor):
-        """Steps that make tensors, one of each member in memory that all see, their sum.
+        """Steps that make tensors, one of each member in memory that all see, their sum. All
+        members have to be here.
 
         Args:
             tensors: of one dim, in the order of the members.
@@ -165,7 +174,6 @@ class SharedMemory:
         def part(rank, owner):
             return tensors[rank][owner * share : (owner + 1) * share].split(_CACHED_ELEMENTS)
 
-        yield self._transport.barrier()
         for pieces in zip(*(part(rank, me) for rank in (me, *self._others()))):
             own = pieces[0].mul_(factor)
             for other in pieces[1:]:
@@ -182,39 +190,49 @@ class SharedMemory:
             other = self._segments[rank].view(buffer, start, own.numel(), own.dtype)
             IN_PLACE[op](own, other)
 
-    def all_reduce(self, tensor, op):
+    def early(self, tensor, op):
+        """Copy in the first chunk of an all_reduce, before the members agree on it: one phase
+        less. Was it done?
+        """
+        if self._segments is None or tensor.numel() * tensor.element_size() < SMALLEST:
+            return False
+        piece = tensor.view(-1)[: CHUNK_BYTES // tensor.element_size()]
+        self._stages_of_all_reduce(piece, op)[0](self._first % _BUFFERS)
+        return True
+
+    def all_reduce(self, tensor, op, is_begun):
         """Steps that reduce in place: each member its part of a chunk, which the others copy."""
-        flat, dtype = tensor.view(-1), tensor.dtype
-        mine, me = self._segments[self._transport.rank], self._transport.rank
-        step = CHUNK_BYTES // dtype.itemsize
+        pieces = tensor.view(-1).split(CHUNK_BYTES // tensor.element_size())
+        chunks = [self._stages_of_all_reduce(piece, op) for piece in pieces]
+        yield from self._run(chunks, is_begun)
 
-        def stages(piece):
-            share = -(-piece.numel() // self._transport.size)
-            parts = piece.split(share)
-            parts += (piece[:0],) * (self._transport.size - len(parts))
+    def _stages_of_all_reduce(self, piece, op):
+        size, me, dtype = self._transport.size, self._transport.rank, piece.dtype
+        mine = self._segments[me]
+        share = -(-piece.numel() // size)
+        parts = piece.split(share)
+        parts += (piece[:0],) * (size - len(parts))
 
-            def copy_in(buffer):
-                for rank in self._others():
-                    if parts[rank].numel():
-                        part = parts[rank]
-                        mine.view(buffer, rank * share, part.numel(), dtype).copy_(part)
-
-            def reduce(buffer):
-                own = parts[me]
-                if own.numel():
-                    self._reduce_into(own, op, buffer, me * share)
-                    mine.view(buffer, me * share, own.numel(), dtype).copy_(own)
-
-            def copy_out(buffer):
-                for rank in self._others():
+        def copy_in(buffer):
+            for rank in self._others():
+                if parts[rank].numel():
                     part = parts[rank]
-                    if part.numel():
-                        whole = self._segments[rank]
-                        part.copy_(whole.view(buffer, rank * share, part.numel(), dtype))
+                    mine.view(buffer, rank * share, part.numel(), dtype).copy_(part)
 
-            return copy_in, reduce, copy_out
+        def reduce(buffer):
+            own = parts[me]
+            if own.numel():
+                self._reduce_into(own, op, buffer, me * share)
+                mine.view(buffer, me * share, own.numel(), dtype).copy_(own)
 
-        yield from self._run([stages(piece) for piece in flat.split(step)])
+        def copy_out(buffer):
+            for rank in self._others():
+                part = parts[rank]
+                if part.numel():
+                    whole = self._segments[rank]
+                    part.copy_(whole.view(buffer, rank * share, part.numel(), dtype))
+
+        return copy_in, reduce, copy_out
 
     def reduce_scatter(self, output, tensor, op, counts):
         """Steps that give each member its part, of `counts` elements, of the reduced tensor."""

@@ -24,7 +24,11 @@ class Alone:
         """The bytes of all members, and requests."""
         return bytearray(data), []
 
-    def all_reduce(self, tensor, op):
+    def early(self, tensor, op):
+        """Begin an all_reduce before the members agree on it? There is nothing to do."""
+        return False
+
+    def all_reduce(self, tensor, op, is_begun=False):
         """Reduce in place."""
         return []
 
@@ -121,11 +125,15 @@ class MpiTransport:
         gathered = bytearray(len(data) * self.size)
         return gathered, [self.communicator.Iallgather(data, gathered)]
 
-    def all_reduce(self, tensor, op):
-        """Reduce in place."""
+    def early(self, tensor, op):
+        """Begin an all_reduce before the members agree on it, if that can be."""
+        return not self.memory.is_refused and self.memory.early(tensor, op)
+
+    def all_reduce(self, tensor, op, is_begun=False):
+        """Reduce in place; `is_begun`: what `early` said."""
         return self.memory.begin(
             tensor.numel() * tensor.element_size(),
-            lambda: self.memory.all_reduce(tensor, op),
+            lambda: self.memory.all_reduce(tensor, op, is_begun),
             lambda: self._all_reduce(tensor, op),
         )
 
