@@ -78,7 +78,7 @@ def resnet(torch):
 
 
 def train(torch, case, is_distributed):
-    """Milliseconds of a step, and the last loss."""
+    """Milliseconds of a step: median, least, and least of this process's processor time."""
     net, x, y = {"gpt": gpt, "resnet": resnet}[case](torch)
     rank = size = None
     if is_distributed:
@@ -86,16 +86,17 @@ def train(torch, case, is_distributed):
         net = torch.nn.parallel.DistributedDataParallel(net)
         x, y = x.chunk(size)[rank], y.chunk(size)[rank]
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    times = []
+    times, processor = [], []
     for step in range(23 if case == "gpt" else 13):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(net(x), y.flatten())
         loss.backward()
         optimizer.step()
         if step >= 3:
             times.append(time.perf_counter() - began)
-    return 1e3 * statistics.median(times), loss.item()
+            processor.append(time.process_time() - busy)
+    return [1e3 * statistics.median(times), 1e3 * min(times), 1e3 * min(processor)]
 
 
 def worker(library, case):
@@ -108,30 +109,31 @@ def worker(library, case):
     if case == "all_reduce":
         for count in (1, 1 << 18, 25 << 18):
             x, times = torch.zeros(count), []
-            for _ in range(30):
+            for _ in range(40):
                 torch.distributed.barrier()
                 began = time.perf_counter()
                 torch.distributed.all_reduce(x)
                 times.append(time.perf_counter() - began)
             if os.environ["RANK"] == "0":
-                print(f"RESULT {1e3 * statistics.median(times):.3f} ms for {4 * count} bytes")
+                times = 1e3 * statistics.median(times), 1e3 * min(times)
+                print(f"RESULT {4 * count} {times[0]} {times[1]}")
     else:
-        milliseconds, loss = train(torch, case, bool(size))
+        figures = train(torch, case, bool(size))
         if os.environ.get("RANK", "0") == "0":
-            print(f"RESULT {milliseconds:.2f} ms, loss {loss:.5f}")
+            print("RESULT", *figures)
     sys.stdout.flush()
     os._exit(0)  # gloo's threads do not always end well
 
 
-def measure(library, case, ranks):
-    """What one run prints."""
+def measure(library, case, ranks, module="bench.distributed", threads=2):
+    """What one run prints; `threads`: of a process alone."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     base = dict(os.environ, PYTHONPATH=f"{ROOT / 'python'}:{ROOT}", OMP_NUM_THREADS="1")
     if ranks == 1:
-        base["OMP_NUM_THREADS"] = "2"
-    command = [sys.executable, "-m", "bench.distributed", "worker", library, case]
+        base["OMP_NUM_THREADS"] = str(threads)
+    command = [sys.executable, "-m", module, "worker", library, case]
     processes = []
     for rank in range(ranks):
         variables = {} if ranks == 1 else {
@@ -142,6 +144,8 @@ def measure(library, case, ranks):
             subprocess.Popen(command, env=base | variables, stdout=subprocess.PIPE, text=True)
         )
     outputs = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError(f"{library} {case}: exit codes {[p.returncode for p in processes]}")
     return [
         line.removeprefix("RESULT ")
         for output in outputs
@@ -150,14 +154,30 @@ def measure(library, case, ranks):
     ]
 
 
-def main(cases):
-    """Print a table."""
+def main(cases, rounds=5):
+    """Print a table: medians and minima over rounds of all, in turns, so that a busy moment meets
+    all alike.
+    """
     for case in cases:
-        for _ in range(3):  # in turns, so that a busy moment meets all alike
+        found = {}
+        for _ in range(rounds):
             for library in ("rushlight", "torch"):
                 for ranks in (2,) if case == "all_reduce" else (1, 2):
                     for line in measure(library, case, ranks):
-                        print(f"{case:10} {library:9} {ranks} processes: {line}", flush=True)
+                        *words, median, least = line.split()
+                        if case != "all_reduce":
+                            words, (median, least, *_) = [], line.split()
+                            busy = float(line.split()[2]) * ranks
+                            found.setdefault((library, ranks, "processor"), []).append((busy, busy))
+                        key = (library, ranks, *words)
+                        found.setdefault(key, []).append((float(median), float(least)))
+        load = f"load {os.getloadavg()[0]:.1f}"
+        for (library, ranks, *words), runs in sorted(found.items(), key=str):
+            median = statistics.median(run[0] for run in runs)
+            least = min(run[1] for run in runs)
+            what = " ".join(words)
+            print(f"{case:10} {library:9} {ranks} processes {what:10} "
+                  f"median {median:9.3f} ms  least {least:9.3f}  {load}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -20,6 +20,11 @@ def test_collectives_of_two_ranks():
     ).check()  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_collectives_through_shared_memory(count):
+    ranks.by_environment(count, ranks.program("collectives"), "through_shared_memory").check()
+
+
 def test_collectives_of_three_ranks():
     ranks.by_environment(
         3, ranks.program("collectives"), "copies", "messages", "objects", "parts"
@@ -86,7 +91,7 @@ def test_a_failing_rank_is_named(mode, culprit):
 
 
 @pytest.mark.distributed
-@pytest.mark.parametrize("seed", range(int(os.environ.get('RUSHLIGHT_FAILURES', '60'))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RUSHLIGHT_FAILURES", "60"))))
 def test_any_failure_is_named(seed):
     draw = random.Random(seed)
     count = draw.randint(2, 4)
@@ -156,6 +161,12 @@ def test_ray(tmp_path):
 def test_sharded_models(count):
     sections = ["placements", "tensor_parallel", "fully_sharded", "states"]
     ranks.by_environment(count, ranks.program("sharded"), *sections).check()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_wrapped_models(count):
+    sections = ["curves", "states", "whole_parameters", "details"]
+    ranks.by_environment(count, ranks.program("wrapped"), *sections).check()
 
 
 def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):

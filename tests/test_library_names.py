@@ -296,16 +296,16 @@ def test_a_module_as_a_function():
     rushlight.testing.assert_close(out, rushlight.stack([one(x) for one in nets]))
 
 
-# --- sharding, which is refused
+# --- sharding
 
 
-def test_sharding_is_refused():
+def test_names_of_sharding():
     from rushlight.distributed import fsdp
     from rushlight.distributed._composable.fsdp import FSDPModule
     from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
 
     net = nn.Sequential(nn.Linear(2, 2))
-    with pytest.raises(NotImplementedError, match="Sequential"):
+    with pytest.raises(ValueError, match="init_process_group"):
         fsdp.FullyShardedDataParallel(net)
     assert fsdp.FullyShardedDataParallel.fsdp_modules(net) == []
     assert not isinstance(net, FSDPModule)

@@ -3,10 +3,12 @@
 import datetime
 import functools
 import operator
+import os
 import sys
 
 import rushlight as torch
 import rushlight.distributed as dist
+from rushlight.distributed import _agreement, _shared_memory
 
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -170,6 +172,29 @@ def copies():
     empty = [torch.empty(0) for _ in range(size)]
     dist.all_gather(empty, torch.empty(0))
     dist.all_to_all(empty, [torch.empty(0)] * size)
+
+
+def through_shared_memory():
+    """All again, with chunks so small that each tensor is cut into many. To be called first."""
+    assert dist.group.WORLD._transport.memory._segments is None
+    _shared_memory.SMALLEST, _shared_memory.CHUNK_BYTES = 1, 16 * 2 * size
+    _agreement._LARGEST_GROUP = 0  # headers travel alone
+    reductions()
+    copies()
+    group = dist.new_group()
+    if rank == 0:
+        unpatched, os.memfd_create = os.memfd_create, out_of_memory
+    x = torch.full((400,), rank + 1.0)
+    dist.all_reduce(x, group=group)
+    same(x, torch.full((400,), size * (size + 1) / 2), "without shared memory")
+    assert group._transport.memory.is_refused
+    assert not dist.group.WORLD._transport.memory.is_refused
+    if rank == 0:
+        os.memfd_create = unpatched
+
+
+def out_of_memory(*arguments):
+    raise OSError(12, "planted")
 
 
 def messages():

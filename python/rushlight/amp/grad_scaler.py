@@ -79,6 +79,12 @@ class GradScaler:
             return outputs * self._scale
         return type(outputs)(self.scale(o) for o in outputs)
 
+    def _gradients(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    yield parameter.grad
+
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the optimizer's gradients by the scale; once between steps."""
         if not self._enabled:
@@ -89,11 +95,9 @@ class GradScaler:
             )
         overflowed = False
         with rushlight.no_grad():
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        p.grad.mul_(1 / self._scale)
-                        overflowed = overflowed or not _is_finite(p.grad)
+            for gradient in self._gradients(optimizer):
+                gradient.mul_(1 / self._scale)
+                overflowed = overflowed or not _is_finite(gradient)
         self._overflowed[id(optimizer)] = overflowed
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> float | None:

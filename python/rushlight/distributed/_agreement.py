@@ -1,4 +1,5 @@
-"""How ranks see that they call the same operation: 32 bytes from each before its data.
+"""How ranks see that they call the same operation: 32 bytes from each before its data, which in
+small groups bring tensors of a few elements with them.
 
 That costs 5 us on one machine, and turns what would be a hang, a crash of MPI or wrong numbers into
 an error that says what each rank has called, and where.
@@ -13,6 +14,8 @@ from rushlight.distributed._errors import DistBackendError
 
 _HEADER = struct.Struct("<IbbbbiqIi4x")
 _TEXT_BYTES = 512
+_ENVELOPE = 256  # bytes of header and small tensor; always as many, so that MPI can compare
+_LARGEST_GROUP = 16  # beyond it, headers travel alone
 _DTYPES = {
     dtype: number
     for number, dtype in enumerate(
@@ -79,20 +82,36 @@ class Call:
         return " ".join(words)
 
 
-def agree(group, call, work):
+def fits_agreement(group, tensor):
+    """Is a tensor so small that it travels with the header?"""
+    room = _ENVELOPE - _HEADER.size
+    size = group._transport.size
+    return 1 < size <= _LARGEST_GROUP and 0 < tensor.numel() * tensor.element_size() <= room
+
+
+def agree(group, call, work, enclosed=b""):
     """Steps that end when all members call the same.
+
+    Args:
+        group, call, work: what is called.
+        enclosed: the bytes of a tensor for which `fits_agreement`.
+
+    Returns:
+        What all members have enclosed: for each, bytes of which the first are its tensor's.
 
     Raises:
         DistBackendError: one calls another operation, or with other arguments.
     """
-    transport = group._transport
+    transport, header = group._transport, _HEADER.size
     if transport.size == 1:
-        return
+        return None
+    length = _ENVELOPE if transport.size <= _LARGEST_GROUP else header
     mine = call.header()
-    headers, requests = transport.gather_bytes(mine)
+    gathered, requests = transport.gather_bytes((mine + enclosed).ljust(length, b"\0"))
     yield requests
-    if headers == mine * transport.size:
-        return
+    starts = range(0, len(gathered), length)
+    if all(gathered[start : start + header] == mine for start in starts):
+        return [gathered[start + header : start + length] for start in starts]
     text = f"{call.text()} at {work.site}".encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES)
     texts, requests = transport.gather_bytes(text)
     yield requests

@@ -1,20 +1,23 @@
 """The collective operations on tensors."""
 
 import contextlib
+import ctypes
 import warnings
 
 import rushlight
 from rushlight.autograd.graph import increment_version
-from rushlight.distributed._agreement import Call, agree
+from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._group import resolve
 from rushlight.distributed._reduction import (
+    IN_PLACE,
     PremultipliedSum,
     ReduceOp,
     check,
     elementary,
 )
+from rushlight.distributed._shared_memory import SMALLEST, view_of
 from rushlight.distributed._stores import seconds_of
 
 # ------------------------------------------------------------------ arguments
@@ -127,6 +130,17 @@ def _finished(staged, tensor, op, size):
         tensor.copy_(staged.view(tensor.shape))
 
 
+def _combine(staged, operation, enclosed):
+    """Reduce what the members have enclosed in their agreement."""
+    for rank, data in enumerate(enclosed):
+        other = rushlight.frombuffer(data, dtype=staged.dtype, count=staged.numel())
+        other = other.view(staged.shape)
+        if rank == 0:
+            staged.copy_(other)
+        else:
+            IN_PLACE[operation](staged, other)
+
+
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce the members' tensors into each of them.
 
@@ -160,14 +174,59 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     (into,) = _written(tensor)
 
     def steps(work):
-        yield from agree(found, call, work)
-        if found.size() > 1 or isinstance(op, PremultipliedSum):
+        if fits_agreement(found, into):
             staged, operation = _staged(into, op)
+            mine = ctypes.string_at(staged.data_ptr(), staged.numel() * staged.element_size())
+            _combine(staged, operation, (yield from agree(found, call, work, mine)))
+            _finished(staged, into, op, found.size())
+        elif found.size() > 1 or isinstance(op, PremultipliedSum):
+            staged, operation = _staged(into, op)
+            is_begun = found._transport.early(staged, operation)
+            yield from agree(found, call, work)
             if staged.numel():
-                yield found._transport.all_reduce(staged, operation)
+                yield found._transport.all_reduce(staged, operation, is_begun)
             _finished(staged, into, op, found.size())
 
     return found.run(steps, call, [tensor], async_op)
+
+
+class SharedTensor:
+    """A tensor of one dim in each member of a group on one machine, in memory that all see.
+
+    Args:
+        group: the members; all make the call, with the same arguments.
+        count: number of elements.
+        dtype: theirs.
+
+    `tensor` is this member's, or None where the operating system refuses such memory.
+    """
+
+    def __init__(self, group, count, dtype):
+        self._group, self._all, self.tensor = group, None, None
+        memory = group._transport.memory
+        size = count * dtype.itemsize
+        if memory is None or memory.is_refused or size < SMALLEST:
+            return
+        call = Call("shared memory", count=size)
+
+        def steps(work):
+            yield from agree(group, call, work)
+            segments = yield from memory.segments(size)
+            if segments is not None:
+                self._all = [view_of(segment, count, dtype) for segment in segments]
+                self.tensor = self._all[group.rank()]
+
+        group.run(steps, call, [], False)
+
+    def all_reduce(self, factor):
+        """Multiply the members' tensors and reduce them into each; returns a Work."""
+        call = Call("all_reduce", self.tensor, ReduceOp.SUM)
+
+        def steps(work):
+            yield from agree(self._group, call, work)
+            yield from self._group._transport.memory.all_reduce_in_place(self._all, factor)
+
+        return self._group.run(steps, call, [self.tensor], True)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):

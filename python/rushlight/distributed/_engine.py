@@ -19,6 +19,7 @@ from rushlight.distributed._stores import seconds_of
 _SPIN_SECONDS = 2e-4
 _SHORTEST_PAUSE = 2e-5
 _LONGEST_PAUSE = 5e-4
+_SHORTEST_REST, _LONGEST_REST = 1e-4, 2e-3
 _SECONDS_FOR_VERDICT = 5.0
 _SECONDS_AFTER_LEAVING = 5.0
 
@@ -141,6 +142,13 @@ class Work:
             _yield()
         else:
             time.sleep(min(waited / 10, _LONGEST_PAUSE))
+
+    def rest(self, waited):
+        """Let others run before the next look of the thread for which nobody waits."""
+        if self._queue.transport.needs_polling:
+            self.pause(waited)
+        else:  # the processor is for those who compute
+            time.sleep(min(max(waited / 10, _SHORTEST_REST), _LONGEST_REST))
 
     def check_clock(self, now):
         """Ask who is missing once the time is up; fail if nobody can say."""
@@ -333,7 +341,7 @@ class Engine:
                 self.poll()
                 works = [work for queue in list(self.queues) for work in queue.under_way()[:1]]
                 if works:
-                    works[0].pause(time.monotonic() - max(began, works[0]._step_began))
+                    works[0].rest(time.monotonic() - max(began, works[0]._step_began))
 
     def ask(self, work):
         """Ask the server who lets this operation wait."""

@@ -53,8 +53,16 @@ class _Bucket:
     def __init__(self, indices, parameters, is_sparse):
         self.indices, self.parameters, self.is_sparse = indices, parameters, is_sparse
         self.counts = [parameter.numel() for parameter in parameters]
-        self.buffer = self.views = None
+        self.buffer = self.views = self.shared = None
         self.pending, self.future = len(indices), None
+
+    def share(self, group):
+        """Get memory that the other members of the group see, if they are on this machine."""
+        if not self.is_sparse:
+            shared = collectives.SharedTensor(group, sum(self.counts), self.parameters[0].dtype)
+            if shared.tensor is not None:
+                self.shared, self.buffer = shared, shared.tensor
+                self.views = self.views_of(self.buffer)
 
     def allocate(self):
         """Memory, once; it is kept from one pass to the next."""
@@ -140,6 +148,8 @@ class Reducer:
             _Bucket(indices, [self.parameters[i] for i in indices], indices[0] in self._sparse)
             for indices in lists
         ]
+        for bucket in self.buckets:
+            bucket.share(self.group)
         self._place = {
             index: (bucket, position)
             for bucket in self.buckets
@@ -249,10 +259,13 @@ class Reducer:
         with rushlight.no_grad():
             if parameter.grad is None or index in self._unused:
                 view.zero_()
-            elif parameter.grad.data_ptr() != view.data_ptr() or not self._as_views:
+                return
+            if self.hook is None and not self._reduces_shared(bucket):
+                rushlight.mul(parameter.grad, 1.0 / self._size(), out=view)  # also divides
+            elif parameter.grad.data_ptr() != view.data_ptr():
                 view.copy_(parameter.grad)
-                if self._as_views:
-                    parameter.grad = view
+            if self._as_views:
+                parameter.grad = view
 
     def _launch(self, number):
         bucket = self.buckets[number]
@@ -262,11 +275,17 @@ class Reducer:
             shown = GradBucket(bucket, number, number == len(self.buckets) - 1)
             bucket.future = self.hook(self.hook_state, shown)
             return
+        if self._reduces_shared(bucket):
+            bucket.future = bucket.shared.all_reduce(1.0 / self._size())
+            return
         with rushlight.no_grad():
-            buffer = bucket.buffer.div_(self._size())
+            buffer = bucket.buffer
             if self.reduce_dtype is not None:
                 buffer = buffer.to(self.reduce_dtype)
         bucket.future = collectives.all_reduce(buffer, group=self.group, async_op=True)
+
+    def _reduces_shared(self, bucket):
+        return bucket.shared is not None and self.hook is None and self.reduce_dtype is None
 
     def _size(self):
         return self.group.size() if self.divisor is None else self.divisor

@@ -90,11 +90,14 @@ _MPI_OPS = {
     ReduceOp.BOR: "BOR",
     ReduceOp.BXOR: "BXOR",
 }
-_IN_PLACE = {
+IN_PLACE = {
     ReduceOp.SUM: lambda into, other: into.add_(other),
     ReduceOp.PRODUCT: lambda into, other: into.mul_(other),
     ReduceOp.MIN: lambda into, other: into.copy_(rushlight.minimum(into, other)),
     ReduceOp.MAX: lambda into, other: into.copy_(rushlight.maximum(into, other)),
+    ReduceOp.BAND: lambda into, other: into.bitwise_and_(other),
+    ReduceOp.BOR: lambda into, other: into.bitwise_or_(other),
+    ReduceOp.BXOR: lambda into, other: into.bitwise_xor_(other),
 }
 
 
@@ -103,7 +106,7 @@ def kernel(mpi, dtype, op):
     """MPI's function for an elementary operation."""
     if dtype not in _HALVES:
         return getattr(mpi, _MPI_OPS[op])
-    combine = _IN_PLACE[op]
+    combine = IN_PLACE[op]
 
     def function(other, into, datatype):
         # MPI calls this while it makes progress, in whatever thread that is.

@@ -4,6 +4,7 @@ All tensors here are contiguous. Methods begin something and return the requests
 """
 
 from rushlight.distributed._reduction import kernel, mpi_name
+from rushlight.distributed._shared_memory import SharedMemory
 
 _CHUNK_BYTES = 1 << 30  # MPI's older functions count in 31 bits
 
@@ -12,6 +13,8 @@ class Alone:
     """A group of one member: what is sent is received."""
 
     rank, size = 0, 1
+    memory = None
+    needs_polling = False
 
     def test(self, requests):
         """Have all requests ended? There are none."""
@@ -21,7 +24,11 @@ class Alone:
         """The bytes of all members, and requests."""
         return bytearray(data), []
 
-    def all_reduce(self, tensor, op):
+    def early(self, tensor, op):
+        """Begin an all_reduce before the members agree on it? There is nothing to do."""
+        return False
+
+    def all_reduce(self, tensor, op, is_begun=False):
         """Reduce in place."""
         return []
 
@@ -69,11 +76,19 @@ class MpiTransport:
     Args:
         mpi: the module mpi4py.MPI.
         communicator: MPI's group.
+        hosts: the members' machines. On a single one, large tensors go through shared memory.
     """
 
-    def __init__(self, mpi, communicator):
-        self._mpi, self.communicator = mpi, communicator
+    def __init__(self, mpi, communicator, hosts):
+        self._mpi, self.communicator, self._hosts = mpi, communicator, list(hosts)
         self.rank, self.size = communicator.rank, communicator.size
+        self.memory = SharedMemory(self)
+        self.memory.is_refused = len(set(self._hosts)) > 1
+
+    @property
+    def needs_polling(self):
+        """Do bytes move only while somebody looks? MPI moves a piece of a message each time."""
+        return self.memory.is_refused
 
     def _bytes_of(self, tensor):
         count = tensor.numel() * tensor.element_size()
@@ -110,8 +125,19 @@ class MpiTransport:
         gathered = bytearray(len(data) * self.size)
         return gathered, [self.communicator.Iallgather(data, gathered)]
 
-    def all_reduce(self, tensor, op):
-        """Reduce in place."""
+    def early(self, tensor, op):
+        """Begin an all_reduce before the members agree on it, if that can be."""
+        return not self.memory.is_refused and self.memory.early(tensor, op)
+
+    def all_reduce(self, tensor, op, is_begun=False):
+        """Reduce in place; `is_begun`: what `early` said."""
+        return self.memory.begin(
+            tensor.numel() * tensor.element_size(),
+            lambda: self.memory.all_reduce(tensor, op, is_begun),
+            lambda: self._all_reduce(tensor, op),
+        )
+
+    def _all_reduce(self, tensor, op):
         op = kernel(self._mpi, tensor.dtype, op)
         return [
             self.communicator.Iallreduce(self._mpi.IN_PLACE, self._buffer(part), op)
@@ -130,6 +156,13 @@ class MpiTransport:
 
     def broadcast(self, tensor, root):
         """Copy from `root`."""
+        return self.memory.begin(
+            tensor.numel() * tensor.element_size(),
+            lambda: self.memory.broadcast(tensor, root),
+            lambda: self._broadcast(tensor, root),
+        )
+
+    def _broadcast(self, tensor, root):
         return [
             self.communicator.Ibcast([self._bytes_of(part), self._mpi.BYTE], root)
             for part in self._chunks(tensor)
@@ -137,6 +170,13 @@ class MpiTransport:
 
     def all_gather(self, output, tensor, counts):
         """Copy all members' tensors, of `counts` elements, one behind the other."""
+        return self.memory.begin(
+            output.numel() * output.element_size(),
+            lambda: self.memory.all_gather(output, tensor, counts),
+            lambda: self._all_gather(output, tensor, counts),
+        )
+
+    def _all_gather(self, output, tensor, counts):
         send = [self._bytes_of(tensor), self._mpi.BYTE]
         if len(set(counts)) == 1:
             receive = [self._bytes_of(output), self._mpi.BYTE]
@@ -157,6 +197,13 @@ class MpiTransport:
 
     def reduce_scatter(self, output, tensor, op, counts):
         """Reduce, and copy the parts, of `counts` elements, to the members."""
+        return self.memory.begin(
+            tensor.numel() * tensor.element_size(),
+            lambda: self.memory.reduce_scatter(output, tensor, op, counts),
+            lambda: self._reduce_scatter(output, tensor, op, counts),
+        )
+
+    def _reduce_scatter(self, output, tensor, op, counts):
         op = kernel(self._mpi, tensor.dtype, op)
         send, receive = self._buffer(tensor), self._buffer(output)
         if len(set(counts)) == 1:
@@ -201,4 +248,5 @@ class MpiTransport:
     def part(self, ranks, tag):
         """The transport of some members of this group, for those alone."""
         group = self.communicator.Get_group().Incl(ranks)
-        return MpiTransport(self._mpi, self.communicator.Create_group(group, tag))
+        hosts = [self._hosts[rank] for rank in ranks]
+        return MpiTransport(self._mpi, self.communicator.Create_group(group, tag), hosts)

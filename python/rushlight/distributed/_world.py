@@ -106,7 +106,8 @@ def by_launcher(place, timeout):
     member = Member(address, port, name, rank, seconds, server_rank=0)
     if not member.wait_for_all(seconds):
         raise DistBackendError(f"init_process_group: {member.failure or 'no answer'}")
-    world = World(MpiTransport(mpi, communicator.Dup()), store, Engine(member), member.hosts)
+    transport = MpiTransport(mpi, communicator.Dup(), hosts)
+    world = World(transport, store, Engine(member), member.hosts)
     world.finalize = mpi.Finalize
     _take_leave_at_end(world)
     return world, rank, size
@@ -186,7 +187,8 @@ def by_store(store, rank, size, timeout, generation):
         )
     with member.library_call("init_process_group"):
         communicator = _connect(mpi, about, rank, size)
-    world = World(MpiTransport(mpi, communicator), store, Engine(member), member.hosts)
+    transport = MpiTransport(mpi, communicator, member.hosts)
+    world = World(transport, store, Engine(member), member.hosts)
     world.server = server
     _take_leave_at_end(world)
     return world

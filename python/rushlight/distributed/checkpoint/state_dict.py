@@ -7,6 +7,7 @@ from rushlight.distributed import _collectives as collectives, _group, _objects 
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_tensor
 
 _WRAPPER = "module."  # DistributedDataParallel's
+_SHARDED = "_fsdp_wrapped_module."  # FullyShardedDataParallel's
 
 
 @dataclasses.dataclass
@@ -29,7 +30,7 @@ class StateDictOptions:
 
 
 def _name(name):
-    return name.removeprefix(_WRAPPER)
+    return name.removeprefix(_WRAPPER).replace(_SHARDED, "")
 
 
 def _given(value, options):
@@ -191,12 +192,37 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
                 continue
             group.update(saved[name])
             if name in optim_state_dict["state"]:
-                optimizer.state[parameter] = {
-                    key: _like(value, parameter)
-                    if isinstance(value, rushlight.Tensor) and value.shape == parameter.shape
-                    else value
-                    for key, value in optim_state_dict["state"][name].items()
-                }
+                optimizer.state[parameter] = _kept_like(optim_state_dict["state"][name], parameter)
+
+
+def numbered_optimizer_state(model, optimizer, state):
+    """A state by names, whole or in parts, as the optimizer's own load_state_dict takes it."""
+    names, number = _names_of_parameters(model), 0
+    made = {"state": {}, "param_groups": []}
+    saved = {name: group for group in state["param_groups"] for name in group["params"]}
+    for group in optimizer.param_groups:
+        numbers, options = [], {}
+        for parameter in group["params"]:
+            name = names[id(parameter)]
+            if name not in saved:
+                raise KeyError(f"optim_state_dict_to_load: nothing is saved for {name}")
+            options = {key: value for key, value in saved[name].items() if key != "params"}
+            if name in state["state"]:
+                made["state"][number] = _kept_like(state["state"][name], parameter)
+            numbers.append(number)
+            number += 1
+        made["param_groups"].append({**options, "params": numbers})
+    return made
+
+
+def _kept_like(kept, parameter):
+    """What an optimizer keeps for a parameter, lying as the parameter does."""
+    return {
+        key: _like(value, parameter)
+        if isinstance(value, rushlight.Tensor) and value.shape == parameter.shape
+        else value
+        for key, value in kept.items()
+    }
 
 
 def get_state_dict(model, optimizers, *, submodules=None, options=None):

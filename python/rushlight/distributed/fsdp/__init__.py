@@ -20,6 +20,7 @@ from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
     ShardedStateDictConfig,
     ShardingStrategy,
     StateDictConfig,
+    StateDictSettings,
     StateDictType,
 )
 
@@ -27,6 +28,6 @@ __all__ = [
     "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullOptimStateDictConfig",
     "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
     "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictType", "fully_shard",
-    "register_fsdp_forward_method",
+    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings",
+    "StateDictType", "fully_shard", "register_fsdp_forward_method",
 ]  # fmt: skip

@@ -109,9 +109,9 @@ class _Parameters:
         """Elements of a row, of each parameter."""
         return [rushlight.Size(shape[1:]).numel() for shape in self.shapes]
 
-    def gather(self, locals_):
-        """The whole parameters, of this process's parts."""
-        dtype = self.policy.param_dtype
+    def gather(self, locals_, is_exact=False):
+        """The whole parameters, of this process's parts; `is_exact`: in their own dtypes."""
+        dtype = None if is_exact else self.policy.param_dtype
         size, padded, counts = self.group.size(), [], []
         for local, step, rest in zip(locals_, self.steps, self._rests()):
             flat = local.reshape(-1).to(dtype) if dtype is not None else local.reshape(-1)

@@ -1,12 +1,13 @@
-"""Which parts of a module would be sharded on their own: rules that say it of each."""
+"""Which parts of a module are sharded on their own: policies that say it of each."""
 
 import contextlib
 
 
 class _Policy:
-    """Says of a module's parts whether they would be sharded on their own."""
+    """Says of a module's parts whether they are sharded on their own, and how."""
 
-    def _chosen(self, module):
+    def chosen(self, module):
+        """False; or True, or a dict of options in place of those of the outer module."""
         raise NotImplementedError
 
 
@@ -20,6 +21,10 @@ class ModuleWrapPolicy(_Policy):
     def __init__(self, module_classes):
         self._module_classes = set(module_classes)
         self._module_classes_str = str(self._module_classes)
+
+    def chosen(self, module):
+        """Is it of one of the classes?"""
+        return isinstance(module, tuple(self._module_classes))
 
     def __call__(self, module, recurse, *args, **kwargs):
         return recurse or isinstance(module, tuple(self._module_classes))
@@ -37,6 +42,15 @@ class CustomPolicy(_Policy):
 
     def __init__(self, lambda_fn):
         self._lambda_fn = lambda_fn
+
+    def chosen(self, module):
+        """What the function says."""
+        answer = self._lambda_fn(module)
+        if not isinstance(answer, (bool, dict)):
+            raise ValueError(
+                f"CustomPolicy: lambda_fn must return a bool or a dict, got {answer!r}"
+            )
+        return answer
 
 
 def always_wrap_policy(*args, **kwargs):
@@ -77,20 +91,73 @@ def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
     return recurse or lambda_fn(module)
 
 
+def wrap_children(module, policy, make, ignored):
+    """Wrap the submodules that a policy chooses, from the innermost on.
+
+    Args:
+        module: changed in place, not wrapped itself.
+        policy: a policy of this module, or a function policy(module=, recurse=, nonwrapped_numel=).
+        make: make(submodule, options) wraps one.
+        ignored: a set of parameters that do not count.
+    """
+    done = {}  # a module may be in two places
+
+    def answer(part, recurse, count):
+        if isinstance(policy, _Policy):
+            return recurse or policy.chosen(part)
+        return policy(module=part, recurse=recurse, nonwrapped_numel=count)
+
+    def visit(part, is_root):
+        """The part, wrapped or not, and how many elements are wrapped in it."""
+        if id(part) in done:
+            return done[id(part)], 0
+        kept = {id(p) for p in ignored}
+        count = sum(p.numel() for p in part.parameters() if id(p) not in kept)
+        found, wrapped = part, 0
+        if type(part).__name__ != "FullyShardedDataParallel" and answer(part, True, count):
+            for name, child in list(part.named_children()):
+                inner, inside = visit(child, False)
+                setattr(part, name, inner)
+                wrapped += inside
+            chosen = False if is_root else answer(part, False, count - wrapped)
+            if chosen or isinstance(chosen, dict):
+                found = make(part, chosen if isinstance(chosen, dict) else {})
+                wrapped = count
+        done[id(part)] = found
+        return found, wrapped
+
+    visit(module, True)
+
+
+_wrapping = []  # (class, options) of the contexts of enable_wrap
+
+
 def wrap(module, **options):
-    """Return the module as it is, which it is outside of `enable_wrap` in torch too."""
-    del options
-    return module
+    """The module, wrapped if this is inside of `enable_wrap`.
+
+    Args:
+        module: the module.
+        options: in place of those of enable_wrap.
+    """
+    if not _wrapping:
+        return module
+    wrapper, given = _wrapping[-1]
+    return wrapper(module, **given | options)
 
 
 @contextlib.contextmanager
 def enable_wrap(*, wrapper_cls, **options):
-    """Refused: `wrap` would shard inside this context."""
-    raise NotImplementedError(
-        f"enable_wrap({wrapper_cls.__name__}, {', '.join(options)}): one model cannot be sharded"
-        " over processes"
-    )
-    yield
+    """A context in which `wrap` wraps.
+
+    Args:
+        wrapper_cls: in what: FullyShardedDataParallel.
+        options: its arguments.
+    """
+    _wrapping.append((wrapper_cls, options))
+    try:
+        yield
+    finally:
+        _wrapping.pop()
 
 
 __all__ = [
