@@ -15,7 +15,7 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
         "inference_mode(), or use its clone().");
   is_output_ = is_output;
   output_nr_ = impl->output_nr;
-  if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
+  if (__builtin_expect((mode() & SavedHooks) && pack_saved && !impl->wrapped_number, 0)) {
     needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
     packed_ = pack_saved(alias(t));
     if (packed_) {
