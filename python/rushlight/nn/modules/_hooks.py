@@ -291,7 +291,13 @@ class _Hooks:
         tensor = result
         while not isinstance(tensor, Tensor):
             values = tensor.values() if isinstance(tensor, dict) else tensor
-            tensor = next(v for v in values if isinstance(v, Tensor))
+            tensors = [v for v in values if isinstance(v, Tensor)] if values else ()
+            if not tensors:
+                raise TypeError(
+                    f"{type(self).__name__}: a backward hook needs forward to return a tensor, or "
+                    f"some in a tuple, list or dict, not {type(tensor).__name__}"
+                )
+            tensor = tensors[0]
         node = tensor.grad_fn
         if node is not None:
             for hook in hooks:
