@@ -4,7 +4,6 @@ call backward again. After each step both libraries have called the same hooks w
 and have the same gradients and classes of errors.
 """
 
-import gc
 import importlib
 import importlib.util
 import random
@@ -20,8 +19,8 @@ TORCH = importlib.util.find_spec("torch") and importlib.import_module("torch")
 SHAPE = (2, 3)
 
 
-# What torch refuses and rushlight does; a program ends there. Changing a tensor in the hook that packs
-# it is an error of both, after which the tensor may have changed or not.
+# What torch refuses and rushlight does; a program ends there. Changing a tensor in the hook that
+# packs it is an error of both, after which the tensor may have changed or not.
 TORCH_ALONE = re.compile(
     "passed to _will_engine_execute_node|pack hook is modifying its input in place"
     "|mutated during iteration"
@@ -498,41 +497,38 @@ def same(a, b):
     return type(a) is type(b) and bool(a == b)
 
 
-def compare(seed, told=None):
-    """What differs in the program of a seed: None, or a text."""
-    states = [State(rl), State(TORCH)]
-    for text, step in Program(seed).steps():
-        if told:
-            told(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            (ours, our_text), (theirs, their_text) = (attempt(step, s) for s in states)
-        if TORCH_ALONE.search(their_text):
-            return None
-        refused = ours and theirs and KINDER.search(f"{theirs} {their_text}")
-        if ours != theirs and not refused:
-            return f"{text}: {ours} {our_text!r}, torch: {theirs} {their_text!r}"
-        (seen, said), (wanted, heard) = map(picture, states)
-        for i, (a, b) in enumerate(zip(said, heard, strict=False)):
-            if not same(a, b):
-                return f"{text}: call {i}: {a}, torch: {b}"
-        if len(said) != len(heard):
-            return f"{text}: {len(said)} calls of hooks, torch {len(heard)}: {(said, heard)}"
-        for name in wanted:
-            if not same(seen.get(name), wanted[name]):
-                return f"{text}: {name} is {seen.get(name)}, torch: {wanted[name]}"
-        for s in states:
-            s.said.clear()
+def difference(text, states, outcomes):
+    """How a step and all that can be seen after it differ between the libraries, or None."""
+    (ours, our_text), (theirs, their_text) = outcomes
+    refused = ours and theirs and KINDER.search(f"{theirs} {their_text}")
+    if ours != theirs and not refused:
+        return f"{text}: {ours} {our_text!r}, torch: {theirs} {their_text!r}"
+    (seen, said), (wanted, heard) = map(picture, states)
+    for i, (a, b) in enumerate(zip(said, heard)):
+        if not same(a, b):
+            return f"{text}: call {i}: {a}, torch: {b}"
+    if len(said) != len(heard):
+        return f"{text}: {len(said)} calls of hooks, torch {len(heard)}: {(said, heard)}"
+    for name in wanted:
+        if not same(seen.get(name), wanted[name]):
+            return f"{text}: {name} is {seen.get(name)}, torch: {wanted[name]}"
     return None
 
 
-def run(first, count):
-    """The seeds whose programs differ, with what differs."""
-    found = {}
-    for seed in range(first, first + count):
-        different = compare(seed)
+def run(seed, report):
+    states = [State(rl), State(TORCH)] if TORCH else [State(rl)]
+    for number, (text, step) in enumerate(Program(seed).steps()):
+        report.step(lambda: text)  # noqa: B023
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcomes = [attempt(step, s) for s in states]
+        if outcomes[0][0] == "SystemError":
+            report.finding("bad error", f"step {number}: {text}: {outcomes[0][1]}")
+        if TORCH and TORCH_ALONE.search(outcomes[1][1]):
+            return
+        different = difference(text, states, outcomes) if TORCH else None
         if different:
-            found[seed] = different
-        if seed % 50 == 0:
-            gc.collect()
-    return found
+            report.finding("differs", f"step {number}: {different}".replace("\n", " "))
+            return
+        for s in states:
+            s.said.clear()
