@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+from fuzz import hooks
 
 import rushlight as rl
 
@@ -229,3 +230,53 @@ def test_order_of_saved_tensors():
                 program(lib, a, b)
             orders.append(seen)
         assert orders[0] == orders[1], name
+
+
+class Findings:
+    """What a case of the fuzzer reports."""
+
+    def __init__(self):
+        self.found = []
+
+    def step(self, describe):
+        pass
+
+    def finding(self, what, detail):
+        self.found.append(f"{what}: {detail}")
+
+
+@pytest.mark.keeps_tensors("an exception in torch's hook keeps the graph of its frame")
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_programs_of_hooks(first):
+    """`python -m fuzz hooks` runs as many as one likes, and `--seed` one of them, step by step."""
+    report = Findings()
+    for seed in range(first, first + 50):
+        hooks.run(seed, report)
+        assert not report.found, f"--seed {seed}: {report.found}"
+
+
+def test_a_number_is_not_packed():
+    packed = []
+    for lib in (torch, rl):
+        x = lib.ones(2, requires_grad=True)
+        with lib.autograd.graph.saved_tensors_hooks(packed.append, lambda t: t):
+            2 * x * 3.0 / 2
+        assert not packed
+
+
+def test_a_node_whose_hook_raises_stays_whole():
+    for lib in (torch, rl):
+        x = lib.ones(2, requires_grad=True)
+        y = x * x
+        calls = []
+
+        def fail(*grads, calls=calls):
+            calls.append(1)
+            if len(calls) == 1:
+                raise KeyError
+
+        y.grad_fn.register_hook(fail)
+        with pytest.raises(KeyError):
+            y.sum().backward()
+        y.sum().backward()
+        assert x.grad.tolist() == [2, 2] and len(calls) == 2

@@ -169,7 +169,7 @@ struct GraphTask {
       NodeState& s = claim(input.node.get());
       s.needed = true;
       if (accumulate) {
-        s.needs_apply = s.needs_apply || input.node->is_accumulator();
+        s.needs_apply = true;  // of a computed tensor too, so that the hooks of its node are called
       } else {
         capture.next = s.capture;
         s.capture = static_cast<int32_t>(captures_.size());
@@ -257,20 +257,41 @@ struct GraphTask {
         if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
     }
     Gradients results(node.edges.size());
-    Gradients shown;  // to hooks: nobody reuses their memory
-    if (node.hook_lists && !node.hook_lists->after.empty()) shown = grads;
-    apply(node, grads, results);
-    if (node.hook_lists) run_node_hooks(node, node.hook_lists->after, results, grads);
-    grads.clear();  // so that a gradient passed on unchanged has one owner
-    for (size_t i = 0; i < results.size(); ++i) {
-      const Edge& edge = node.edges[i];
-      if (!edge) continue;
-      if (results[i].defined()) validate_grad(results[i], edge.node->outputs[edge.nr], node, i);
-      accumulate(edge, std::move(results[i]));
+    if (node.hook_lists && !node.hook_lists->after.empty()) {
+      apply_hooked(node, grads, results);
+    } else {
+      apply(node, grads, results, !keep_graph_);
     }
+    grads.clear();  // so that a gradient passed on unchanged has one owner
+    validate(node, results);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const Edge& edge = node.edges[i]) accumulate(edge, std::move(results[i]));
   }
 
-  void apply(Node& node, Gradients& grads, Gradients& results) {
+  static void validate(const Node& node, Gradients& results) {
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const Edge& edge = node.edges[i]; edge && results[i].defined())
+        validate_grad(results[i], edge.node->outputs[edge.nr], node, i);
+  }
+
+  static void release(Node& node) {
+    node.release_saved();
+    node.released = true;
+  }
+
+  // Hooks see gradients that fit, may call backward through the node again, and leave it whole if
+  // they raise.
+  void apply_hooked(Node& node, Gradients& grads, Gradients& results) {
+    Gradients shown = grads;  // to hooks: nobody reuses their memory
+    apply(node, grads, results, false);
+    validate(node, results);
+    run_node_hooks(node, node.hook_lists->after, results, grads);
+    if (keep_graph_) return;
+    RunLock lock(node);
+    release(node);
+  }
+
+  void apply(Node& node, Gradients& grads, Gradients& results, bool releases) {
     bool runs = any_defined(grads) || node.runs_without_gradient();
     uint32_t skipped = 0;
     if (restricted_)
@@ -282,10 +303,7 @@ struct GraphTask {
       if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
       else node.apply(grads, results);
     }
-    if (!keep_graph_) {
-      node.release_saved();
-      node.released = true;
-    }
+    if (releases) release(node);
   }
 
   static void apply_trapped(Node& node, Gradients& grads, Gradients& results) {
@@ -398,6 +416,20 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   GraphTask task(keep_graph, create_graph, inputs, accumulate);
   CurrentTask current(&task);
   return task.run(edges, grads);
+}
+
+Gradients call_node(Node& node, Gradients grads) {
+  check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
+        " gradients, one for each output, got ", grads.size());
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
+  CurrentTask none(nullptr);
+  ModeGuard inside(InBackward, 0);
+  Gradients results(node.edges.size());
+  RunLock lock(node);
+  node.skipped = 0;
+  if (any_defined(grads) || node.runs_without_gradient()) node.apply(grads, results);
+  return results;
 }
 
 Tensor accumulated_gradient(const Node& node, size_t i) {

@@ -15,7 +15,7 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
         "inference_mode(), or use its clone().");
   is_output_ = is_output;
   output_nr_ = impl->output_nr;
-  if (__builtin_expect((mode() & SavedHooks) && pack_saved, 0)) {
+  if (__builtin_expect((mode() & SavedHooks) && pack_saved && !impl->wrapped_number, 0)) {
     needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
     packed_ = pack_saved(alias(t));
     if (packed_) {
@@ -51,6 +51,15 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   if (__builtin_expect(tensor_.version() != version_, 0)) fail_changed(owner);
   if (!needs_history_ || !grad_enabled()) return tensor_;
   return with_history(tensor_, saved_output_edge(owner, output_nr_));
+}
+
+void SavedTensor::replace_by(std::unique_ptr<PackedTensor> packed) {
+  if (!is_output_ && requires_grad(tensor_)) {
+    needs_history_ = true;
+    packed->history = gradient_edge(tensor_);
+  }
+  packed_ = std::move(packed);
+  tensor_ = Tensor();
 }
 
 void SavedTensor::release() {

@@ -46,9 +46,17 @@ auto with_python(F&& f) {
   }
 }
 
-Tensor returned_tensor(PyObject* result) {
+// The gradient that a hook returns in place of `grad`, which it must resemble.
+Tensor returned_in_place_of(const Tensor& grad, PyObject* result) {
   check_type(is_tensor(result), "expected Variable, but hook returned '", type_name(result), "'");
-  return tensor_of(result);
+  Tensor by = tensor_of(result);
+  check(grad.defined(), "a hook can't replace a None gradient with a non-None value");
+  check(by.dtype() == grad.dtype() && by.device() == grad.device(),
+        "a hook has changed the type of value (was ", grad.dtype(), " on ", grad.device(), ", got ",
+        by.dtype(), " on ", by.device(), ")");
+  check(by.sizes() == grad.sizes(), "a hook has changed the size of value (was ", grad.sizes(),
+        ", got ", by.sizes(), ")");
+  return by;
 }
 
 struct PythonTensorHook : TensorHook {
@@ -66,7 +74,7 @@ struct PythonTensorHook : TensorHook {
         Object result =
             checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
         if (result.get() == Py_None) continue;
-        current = returned_tensor(result.get());
+        current = returned_in_place_of(current, result.get());
         changed = true;
       }
       return changed ? current : Tensor();
@@ -82,12 +90,16 @@ struct PythonAccumulateHook : TensorHook {
     return with_python([&] {
       if (hooks.empty()) return Tensor();
       Object list = hooks.callables(), argument = checked(wrap(leaf));
+      bool changed = false;
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
         Object result =
             checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
-        check(result.get() == Py_None || result.get() == argument.get(),
-              "Tensor post accumulate grad hooks should return None.");
+        if (result.get() == Py_None || result.get() == argument.get()) continue;
+        returned_in_place_of(leaf, result.get());
+        argument = std::move(result);
+        changed = true;
       }
+      check(!changed, "Tensor post accumulate grad hooks should return None.");
       return Tensor();
     });
   }
@@ -109,7 +121,7 @@ void unpack(PyObject* result, Gradients& into) {
         into.size(), ")");
   for (size_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(all.get(), static_cast<Py_ssize_t>(i));
-    into[i] = o == Py_None ? Tensor() : returned_tensor(o);
+    into[i] = o == Py_None ? Tensor() : returned_in_place_of(into[i], o);
   }
 }
 

@@ -18,10 +18,11 @@ bool is_operand(const Binary& op, PyObject* o) {
 }
 
 // A number beside a float tensor has that tensor's dtype in the end: made so at once, the op need
-// not promote (a + 1: 281 to 110 ns). Everything else takes part in promotion.
+// not promote (a + 1: 281 to 110 ns). Everything else takes part in promotion; so do all numbers
+// under saved_tensors_hooks, which are not to see what was a number.
 Tensor number_beside(PyObject* number, PyObject* other) {
   Scalar value = to_scalar(number);
-  if (!is_tensor(other) || value.is_complex()) return wrap_number(value);
+  if (!is_tensor(other) || value.is_complex() || (mode() & SavedHooks)) return wrap_number(value);
   DType dtype = tensor_of(other).dtype();
   if (dtype != DType::Float32 && dtype != DType::Float64) return wrap_number(value);
   Tensor t = empty({nullptr, 0}, {dtype, {}});
@@ -53,6 +54,9 @@ PyObject* or_not_implemented(F&& f) {
       if (taken) return result;
     }
     if (!is_operand(op, a) || !is_operand(op, b)) Py_RETURN_NOTIMPLEMENTED;
+    // 2 * b is b * 2, whose node has b's first.
+    bool commutes = &op == &slots::nb_add || &op == &slots::nb_multiply;
+    if (commutes && !is_tensor(a)) std::swap(a, b);
     return wrap(op.call(operand(a, b), operand(b, a)));
   });
 }

@@ -159,7 +159,7 @@ def register_multi_grad_hook(
     """Register a hook on the gradients of several tensors.
 
     Args:
-        tensors: tensors that require gradients.
+        tensors: tensors that require gradients; in mode "any" those that do not are left out.
         fn: in mode "all" called once per backward pass with the list of gradients, None for tensors
             that the pass does not reach, when the last of them is known; in mode "any" called with
             the first gradient alone.
@@ -173,7 +173,7 @@ def register_multi_grad_hook(
     lock = threading.Lock()
     if mode == "any":
         hook = _first_only(fn, lock)
-        return _MultiHandle(tensor.register_hook(hook) for tensor in tensors)
+        return _MultiHandle(t.register_hook(hook) for t in tensors if t.requires_grad)
     nodes = [get_gradient_edge(tensor).node for tensor in tensors]
     collect = _Collector(fn, nodes, lock)
     return _MultiHandle(

@@ -432,6 +432,8 @@ def _builtin(name):
         table = _C._functions.get(prefix.rstrip("_"), {})
         if name.startswith(prefix) and name.removeprefix(prefix) in table:
             return table[name.removeprefix(prefix)]
+    if name.endswith("_backward"):
+        return importlib.import_module("rushlight.library._backward").named(name)
     return _C._functions["nn.functional"].get(name) or getattr(Tensor, name, None)
 
 

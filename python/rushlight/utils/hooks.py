@@ -210,7 +210,7 @@ class BackwardHook:
             if changed is None:
                 continue
             if self.input_places is None:
-                if isinstance(changed, (tuple, list)) and all(g is None for g in changed):
+                if isinstance(changed, tuple) and all(g is None for g in changed):
                     continue
                 raise RuntimeError(
                     "full backward hook: returned a gradient, but no input of the module needs one"

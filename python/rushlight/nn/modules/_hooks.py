@@ -127,6 +127,16 @@ class _WrappedHook:
         self.__init__(state["hook"], state["module"] if state["with_module"] else None)
 
 
+class _Call:
+    """A call that is under way: what its hooks have made of its arguments and its result."""
+
+    __slots__ = ("args", "called", "kwargs", "result")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs, self.result = args, kwargs, None
+        self.called = set()  # the hooks that have been
+
+
 class _Hooks:
     """The part of Module that registers hooks and makes a call that runs them."""
 
@@ -180,7 +190,7 @@ class _Hooks:
         """Call `hook(module, args, output)` after forward; what it returns replaces the output.
 
         With `with_kwargs` it is called as `hook(module, args, kwargs, output)`; with `always_call`
-        it also runs, with output None, if forward raises.
+        it also runs if forward or another hook raises, with the output there is by then, or None.
         """
         marks = []
         if with_kwargs:
@@ -206,26 +216,24 @@ class _Hooks:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
     def _call_with_hooks(self, args, kwargs):
-        called = set()
+        call = _Call(args, kwargs)
         try:
-            return self._run_hooks_and_forward(args, kwargs, called)
+            return self._run_hooks_and_forward(call)
         except Exception:
-            self._run_always_called(args, kwargs, called)
+            self._run_always_called(call)
             raise
 
-    def _run_hooks_and_forward(self, args, kwargs, called):
+    def _run_hooks_and_forward(self, call):
         full, old = self._get_backward_hooks()
         pre = self._get_backward_pre_hooks()
-        args, kwargs = self._run_forward_pre_hooks(args, kwargs)
+        self._run_forward_pre_hooks(call)
         boundary = BackwardHook(self, full, pre) if full or pre else None
         if boundary is not None:
-            args = boundary.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
+            call.args = boundary.setup_input_hook(call.args)
+        call.result = self.forward(*call.args, **call.kwargs)
         for hook_id, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
-            called.add(hook_id)
-            changed = self._run_forward_hook(hook_id, hook, args, kwargs, result)
-            if changed is not None:
-                result = changed
+            self._run_forward_hook(hook_id, hook, call)
+        result = call.result
         if boundary is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warnings.warn(
@@ -235,14 +243,14 @@ class _Hooks:
                 )
             result = boundary.setup_output_hook(result)
         if old:
-            self._attach_old_backward_hooks(old, args, result)
+            self._attach_old_backward_hooks(old, call.args, result)
         return result
 
-    def _run_forward_pre_hooks(self, args, kwargs):
+    def _run_forward_pre_hooks(self, call):
         hooks = [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]
         for hook_id, hook in hooks:
             if hook_id in self._forward_pre_hooks_with_kwargs:
-                changed = hook(self, args, kwargs)
+                changed = hook(self, call.args, call.kwargs)
                 if changed is None:
                     continue
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -250,29 +258,32 @@ class _Hooks:
                         "forward pre hook: expected None or a tuple of new args and kwargs, "
                         f"but it returned {changed!r}"
                     )
-                args, kwargs = changed
+                call.args, call.kwargs = changed
             else:
-                changed = hook(self, args)
+                changed = hook(self, call.args)
                 if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-        return args, kwargs
+                    call.args = changed if isinstance(changed, tuple) else (changed,)
 
-    def _run_forward_hook(self, hook_id, hook, args, kwargs, result):
+    def _run_forward_hook(self, hook_id, hook, call):
+        call.called.add(hook_id)
         if (
             hook_id in self._forward_hooks_with_kwargs
             or hook_id in _global_forward_hooks_with_kwargs
         ):
-            return hook(self, args, kwargs, result)
-        return hook(self, args, result)
+            changed = hook(self, call.args, call.kwargs, call.result)
+        else:
+            changed = hook(self, call.args, call.result)
+        if changed is not None:
+            call.result = changed
 
-    def _run_always_called(self, args, kwargs, called):
+    def _run_always_called(self, call):
         """After a failure: the hooks that want to know even so, and have not run yet."""
         always = {**_global_forward_hooks_always_called, **self._forward_hooks_always_called}
         for hook_id, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
-            if hook_id not in always or hook_id in called:
+            if hook_id not in always or hook_id in call.called:
                 continue
             try:
-                self._run_forward_hook(hook_id, hook, args, kwargs, None)
+                self._run_forward_hook(hook_id, hook, call)
             except Exception as error:  # the failure of forward is the one to report
                 warnings.warn(f"forward hook with always_call raised {error!r}", stacklevel=2)
 
@@ -280,7 +291,13 @@ class _Hooks:
         tensor = result
         while not isinstance(tensor, Tensor):
             values = tensor.values() if isinstance(tensor, dict) else tensor
-            tensor = next(v for v in values if isinstance(v, Tensor))
+            tensors = [v for v in values if isinstance(v, Tensor)] if values else ()
+            if not tensors:
+                raise TypeError(
+                    f"{type(self).__name__}: a backward hook needs forward to return a tensor, or "
+                    f"some in a tuple, list or dict, not {type(tensor).__name__}"
+                )
+            tensor = tensors[0]
         node = tensor.grad_fn
         if node is not None:
             for hook in hooks:
