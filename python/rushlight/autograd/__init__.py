@@ -195,6 +195,18 @@ def grad(
             "materialize_grads": materialize_grads,
         }
         return _C._handle_torch_function(grad, roots + targets, (outputs, inputs), options)
+    return _grad(
+        outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+        is_grads_batched, materialize_grads,
+    )  # fmt: skip
+
+
+def _grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
+    allow_unused=None, is_grads_batched=False, materialize_grads=False,
+):  # fmt: skip
+    """`grad`, whoever might have taken it over."""
+    roots, targets = _as_tuple(outputs), _as_tuple(inputs)
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     keep_graph = create_graph if retain_graph is None else retain_graph
 
