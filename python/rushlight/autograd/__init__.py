@@ -34,6 +34,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "grad_mode",
     "gradcheck",
@@ -78,6 +79,26 @@ class set_multithreading_enabled:
     def clone(self):
         """Another one."""
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy:
+    """Whether gradients are laid out as their leaves are: they always are.
+
+    Raises:
+        NotImplementedError: `enable` is False.
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        if not enable:
+            raise NotImplementedError(
+                f"enforce_grad_layout_policy: enable={enable}: gradients have their leaves' layout"
+            )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
 
 
 def _profiler_enabled():
