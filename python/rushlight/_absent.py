@@ -52,3 +52,25 @@ def refusals(kind: str, names: Sequence[str], error: type[Any] = AssertionError)
         return function
 
     return {name: make(name) for name in names}
+
+
+def refused(reasons: dict[str, str]) -> dict[str, Any]:
+    """Functions of the calling module, and classes for capitalised names, that raise
+    NotImplementedError: `reasons` says why, by name.
+    """
+    home = sys._getframe(1).f_globals["__name__"]
+    where = home.partition(".")[2]
+
+    def make(name, reason):
+        def function(*args, **kwargs):
+            raise NotImplementedError(f"{where}.{name}: {reason}".lstrip("."))
+
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = home
+        function.__doc__ = f"Raises NotImplementedError: {reason}."
+        if name[0].isupper():
+            members = {"__init__": function, "__doc__": function.__doc__, "__module__": home}
+            return type(name, (), members)
+        return function
+
+    return {name: make(name, reason) for name, reason in reasons.items()}

@@ -136,12 +136,40 @@ class _Methods:
         )
 
     @staticmethod
-    def _make_wrapper_subclass(cls, size, *args, **kwargs):
-        """Refused: it makes tensors for `__torch_dispatch__`, which is not there."""
-        raise NotImplementedError(
-            f"Tensor._make_wrapper_subclass({cls.__name__}, {size}): tensors without data of their "
-            "own need __torch_dispatch__, which operations here do not call; subclasses that hold "
-            "their data can use __torch_function__"
+    def _make_wrapper_subclass(
+        cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None,
+        layout=None, device=None, pin_memory=False, requires_grad=False,
+        dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
+        *, storage_size=None,
+    ):  # fmt: skip
+        """Make a tensor of a class with `__torch_dispatch__`, without elements of its own.
+
+        Args:
+            cls: its class.
+            size, strides, storage_offset, dtype, device: what it says of itself.
+            requires_grad: is it a leaf that needs a gradient?
+
+        Raises:
+            RuntimeError: the class has no `__torch_dispatch__`.
+        """
+        from rushlight._dispatch import dispatches, make_wrapper
+        from rushlight._ignored import warn_of
+
+        if not dispatches(cls):
+            raise RuntimeError(
+                f"Tensor._make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, which "
+                "operations on tensors without elements need"
+            )
+        if layout not in (None, rushlight.strided):
+            raise NotImplementedError(f"_make_wrapper_subclass: layout={layout}")
+        warn_of(
+            "_make_wrapper_subclass", "a wrapper answers for sizes and strides by itself",
+            memory_format=memory_format, pin_memory=pin_memory, storage_size=storage_size,
+            dispatch_sizes_strides_policy=dispatch_sizes_strides_policy,
+            dispatch_device=dispatch_device, dispatch_layout=dispatch_layout,
+        )  # fmt: skip
+        return make_wrapper(
+            cls, size, strides, storage_offset or 0, dtype, device, bool(requires_grad)
         )
 
 

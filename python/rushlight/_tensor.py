@@ -56,9 +56,21 @@ class _Methods:
         """Call `func` and turn tensors in its result into this subclass."""
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented
+        if getattr(cls, "_takes_dispatch", False):
+            from rushlight._dispatch import _of_class
+
+            return _of_class(cls, func, types, args, kwargs)
         with _C.DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
             return result if func in _keeps_class() else _convert(result, cls)
+
+    @classmethod
+    def __init_subclass__(cls, **options: Any) -> None:
+        if "__torch_dispatch__" in cls.__dict__:
+            from rushlight._dispatch import adopt
+
+            adopt(cls)
+        super(Tensor, cls).__init_subclass__(**options)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:

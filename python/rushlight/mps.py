@@ -2,7 +2,9 @@
 
 from rushlight import _absent
 
-globals().update(_absent.answers({"device_count": 0, "manual_seed": None, "seed": None}))
+globals().update(
+    _absent.answers({"is_available": False, "device_count": 0, "manual_seed": None, "seed": None})
+)
 globals().update(
     _absent.refusals(
         "MPS",
@@ -10,7 +12,7 @@ globals().update(
             "Event", "compile_shader", "current_allocated_memory", "driver_allocated_memory",
             "empty_cache", "get_rng_state",
             "recommended_max_memory", "set_per_process_memory_fraction", "set_rng_state",
-            "synchronize",
+            "synchronize", "load_metallib", "profiler",
         ),
         RuntimeError,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import types
 import warnings
 
@@ -16,7 +17,7 @@ from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from typing_extensions import Self
@@ -289,7 +290,51 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     return _names().get(func, (None, False))[1] or getattr(func, "__name__", None) == "__get__"
 
 
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """Function -> a function with the same parameters that returns -1, for each that arguments may
+    take over: for tests of classes that do.
+    """
+
+    def stand_in(function):
+        @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
+        def override(*args, **kwargs):
+            return -1
+
+        with contextlib.suppress(TypeError, ValueError):  # some of the core do not tell
+            override.__signature__ = inspect.signature(function)
+        return override
+
+    found = get_overridable_functions()
+    return {f: stand_in(f) for functions in found.values() for f in functions}
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """A context in which a handler's own calls may be taken over again: they always may be, by the
+    modes outside of its own.
+    """
+    yield
+
+
+def redispatch_function(
+    func: Callable[..., Any], types: Sequence[type[Any]], args: Any, kwargs: Any
+) -> Any:
+    """Call a function that arrived at `__torch_function__`: itself it is not taken over by
+    subclasses again, what it calls is.
+
+    Args:
+        func, types, args, kwargs: as they came.
+    """
+    del types  # who might have taken it over
+    inner = getattr(func, "__wrapped__", None)
+    if inner is not None:
+        return inner(*args, **(kwargs or {}))
+    with _C.DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
 __all__ = [
+    "enable_reentrant_dispatch", "get_testing_overrides", "redispatch_function",
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions", "handle_torch_function", "has_torch_function",

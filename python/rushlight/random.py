@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 default_generator = rushlight.default_generator
 
+
 def _loaded(device_type):
     """Return the subpackage of a device if the program has loaded it and there is such a device.
 
@@ -95,3 +96,13 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
         set_rng_state(state)
         for device, device_state in zip(devices, device_states, strict=True):
             module.set_rng_state(device_state, device)
+
+
+def thread_safe_generator() -> Generator | None:
+    """The generator of the `DataLoader` worker that this thread is; None for any other thread,
+    whose operations take the global one.
+    """
+    from rushlight.utils.data import get_worker_info
+
+    rng = getattr(get_worker_info(), "rng", None)
+    return None if rng is None else rng.torch_generator

@@ -3,7 +3,14 @@
 from rushlight import _absent
 
 globals().update(
-    _absent.answers({"is_available": False, "device_count": 0, "current_accelerator": None})
+    _absent.answers(
+        {
+            "is_available": False,
+            "device_count": 0,
+            "current_accelerator": None,
+            "empty_host_cache": None,
+        }
+    )
 )
 globals().update(
     _absent.refusals(
@@ -15,7 +22,7 @@ globals().update(
             "memory_stats",
             "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
             "set_device_index", "set_stream",
-            "synchronize",
+            "synchronize", "get_device_capability", "Graph",
         ),
         RuntimeError,
     )

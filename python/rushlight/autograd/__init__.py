@@ -34,6 +34,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "grad_mode",
     "gradcheck",
@@ -78,6 +79,26 @@ class set_multithreading_enabled:
     def clone(self):
         """Another one."""
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy:
+    """Whether gradients are laid out as their leaves are: they always are.
+
+    Raises:
+        NotImplementedError: `enable` is False.
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        if not enable:
+            raise NotImplementedError(
+                f"enforce_grad_layout_policy: enable={enable}: gradients have their leaves' layout"
+            )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
 
 
 def _profiler_enabled():
@@ -195,6 +216,18 @@ def grad(
             "materialize_grads": materialize_grads,
         }
         return _C._handle_torch_function(grad, roots + targets, (outputs, inputs), options)
+    return _grad(
+        outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+        is_grads_batched, materialize_grads,
+    )  # fmt: skip
+
+
+def _grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
+    allow_unused=None, is_grads_batched=False, materialize_grads=False,
+):  # fmt: skip
+    """`grad`, whoever might have taken it over."""
+    roots, targets = _as_tuple(outputs), _as_tuple(inputs)
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     keep_graph = create_graph if retain_graph is None else retain_graph
 

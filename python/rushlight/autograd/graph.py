@@ -7,7 +7,7 @@ import contextlib
 import threading
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, _absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,3 +232,20 @@ class _Collector:
                 self._fn(entry[0])
 
         return collect
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether to warn of gradients that come on another stream than their leaf's: the engine works
+    on one stream, so that none does.
+    """
+
+
+globals().update(
+    _absent.refused(
+        {
+            "region_activation_memory_budget": "nothing is compiled; utils.checkpoint keeps memory "
+            "within bounds",
+            "set_override_stale_capture_stream": "backward runs on the stream that calls it",
+        }
+    )
+)

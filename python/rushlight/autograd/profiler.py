@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+
 from rushlight import _C, profiler as _profiler
 from rushlight.profiler import (
     EventList,
@@ -14,6 +16,7 @@ from rushlight.profiler.ranges import emit_itt, emit_nvtx, load_nvprof, parse_nv
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from rushlight.profiler import ProfilerActivity
@@ -115,7 +118,74 @@ def _profiler_enabled():
 _is_profiler_enabled = _profiler_enabled
 
 
+class EnforceUnique:
+    """Raises an error when the same key is seen again."""
+
+    def __init__(self) -> None:
+        self._keys: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note a key.
+
+        Raises:
+            RuntimeError: it has been seen.
+        """
+        if key in self._keys:
+            raise RuntimeError(f"EnforceUnique: duplicate key: {key}")
+        self._keys.add(key)
+
+
+class KinetoStepTracker:
+    """The number of the training step, of which several parts of a program may count: the largest
+    count is the step.
+    """
+
+    _current = 0
+    _counts: dict[str, int] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Begin to count at the present step."""
+        cls._counts[requester] = cls._current
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Forget a part's count; was there one?"""
+        return cls._counts.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """One more step of this part; returns the step."""
+        cls._counts[requester] = cls._counts.get(requester, cls._current) + 1
+        cls._current = max(cls._current, *cls._counts.values())
+        return cls._current
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The step."""
+        return cls._current
+
+
+class MemRecordsAcc:
+    """Records of memory, to be found by the time at which they were made.
+
+    Args:
+        mem_records: pairs of a record, which has `start_ns()`, and a flag.
+    """
+
+    def __init__(self, mem_records: Sequence[Any]) -> None:
+        self._records = sorted(mem_records, key=lambda pair: pair[0].start_ns())
+        self._starts = [pair[0].start_ns() for pair in self._records]
+
+    def in_interval(self, start_us: float, end_us: float) -> Iterator[Any]:
+        """Those from one time to another, in microseconds."""
+        first = bisect.bisect_left(self._starts, start_us * 1000)
+        last = bisect.bisect_right(self._starts, end_us * 1000)
+        yield from self._records[first:last]
+
+
 __all__ = [
+    "EnforceUnique", "KinetoStepTracker", "MemRecordsAcc",
     "EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available",
     "load_nvprof", "parse_nvprof_trace", "profile", "record_function",
 ]  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from types import SimpleNamespace
 
+from rushlight import _absent
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,3 +120,68 @@ def sdp_kernel(
         yield
     finally:
         _attention.update(before)
+
+
+_reduced_precision = {"math": False}
+_libraries = {"blas": "default", "linalg": "default"}
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Allow or forbid sums of 16 bits in attention composed of products; on the CPU they are never
+    taken.
+    """
+    _reduced_precision["math"] = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """May attention composed of products add up in 16 bits?"""
+    return _reduced_precision["math"]
+
+
+def is_ck_sdpa_available() -> bool:
+    """Is AMD's kernel of attention in this build?"""
+    return False
+
+
+def _choose(function, kind, backend, known):
+    if backend is not None:
+        if backend not in known:
+            raise RuntimeError(f"{function}: unknown library {backend!r}; known are {known}")
+        _libraries[kind] = backend
+    return _libraries[kind]
+
+
+def preferred_blas_library(backend: str | None = None) -> str:
+    """Name the library for products on GPUs, or ask which one was named.
+
+    Raises:
+        RuntimeError: there is no such library.
+    """
+    return _choose("preferred_blas_library", "blas", backend, ("default", "cublas", "cublaslt"))
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """Name the library for linear algebra on GPUs, or ask which one was named.
+
+    Raises:
+        RuntimeError: there is no such library.
+    """
+    known = ("default", "cusolver", "magma")
+    return _choose("preferred_linalg_library", "linalg", backend, known)
+
+
+globals().update(
+    _absent.refused(
+        {
+            "blas_workspace_size": "the workspaces of cuBLAS are the library's own",
+            "cublas_workspace_size": "the workspaces of cuBLAS are the library's own",
+            "cublaslt_workspace_size": "cuBLASLt is not used",
+            "preferred_rocm_fa_library": "there are no kernels for AMD's GPUs",
+            "cuBLASModule": "the settings of products are in backends.cuda.matmul",
+            "cuFFTPlanCache": "cuFFT is not used",
+            "cuFFTPlanCacheAttrContextProp": "cuFFT is not used",
+            "cuFFTPlanCacheManager": "cuFFT is not used",
+            "cufft_plan_cache": "cuFFT is not used",
+        }
+    )
+)

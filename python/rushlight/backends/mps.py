@@ -24,3 +24,13 @@ def is_macos_or_newer(major, minor):
 def is_macos13_or_newer(minor=0):
     """Is this macOS 13 or newer?"""
     return False
+
+
+def get_core_count() -> int:
+    """How many cores the GPU has: none is there."""
+    return 0
+
+
+def get_name() -> str:
+    """The name of the GPU: none is there."""
+    return ""

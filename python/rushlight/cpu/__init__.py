@@ -52,6 +52,67 @@ class Stream:
         """Does nothing: operations run in order."""
 
 
+class Event:
+    """Stands where code written for several kinds of devices wants an event: each has happened."""
+
+    def query(self) -> bool:
+        """Has it happened? Always: operations have run when their calls return."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Does nothing: operations run in order."""
+
+    def synchronize(self) -> None:
+        """Does nothing: it has happened."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Does nothing: it has happened."""
+
+
+class StreamContext:
+    """A context that changes nothing: there is one stream."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+def is_initialized() -> bool:
+    """Is the device ready? Always."""
+    return True
+
+
+def get_capabilities() -> dict[str, Any]:
+    """What the processor is and has: its architecture, number of cores, and, where the system
+    tells, each of its extensions by the name that Linux has for it.
+
+    Example:
+        >>> rushlight.cpu.get_capabilities()["num_logical_cores"] >= 1
+        True
+    """
+    import os
+    import platform
+
+    found: dict[str, Any] = {
+        "architecture": platform.machine(),
+        "num_logical_cores": os.cpu_count() or 1,
+    }
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            lines = dict(line.split(":", 1) for line in file.read().split("\n\n")[0].splitlines())
+    except (OSError, ValueError):
+        return found  # not Linux
+    fields = {name.strip(): value.strip() for name, value in lines.items()}
+    found["cpu_name"] = fields.get("model name", "")
+    found.update(dict.fromkeys(fields.get("flags", fields.get("Features", "")).split(), True))
+    return found
+
+
 @contextlib.contextmanager
 def stream(stream: Stream) -> Iterator[Any]:
     """A context that changes nothing."""
@@ -59,6 +120,7 @@ def stream(stream: Stream) -> Iterator[Any]:
 
 
 __all__ = [
-    "Stream", "amp", "current_device", "current_stream", "device_count", "is_available",
+    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count",
+    "get_capabilities", "is_available", "is_initialized",
     "set_device", "stream", "synchronize",
 ]  # fmt: skip

@@ -4,6 +4,7 @@
 transform, "ortho" as 1 / sqrt(n) in both.
 """
 
+from rushlight import Tensor as Tensor
 from rushlight._table import fft as _native
 from rushlight.fft._grid import fftfreq, fftshift, ifftshift, rfftfreq
 from rushlight.fft._transforms import (

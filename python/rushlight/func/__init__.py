@@ -4,6 +4,7 @@ The transforms run the function as it is and ask autograd, so they nest; `vmap` 
 operation for all examples at once.
 """
 
+from rushlight import _absent
 from rushlight._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
 from rushlight._set_module import set_module
 from rushlight.func._derivatives import (
@@ -19,11 +20,19 @@ from rushlight.func._derivatives import (
     vjp,
 )
 from rushlight.func._functionalize import functionalize
+from rushlight.func._rearrange import rearrange
 from rushlight.func._vmap import vmap
 
 __all__ = [
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
-    "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
+    "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state",
+    "vjp", "vmap",
 ]  # fmt: skip
 
 set_module(__name__, *(globals()[name] for name in __all__))
+
+globals().update(
+    _absent.refused(
+        {"debug_unwrap": "print the tensor: it shows its elements, or the examples of a batch"}
+    )
+)

@@ -10,6 +10,7 @@ import builtins
 import contextlib
 from typing import Any, Final
 
+from rushlight import _absent
 from rushlight._set_module import set_module as _set_module
 from rushlight.jit._modules import (
     CompilationError,
@@ -131,7 +132,81 @@ def Attribute(value: Any, type: Any) -> Any:
     return value
 
 
+_fusion = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """How often a fused kernel would be compiled anew: none is compiled. Returns what was set.
+
+    Raises:
+        ValueError: a kind is neither "STATIC" nor "DYNAMIC".
+    """
+    for kind, _ in strategy:
+        if kind not in ("STATIC", "DYNAMIC"):
+            raise ValueError(f"set_fusion_strategy: expected STATIC or DYNAMIC, got {kind!r}")
+    before, _fusion[:] = list(_fusion), strategy
+    return before
+
+
+class strict_fusion:
+    """A context in which all operations would have to be in one kernel.
+
+    Raises:
+        NotImplementedError: operations run as they are called.
+    """
+
+    def __enter__(self) -> None:
+        raise NotImplementedError("jit.strict_fusion: operations run as they are called")
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+def onednn_fusion_enabled() -> bool:
+    """Does oneDNN fuse the operations of graphs? No."""
+    return False
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Have oneDNN fuse the operations of graphs.
+
+    Raises:
+        NotImplementedError: `enabled` is True.
+    """
+    if enabled:
+        raise NotImplementedError("jit.enable_onednn_fusion: graphs run operation by operation")
+
+
+def export_opnames(m: Any) -> list[str]:
+    """The names of the operations in a traced or scripted module, sorted."""
+    names = {
+        target.name()
+        for target in (node.target for node in m.graph.nodes if node.op == "call_function")
+        if hasattr(target, "name")
+    }
+    return sorted(names)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Future":
+        from rushlight.futures import Future
+
+        return Future
+    raise AttributeError(f"module 'rushlight.jit' has no attribute {name!r}")
+
+
+globals().update(
+    _absent.refused(
+        {
+            "CompilationUnit": "give `script` a function or a module",
+            "ScriptClassFunction": "classes are not compiled",
+        }
+    )
+)
+
 __all__ = [
+    "CompilationUnit", "Future", "enable_onednn_fusion", "export_opnames", "onednn_fusion_enabled",
+    "set_fusion_strategy", "strict_fusion",
     "Attribute", "CompilationError", "Final", "ScriptFunction", "ScriptModule", "annotate",
     "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
     "isinstance", "load",

@@ -381,8 +381,3 @@ FUNCTIONS = {
     "upsample_trilinear3d_backward": _upsample("trilinear", True),
     "value_selecting_reduction_backward": _selected_backward,
 }
-
-
-def named(name: str) -> Any:
-    """The function of a name of `torch.ops.aten`, or None."""
-    return FUNCTIONS.get(name)

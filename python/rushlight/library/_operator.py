@@ -8,6 +8,7 @@ tensors among them, and records a node of the graph, an `autograd.Function`, whe
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 import types
 import weakref
@@ -381,6 +382,12 @@ class _Builtin(OpOverload):
     _overloadpacket = overloadpacket
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Tensor:
+        dispatch = sys.modules.get("rushlight._dispatch")  # there once it may be needed
+        if dispatch is not None:
+            tensors = tuple(_tensors([*args, *kwargs.values()]))
+            if _C._has_torch_function(tensors):
+                return _C._handle_torch_function(self, tensors, args, kwargs)
+            return dispatch.compute(self, args, kwargs)
         return self._function(*args, **kwargs)
 
 
@@ -413,16 +420,29 @@ def _slice(x, dim=0, start=None, end=None, step=1):
     return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
 
 
+def _with_third_argument(name):
+    """torch says there that the result is float32 of float16: dtypes say so here."""
+    return lambda x, dim, half_to_float=False: _C._functions[""][name](x, dim)
+
+
 # Operations that Python programs write in another way.
 _SPELLED_OTHERWISE = {
+    "_log_softmax": _with_third_argument("_log_softmax"),
+    "_softmax": _with_third_argument("_softmax"),
     "_local_scalar_dense": lambda x: x.item(),
     "_pin_memory": lambda x, device=None: x.pin_memory(),
     "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
     "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: (
+        rushlight.nn.functional.embedding(
+            indices, weight, None if padding_idx < 0 else padding_idx, None, 2.0,
+            scale_grad_by_freq, sparse,
+        )
+    ),
     "alias": lambda x: x.view_as(x),
     "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
     "slice": _slice,
-}
+}  # fmt: skip
 
 
 def _builtin(name):
@@ -432,9 +452,14 @@ def _builtin(name):
         table = _C._functions.get(prefix.rstrip("_"), {})
         if name.startswith(prefix) and name.removeprefix(prefix) in table:
             return table[name.removeprefix(prefix)]
-    if name.endswith("_backward"):
-        return importlib.import_module("rushlight.library._backward").named(name)
-    return _C._functions["nn.functional"].get(name) or getattr(Tensor, name, None)
+    found = _C._functions["nn.functional"].get(name) or getattr(Tensor, name, None)
+    if found is None and not name.startswith("__"):
+        found = getattr(rushlight, name, None)
+        if isinstance(found, types.FunctionType):
+            return found
+        for home in ("_dispatch._gradients", "library._backward"):
+            found = found or importlib.import_module(f"rushlight.{home}").FUNCTIONS.get(name)
+    return found
 
 
 class Namespace(types.ModuleType):

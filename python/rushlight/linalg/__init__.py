@@ -25,6 +25,8 @@ from rushlight.linalg._solvers import (
 )
 from rushlight.overrides import _make_overridable
 
+common_notes: dict[str, str] = {}  # torch's documentation is written with them
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight._C._linalg import *  # noqa: F403

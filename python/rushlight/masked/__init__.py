@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rushlight import Tensor
 
 __all__ = [
+    "MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor",
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",
     "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum",
     "var",
@@ -333,3 +334,15 @@ def logaddexp(
     input, other = _inexact(input, dtype), _inexact(other, dtype)
     filled = _filled("logaddexp", input, input_mask, -math.inf)
     return rushlight.logaddexp(filled, _filled("logaddexp", other, other_mask, -math.inf))
+
+
+_OF_TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
+def __getattr__(name: str) -> object:
+    if name in _OF_TENSORS:
+        from rushlight.masked import _tensor
+
+        value = globals()[name] = getattr(_tensor, name)
+        return value
+    raise AttributeError(f"module 'rushlight.masked' has no attribute {name!r}")

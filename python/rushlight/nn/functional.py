@@ -6,6 +6,7 @@ written in Python: until the table has a row of the same name, which then takes 
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import warnings
@@ -14,7 +15,7 @@ from math import prod
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight import Tensor, _absent
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._set_module import set_module
 from rushlight._table import nn_functional as _table
@@ -38,6 +39,7 @@ from rushlight.nn._distances import (
 from rushlight.nn._embedding import (
     embedding_bag as embedding_bag,
 )
+from rushlight.nn._grouped_products import grouped_mm as grouped_mm
 from rushlight.nn._losses import (
     cosine_embedding_loss as cosine_embedding_loss,
     ctc_loss as ctc_loss,
@@ -431,7 +433,6 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-
 def __getattr__(name):
     if name == "grad":  # which torch imports here
         return importlib.import_module("rushlight.nn.grad")
@@ -447,6 +448,48 @@ del _name
 
 # What calls one operation alone leaves it to that operation to be taken over.
 rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "softmax", "tanh"))
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+DType = rushlight.dtype  # in annotations of torch
+# Torch's documentation is written with them.
+reproducibility_notes: dict[str, str] = {}
+sparse_support_notes: dict[str, str] = {}
+tf32_notes: dict[str, str] = {}
+
+
+class ScalingType(enum.IntEnum):
+    """What shares a scale in products of 8 bits."""
+
+    TensorWise = 0
+    RowWise = 1
+    BlockWise1x16 = 2
+    BlockWise1x32 = 3
+    BlockWise1x128 = 4
+    BlockWise128x128 = 5
+
+
+class SwizzleType(enum.IntEnum):
+    """In which order scales of products of 8 bits lie."""
+
+    NO_SWIZZLE = 0
+    SWIZZLE_32_4_4 = 1
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """Raise AssertionError unless `arg` is an int or two of them; `message` is given its name."""
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
+
+
+globals().update(
+    _absent.refused(
+        {
+            "scaled_mm": "there are no dtypes of 8 bits: multiply by the scale, and use `mm`",
+            "scaled_grouped_mm": "there are no dtypes of 8 bits: see `grouped_mm`",
+        }
+    )
+)
 
 # As in torch, whose own are of its core.
 set_module(

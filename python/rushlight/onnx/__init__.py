@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 
+from rushlight import _absent
 from rushlight._set_module import set_module as _set_module
 from rushlight.onnx._export import OPSET as _OPSET, OnnxExporterError, to_model
 from rushlight.onnx._load import load
@@ -165,6 +167,22 @@ def register_custom_op_symbolic(
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Undo `register_custom_op_symbolic`."""
 
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return importlib.import_module("rushlight.onnx.errors")
+    raise AttributeError(f"module 'rushlight.onnx' has no attribute {name!r}")
+
+
+globals().update(
+    _absent.refused(
+        {
+            "ExportableModule": "give `export` a module and its arguments",
+            "InputObserver": "give `export` the arguments, and dynamic_shapes",
+            "ops": "operators of ONNX are not called by themselves: `load` makes a module of them",
+        }
+    )
+)
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export", "load",

@@ -8,6 +8,7 @@ from rushlight._set_module import set_module
 from rushlight.optim import lr_scheduler
 from rushlight.optim._adafactor import Adafactor
 from rushlight.optim._muon import Muon
+from rushlight.optim._swap import swap_in_optimizer_params_and_state
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adagrad import Adagrad
 from rushlight.optim.adam import Adam
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rushlight.optim import swa_utils as swa_utils
 
 __all__ = [
+    "swap_in_optimizer_params_and_state",
     "ASGD",
     "Adadelta",
     "Adafactor",
@@ -48,7 +50,7 @@ __all__ = [
     "swa_utils",
 ]
 
-set_module(__name__, Adafactor, Muon)
+set_module(__name__, Adafactor, Muon, swap_in_optimizer_params_and_state)
 
 
 if not TYPE_CHECKING:

@@ -12,9 +12,9 @@ import functools
 import os
 import socket
 import time
-from enum import Enum
+from enum import Enum, IntEnum
 
-from rushlight import _C
+from rushlight import _C, _absent
 from rushlight._ignored import warn_of, warn_once
 from rushlight._set_module import set_module
 from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
@@ -453,7 +453,40 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     return write
 
 
+class DeviceType(IntEnum):
+    """The kinds of devices that events name."""
+
+    CPU = 0
+    CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
+    PrivateUse1 = 20
+
+
+globals().update(
+    _absent.refused(
+        {"ExecutionTraceObserver": "traces of execution are not written; export_chrome_trace is"}
+    )
+)
+
 __all__ = [
+    "DeviceType",
     "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
     "kineto_available", "profile", "record_external",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import _absent
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
 from rushlight.sparse._make import (
     sparse_bsc_tensor,
@@ -178,3 +179,18 @@ FloatTensor: Any = _typed("FloatTensor", rushlight.float32)
 DoubleTensor: Any = _typed("DoubleTensor", rushlight.float64)
 HalfTensor: Any = _typed("HalfTensor", rushlight.float16)
 LongTensor: Any = _typed("LongTensor", rushlight.int64)
+
+
+_SEMI_STRUCTURED = "two of four numbers are left out by NVIDIA's GPUs alone; see sparse_coo_tensor"
+globals().update(
+    _absent.refused(
+        {
+            "SparseSemiStructuredTensor": _SEMI_STRUCTURED,
+            "SparseSemiStructuredTensorCUSPARSELT": _SEMI_STRUCTURED,
+            "SparseSemiStructuredTensorCUTLASS": _SEMI_STRUCTURED,
+            "as_sparse_gradcheck": "gradcheck takes functions of dense tensors: make the sparse "
+            "tensor of its values inside of the function",
+            "solve": "write linalg.solve(a.to_dense(), b)",
+        }
+    )
+)

@@ -9,7 +9,7 @@ import contextlib
 import warnings
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _absent
 from rushlight._set_module import set_module
 from rushlight.utils._checkpoint_policy import (
     CheckpointPolicy,
@@ -378,6 +378,16 @@ class DefaultDeviceType:
         """What was set."""
         return DefaultDeviceType._type
 
+
+def __getattr__(name: str) -> Any:
+    if name == "SAC_IGNORED_OPS":  # what selective checkpointing neither keeps nor repeats
+        return {rushlight.ops.aten.detach.default}
+    raise AttributeError(f"module 'rushlight.utils.checkpoint' has no attribute {name!r}")
+
+
+globals().update(
+    _absent.refused({"GraphExecGroup": "backward runs as one pass, whatever it repeats"})
+)
 
 __all__ = [
     "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",

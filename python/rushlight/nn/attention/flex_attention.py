@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import rushlight as rl
 from rushlight import Tensor
@@ -169,6 +169,21 @@ def create_block_mask(
     """The mask that flex_attention takes: of the pairs for which mask_mod is true."""
     block_size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, block_size)
+
+
+class FlexKernelOptions(TypedDict, total=False):
+    """How a GPU's kernel would divide its work: `flex_attention` refuses it on the CPU."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    BLOCKS_ARE_CONTIGUOUS: bool
+    FORCE_USE_FLEX_ATTENTION: bool
+    PRESCALE_QK: bool
+    ROWS_GUARANTEED_SAFE: bool
+    USE_TMA: bool
+    WRITE_DQ: bool
+    num_stages: int
+    num_warps: int
 
 
 def flex_attention(

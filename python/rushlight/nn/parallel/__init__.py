@@ -2,6 +2,8 @@
 
 from rushlight.nn.parallel.data_parallel import DataParallel, data_parallel
 from rushlight.nn.parallel.distributed import DistributedDataParallel
+from rushlight.nn.parallel.replicate import parallel_apply, replicate
 from rushlight.nn.parallel.scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
+           "parallel_apply", "replicate", "scatter"]  # fmt: skip

@@ -61,7 +61,11 @@ __all__ = [
 
 set_module(__name__, default_collate, default_convert, get_worker_info)
 
-_STEPS = ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe")
+_STEPS = (
+    "argument_validation", "guaranteed_datapipes_determinism", "non_deterministic",
+    "runtime_validation", "runtime_validation_disabled", "DFIterDataPipe", "DataChunk",
+    "IterDataPipe", "MapDataPipe", "functional_datapipe",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,13 @@ A step is a class, and once `functional_datapipe` has named it, a method of all 
 """
 
 from rushlight.utils.data.datapipes import iter, map
+from rushlight.utils.data.datapipes._validation import (
+    argument_validation,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
     DFIterDataPipe,
@@ -13,6 +20,8 @@ from rushlight.utils.data.datapipes.datapipe import (
 )
 
 __all__ = [
+    "argument_validation", "guaranteed_datapipes_determinism", "non_deterministic",
+    "runtime_validation", "runtime_validation_disabled",
     "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe", "iter",
     "map",
 ]  # fmt: skip
