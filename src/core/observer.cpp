@@ -72,7 +72,7 @@ struct Buffer {
 class Busy {
  public:
   explicit Busy(Buffer& buffer) : flag_(buffer.busy) {
-    while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+    while (flag_.test_and_set(std::memory_order_acquire)) spin_pause();
   }
   ~Busy() { flag_.clear(std::memory_order_release); }
 

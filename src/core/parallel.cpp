@@ -234,7 +234,8 @@ int initial_threads() {
   });
   cpu_set_t set;
   int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (std::getenv("OMP_NUM_THREADS")) return std::clamp(omp_get_max_threads(), 1, cpus);
+  if (const char* wish = std::getenv("OMP_NUM_THREADS"))
+    if (int count = std::atoi(wish); count > 0) return std::min(count, cpus);
   // Not rounded up: threads that use the quota up are all stopped until its period ends.
   double quota = cpu_quota();
   return std::max(1, quota > 0 && quota < cpus ? static_cast<int>(quota) : cpus);

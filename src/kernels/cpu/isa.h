@@ -27,6 +27,9 @@ namespace rl {
 enum class Isa { generic, neon, sse42, avx2, avx512 };
 Isa isa();  // in use
 
+// Whether the set has instructions that widen binary16.
+inline bool converts_halves() { return isa() != Isa::sse42 && isa() != Isa::generic; }
+
 namespace kernels {
 #define RL_PLUS_ONE(set, ...) +1
 inline constexpr int isa_count = RL_EACH_ISA(RL_PLUS_ONE, );

@@ -159,12 +159,6 @@ template <class V> void stream(void* p, V v) {
 #endif
   std::memcpy(p, &v, sizeof v);
 }
-// After stores past the caches: other threads see them before what follows.
-inline void end_stream() {
-#ifdef RL_X86
-  _mm_sfence();
-#endif
-}
 
 // p[at[i]] in each lane i, and 0 where at[i] is negative; an index is as wide as an element.
 template <class T, class I> vec<T> gather(const T* p, vec<I> at) {

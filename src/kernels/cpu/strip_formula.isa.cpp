@@ -1,6 +1,7 @@
 #include "kernels/strip_formula.h"
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/stream.h"
 #include "kernels/cpu/strip_functions.h"
 
 namespace rl::kernels::RL_ISA {
@@ -19,7 +20,7 @@ void stream_floats(const float* from, float* to, int64_t n) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) stream(to + i, load(from + i));
   for (; i < n; ++i) to[i] = from[i];
-  end_stream();
+  end_streaming();
 }
 
 }  // namespace rl::kernels::RL_ISA
