@@ -21,7 +21,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check test-ecosystem install-cpp test-cpp test-onnx
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo 'make install-cpp  the C++ library in PREFIX (build/cpp); make test-cpp tests it'
 	@echo 'make test-onnx    exports to ONNX beside onnxruntime, which it installs in .venv-onnx'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
+	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and its tests in an emulator'
 	@echo 'make cuda-sim     the simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1; make test-cuda-sim'
 	@echo 'make cuda-compile-check   the kernels of the CUDA backend, by NVIDIA'\''s compiler'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
@@ -112,6 +113,10 @@ test: build cuda-sim
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
 	for isa in avx512 avx512_bf16; do \
 		$(IN_PLACE) $(PY) -m pytest --isa $$isa tests/test_reduced_precision.py || exit 1; done
+
+# Needs Debian's g++-aarch64-linux-gnu, qemu-user-static and debootstrap, and root.
+test-aarch64: $(VENV)/ready
+	tools/aarch64.sh $(ARGS)
 
 # The simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1. ninja and the compiler alone.
 cuda-sim: $(VENV)/ready

@@ -3,8 +3,15 @@
 # alone. Target rushlight::openblas; rushlight_install_openblas(DESTINATION) bundles the library.
 include(${CMAKE_CURRENT_LIST_DIR}/BundledLibrary.cmake)
 
-rushlight_package_file(scipy-openblas32 include/cblas.h openblas_header)
-rushlight_package_file(scipy-openblas32 lib/libscipy_openblas.so openblas_library)
+set(RUSHLIGHT_OPENBLAS "" CACHE PATH
+    "The folder scipy_openblas32 of an unpacked wheel, where the build is for another machine")
+if(RUSHLIGHT_OPENBLAS)
+  set(openblas_header ${RUSHLIGHT_OPENBLAS}/include/cblas.h)
+  set(openblas_library ${RUSHLIGHT_OPENBLAS}/lib/libscipy_openblas.so)
+else()
+  rushlight_package_file(scipy-openblas32 include/cblas.h openblas_header)
+  rushlight_package_file(scipy-openblas32 lib/libscipy_openblas.so openblas_library)
+endif()
 cmake_path(GET openblas_header PARENT_PATH openblas_include)
 rushlight_import_library(openblas ${openblas_library} ${openblas_include})
 set(RUSHLIGHT_OPENBLAS_LIBRARY ${openblas_library})

@@ -1,6 +1,11 @@
-"""The C++ core without Python: it builds from its own layers alone and keeps its promises."""
+"""The C++ core without Python: it builds from its own layers alone and keeps its promises.
+
+For another processor: CXX names the cross compiler, EMULATOR what runs its programs
+(`make test-aarch64`).
+"""
 
 import os
+import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CXX = os.environ.get("CXX") or shutil.which("g++")
+EMULATOR = shlex.split(os.environ.get("EMULATOR", ""))
 CCACHE = [shutil.which("ccache")] if shutil.which("ccache") else []
 FLAGS = ["-std=c++17", "-O1", "-fopenmp", "-I", "src", "-I", "tests/cpp"]
 
@@ -37,12 +43,36 @@ def test_core(name, core_objects, tmp_path):
     objects = core_objects + compile_all([ROOT / "tests" / "cpp" / f"{name}.cpp"], tmp_path)
     program = tmp_path / name
     subprocess.run([CXX, "-fopenmp", *objects, "-o", program], check=True)
-    result = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=120)
+    run(program)
+
+
+def run(program):
+    result = subprocess.run([*EMULATOR, program], stdout=subprocess.PIPE, text=True, timeout=300)
     assert (result.returncode, result.stdout) == (0, "passed\n")
+
+
+# What isa_flags_... of CMakeLists.txt say, and the flag of /proc/cpuinfo that a set needs.
+SETS = {"generic": (["-DRL_PORTABLE"], None),
+        "sse42": (["-march=x86-64-v2"], "sse4_2"), "avx2": (["-march=x86-64-v3"], "avx2"),
+        "avx512": (["-march=x86-64-v4", "-mprefer-vector-width=512"], "avx512vl"),
+        "neon": ([], None)}  # fmt: skip
+
+
+@pytest.mark.skipif(not CXX, reason="no C++ compiler")
+@pytest.mark.parametrize("isa", SETS)
+def test_vectors(isa, tmp_path):
+    """Of the sets of the processor that the compiler is for, and of the portable one."""
+    machine = subprocess.run([CXX, "-dumpmachine"], stdout=subprocess.PIPE, text=True, check=True)
+    own = {"aarch64": ["generic", "neon"]}.get(machine.stdout.split("-")[0], list(SETS)[:-1])
+    flags, needs = SETS[isa]
+    if isa not in own or needs and needs not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip(f"no {isa} here")
+    program = tmp_path / "test_simd"
+    subprocess.run([CXX, *FLAGS, *flags, f"-DRL_ISA={isa}", "-O2", "-ffp-contract=off",
+                    "tests/cpp/test_simd.cpp", "-o", program], cwd=ROOT, check=True)  # fmt: skip
+    run(program)
 
 
 def test_lazy_expressions():
     """With all of the core, which `make build` links into programs."""
-    program = ROOT / "build" / "dev" / "test_lazy_expression"
-    result = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=120)
-    assert (result.returncode, result.stdout) == (0, "passed\n")
+    run(ROOT / "build" / "dev" / "test_lazy_expression")

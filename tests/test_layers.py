@@ -37,6 +37,25 @@ def test_only_bind_knows_python(path):
         assert "Python.h" not in includes(path)
 
 
+# What else asks the processor itself: which instructions it has, its counter, modes and fences.
+INSTRUCTIONS = ("core/denormals.h", "core/processor.h", "kernels/cpu/isa.cpp",
+                "kernels/cpu/isa.h", "kernels/cpu/simd.h", "kernels/cpu/stream.h")  # fmt: skip
+INSTRUCTION = re.compile(
+    r"\b_mm\d*_|\b(immintrin|xmmintrin|arm_neon)\b|__builtin_(ia32|cpu)_|\basm\b|\b__asm__\b"
+    r"|\b__(AVX|SSE|FMA|F16C|ARM|x86_64|aarch64)\w*"
+)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_one_place_names_instructions(path):
+    name = path.relative_to(ROOT / "src").as_posix()
+    found = INSTRUCTION.search(path.read_text())
+    if name in INSTRUCTIONS:
+        assert found, f"{name} need not be listed"
+    elif name != "math/arithmetic.h" and "/cuda/" not in name:
+        assert not found, f"{name} names {found[0]}; simd.h has portable forms"
+
+
 LAYOUT_AND_LAZINESS = [
     p
     for p in SOURCES

@@ -88,7 +88,7 @@ PyObject* set_num_threads(PyObject*, PyObject* n) {
 PyObject* set_flush_denormal(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     set_denormal_mode(to_flag(value, "set_flush_denormal", "mode") ? flush_denormals : 0);
-    Py_RETURN_TRUE;
+    return PyBool_FromLong(flush_denormals != 0);
   });
 }
 

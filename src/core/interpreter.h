@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/processor.h"
+
 namespace rl {
 
 // Whether it lets one thread at a time run; set by bind/.
@@ -42,7 +44,7 @@ class Interruption {
     if (is_due()) ask();
   }
   bool is_due() {
-    uint64_t now = __builtin_ia32_rdtsc();
+    uint64_t now = ticks();
     bool due = now - last_ >= period;
     if (due) last_ = now;
     return due;
@@ -52,8 +54,8 @@ class Interruption {
   }
 
  private:
-  static constexpr uint64_t period = uint64_t(1) << 27;  // cycles: about 50 ms
-  uint64_t last_ = __builtin_ia32_rdtsc();
+  static constexpr uint64_t period = uint64_t(1) << 27;  // 50 ms or so
+  uint64_t last_ = ticks();
 };
 
 using ScopedGilRelease = OutsideInterpreter<GilReleased::Computes>;

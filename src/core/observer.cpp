@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/fork_mutex.h"
+#include "core/processor.h"
 #include "core/ranges.h"
 
 namespace rl::observer {
@@ -22,15 +23,6 @@ int64_t nanoseconds(clockid_t clock) {
   timespec t;
   clock_gettime(clock, &t);
   return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
-
-// A counter that costs less than half of what a clock does, where there is one.
-uint64_t ticks() {
-#ifdef __x86_64__
-  return __builtin_ia32_rdtsc();
-#else
-  return static_cast<uint64_t>(nanoseconds(CLOCK_MONOTONIC));
-#endif
 }
 
 constexpr size_t events_of_chunk = 2048;
@@ -80,7 +72,7 @@ struct Buffer {
 class Busy {
  public:
   explicit Busy(Buffer& buffer) : flag_(buffer.busy) {
-    while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+    while (flag_.test_and_set(std::memory_order_acquire)) spin_pause();
   }
   ~Busy() { flag_.clear(std::memory_order_release); }
 

@@ -1,6 +1,8 @@
 #include "core/parallel.h"
 
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 
@@ -16,6 +18,7 @@
 
 #include "core/denormals.h"
 #include "core/observer.h"
+#include "core/processor.h"
 #include "core/thread_state.h"
 
 namespace rl {
@@ -122,7 +125,7 @@ class ThreadPool {
     }
     for (int turn = 0; turn < spin_turns; ++turn) {
       if (job.inside.load(std::memory_order_acquire) == 0) return;
-      __builtin_ia32_pause();
+      spin_pause();
     }
     std::unique_lock<std::mutex> lock(mutex_);
     job.caller_sleeps = true;
@@ -149,7 +152,9 @@ class ThreadPool {
 
   void help() {
     thread_state().in_parallel = true;
+#ifdef _OPENMP
     omp_set_num_threads(1);  // what oneDNN may use here
+#endif
     for (;;) {
       auto [job, lane] = join();
       job->help(lane);
@@ -167,7 +172,7 @@ class ThreadPool {
       ++spinning_;
       lock.unlock();
       for (int turn = 0; turn < spin_turns && !open_.load(std::memory_order_relaxed); ++turn)
-        __builtin_ia32_pause();
+        spin_pause();
       lock.lock();
       --spinning_;
     }
@@ -197,15 +202,15 @@ class ThreadPool {
 // In this thread alone. Parts grow until one takes a quarter of a millisecond or so.
 void run_in_parts(int64_t begin, int64_t end, int64_t grain, void* context,
                   void (*call)(void*, int64_t, int64_t)) {
-  constexpr uint64_t short_time = uint64_t(1) << 19;  // cycles
+  constexpr uint64_t short_time = uint64_t(1) << 19;  // ticks
   int64_t part = std::clamp((end - begin) / 256, grain, grains_of_part * grain);
   if (part >= 1024) part = (part + 63) & ~int64_t(63);
   Interruption interruption;
   for (int64_t next; begin < end; begin = next) {
-    uint64_t started = __builtin_ia32_rdtsc();
+    uint64_t started = ticks();
     next = end - begin < 2 * part ? end : begin + part;
     call(context, begin, next);
-    if (__builtin_ia32_rdtsc() - started < short_time && part <= (end - begin) / 2) part *= 2;
+    if (ticks() - started < short_time && part <= (end - begin) / 2) part *= 2;
     interruption.poll();
   }
 }
@@ -229,7 +234,8 @@ int initial_threads() {
   });
   cpu_set_t set;
   int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (std::getenv("OMP_NUM_THREADS")) return std::clamp(omp_get_max_threads(), 1, cpus);
+  if (const char* wish = std::getenv("OMP_NUM_THREADS"))
+    if (int count = std::atoi(wish); count > 0) return std::min(count, cpus);
   // Not rounded up: threads that use the quota up are all stopped until its period ends.
   double quota = cpu_quota();
   return std::max(1, quota > 0 && quota < cpus ? static_cast<int>(quota) : cpus);

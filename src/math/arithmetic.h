@@ -27,6 +27,10 @@
 #ifndef RL_INLINE  // a device has its own
 #define RL_INLINE [[gnu::always_inline]] inline
 #endif
+// The processor, or the device, multiplies and adds in one instruction.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define RL_FUSES
+#endif
 // Before a loop whose iterations do not depend on each other.
 #ifdef __clang__
 #define RL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -52,7 +56,7 @@ using wrapping_t = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int,
 // x y + z, in one instruction that rounds once, if there is one: the C library's fma, where it has
 // to do without, takes 20 times as long as a product and a sum.
 template <class T> RL_INLINE T mul_add(T x, T y, T z) {
-#ifdef __FMA__
+#ifdef RL_FUSES
   if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(x, y, z);
   if constexpr (std::is_same_v<T, double>) return __builtin_fma(x, y, z);
 #endif

@@ -28,6 +28,22 @@ ConvProblem::ConvProblem(const View& big, const View& little, const View& weight
   }
 }
 
+bool onednn_describable(const View& v) {
+  Dims order;  // by stride
+  for (int64_t i = 0; i < v.ndim; ++i) {
+    if (v.sizes[i] <= 1) continue;
+    int64_t at = 0;
+    while (at < order.size() && v.strides[order[at]] < v.strides[i]) ++at;
+    order.insert(at, i);
+  }
+  int64_t least = 1;
+  for (int64_t i : order) {
+    if (v.strides[i] < least) return false;
+    least = v.strides[i] * v.sizes[i];
+  }
+  return true;
+}
+
 namespace {
 
 // Calls f(pointer, length, step) for runs that cover channel `c` of image `n` of a view.

@@ -347,22 +347,6 @@ void run_weight(const Task& task) {
 
 }  // namespace
 
-bool onednn_describable(const View& v) {
-  Dims order;  // by stride
-  for (int64_t i = 0; i < v.ndim; ++i) {
-    if (v.sizes[i] <= 1) continue;
-    int64_t at = 0;
-    while (at < order.size() && v.strides[order[at]] < v.strides[i]) ++at;
-    order.insert(at, i);
-  }
-  int64_t least = 1;
-  for (int64_t i : order) {
-    if (v.strides[i] < least) return false;
-    least = v.strides[i] * v.sizes[i];
-  }
-  return true;
-}
-
 bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                  const View& weight, float* bias) {
   // Found by testing against a reference: with a padding in depth above its stride, the 3-D weight

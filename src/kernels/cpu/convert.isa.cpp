@@ -28,40 +28,44 @@ void from_real(DType to, const void* in, void* out, int64_t n) {
   }
 }
 
+// The first elements of n, by vectors of `bytes` and then by narrower ones, as far as the processor
+// converts those; the number of elements done.
+template <int bytes = vector_bytes>
+int64_t widen_vectors(const half* x, float* y, int64_t n, int64_t i = 0) {
+  if constexpr (least_half_bytes && bytes >= least_half_bytes) {
+    constexpr int64_t lanes = Vector<float, bytes>::lanes;
+    for (; i + lanes <= n; i += lanes) {
+      vec<uint16_t, bytes / 2> bits;
+      std::memcpy(&bits, x + i, sizeof bits);
+      store(y + i, widened_halves<bytes>(bits));
+    }
+    return widen_vectors<bytes / 2>(x, y, n, i);
+  }
+  return i;
+}
+template <int bytes = vector_bytes>
+int64_t narrow_vectors(const float* x, half* y, int64_t n, int64_t i = 0) {
+  if constexpr (least_half_bytes && bytes >= least_half_bytes) {
+    constexpr int64_t lanes = Vector<float, bytes>::lanes;
+    for (; i + lanes <= n; i += lanes) {
+      auto bits = narrowed_to_halves<bytes>(load<float, bytes>(x + i));
+      std::memcpy(static_cast<void*>(y + i), &bits, sizeof bits);
+    }
+    return narrow_vectors<bytes / 2>(x, y, n, i);
+  }
+  return i;
+}
+
 void half_to_float(const void* in, void* out, int64_t n) {
   const half* x = static_cast<const half*>(in);
   float* y = static_cast<float*>(out);
-  int64_t i = 0;
-#ifdef __AVX512F__
-  for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(
-        y + i,
-        _mm512_maskz_cvtph_ps(every, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i))));
-#endif
-#ifdef __F16C__
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(y + i,
-                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
-#endif
-  for (; i < n; ++i) y[i] = half::decode(x[i].bits);
+  for (int64_t i = widen_vectors(x, y, n); i < n; ++i) y[i] = half::decode(x[i].bits);
 }
 
 void float_to_half(const void* in, void* out, int64_t n) {
   const float* x = static_cast<const float*>(in);
   half* y = static_cast<half*>(out);
-  int64_t i = 0;
-#ifdef __AVX512F__
-  for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(
-        reinterpret_cast<__m256i*>(y + i),
-        _mm512_maskz_cvtps_ph(every, _mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-#ifdef __F16C__
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-  for (; i < n; ++i) y[i].bits = half::encode(x[i]);
+  for (int64_t i = narrow_vectors(x, y, n); i < n; ++i) y[i].bits = half::encode(x[i]);
 }
 
 // Each second lane of two vectors, from the upper ones on.

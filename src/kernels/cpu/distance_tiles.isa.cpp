@@ -9,11 +9,7 @@ namespace rl::kernels::RL_ISA {
 namespace {
 
 // The tile whose sums registers hold: rows, and vectors of columns.
-#if defined(__AVX512F__)
-constexpr int tile_rows = 4, tile_width = 4;
-#else
-constexpr int tile_rows = 4, tile_width = 2;
-#endif
+constexpr int tile_rows = 4, tile_width = vector_registers == 32 ? 4 : 2;
 
 template <class T> using Bits = vec<LaneOf<T>>;
 template <class T> RL_INLINE Bits<T> magnitude_bits(vec<T> v) {

@@ -438,7 +438,7 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
       multiply_rows(a, b, sum);
       return copy(sum, out);
     }
-    if (!rows && (is_bfloat16 || isa() != Isa::SSE42)) {
+    if (!rows && (is_bfloat16 || converts_halves())) {
       Paired x(a, c), y(b, r, true);
       return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
     }

@@ -40,18 +40,8 @@ struct Wide {
 };
 // The halves in the lower part of a vector, and those in its upper one.
 inline Wide widened(vec<float> v) {
-#if defined(__AVX512F__)
-  auto wide = [](__m256i bits) { return (vec<float>)_mm512_maskz_cvtph_ps(every, bits); };
-  return {wide(_mm512_maskz_extracti64x4_epi64(0xff, (__m512i)v, 0)),
-          wide(_mm512_maskz_extracti64x4_epi64(0xff, (__m512i)v, 1))};
-#elif defined(__F16C__)
-  return {(vec<float>)_mm256_cvtph_ps(_mm256_extractf128_si256((__m256i)v, 0)),
-          (vec<float>)_mm256_cvtph_ps(_mm256_extractf128_si256((__m256i)v, 1))};
-#else
-  half elements[2 * Vector<float>::lanes];
-  std::memcpy(static_cast<void*>(elements), &v, sizeof v);
-  return {load_wide(elements), load_wide(elements + Vector<float>::lanes)};
-#endif
+  vec<uint16_t> bits = (vec<uint16_t>)v;
+  return {widened_halves(lower_half(bits)), widened_halves(upper_half(bits))};
 }
 
 // x * y + sum, where each lane holds an element of T or a pair of 16-bit floats E.
@@ -141,7 +131,7 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       vec<T> across = read(a + r * depth);
-      __asm__("" : "+v"(across));  // gcc would load it again for each column
+      keep_in_register(across);  // gcc would load it again for each column
 #pragma GCC unroll 8
       for (int j = 0; j < columns; ++j) sums[j][r] = add_dots<E>(across, down[j], sums[j][r]);
     }

@@ -17,13 +17,7 @@ namespace rl::kernels::RL_ISA {
 namespace {
 
 // The tile of c that registers hold: rows, and vectors of columns.
-#if defined(__AVX512F__)
-constexpr int tile_rows = 8, tile_width = 3;
-#elif defined(__AVX2__)
-constexpr int tile_rows = 4, tile_width = 3;
-#else
-constexpr int tile_rows = 4, tile_width = 2;
-#endif
+constexpr int tile_rows = vector_registers == 32 ? 8 : 4, tile_width = fused_vectors ? 3 : 2;
 
 // Integers multiply as unsigned ones, whose overflow is defined. A complex number is two reals.
 template <class T, bool = std::is_integral_v<T>> struct Element {

@@ -211,7 +211,7 @@ template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
         else tile<T, bytes, rows, width, 4>(block, i);
         continue;
       }
-    if constexpr (std::is_same_v<T, float> && vector_bytes == 64)
+    if constexpr (std::is_same_v<T, float> && vector_registers == 32)
       if (block.pairs == DType::BFloat16) {
         tile<T, bytes, rows, width, 2>(block, i);
         continue;

@@ -3,69 +3,87 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/error.h"
 #include "kernels/cpu/units.h"
+#ifdef __aarch64__
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace rl {
 namespace {
 
-constexpr const char* names[] = {"sse42", "avx2", "avx512"};
-
-Isa cpu_isa() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return Isa::AVX512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2"))
-    return Isa::AVX2;
-  return Isa::SSE42;
-}
-
-constexpr const char* with_bfloat16 = "avx512_bf16";  // AVX512, and products of bfloat16
+#define RL_SET(set, ...) Isa::set,
+constexpr Isa sets[] = {RL_EACH_ISA(RL_SET, )};
+#undef RL_SET
+#define RL_QUOTED(text) #text
+#define RL_NAME(set, ...) RL_QUOTED(set),
+constexpr const char* names[] = {RL_EACH_ISA(RL_NAME, )};
+#undef RL_NAME
+#undef RL_QUOTED
 
 bool wishes(const char* what) {
   const char* wish = std::getenv("RUSHLIGHT_ISA");
   return wish && std::strcmp(wish, what) == 0;
 }
 
-int initial_index() {
-  int index = static_cast<int>(best_isa());
-  for (int i = 0; i <= index; ++i)
-    if (wishes(names[i])) return i;
-  return index;
+#ifdef __x86_64__
+bool processor_has(Isa set) {
+  __builtin_cpu_init();
+  if (set == Isa::avx512)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+  if (set == Isa::avx2)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+  return true;
 }
 
 bool choose_bfloat16_products() {
-  if (best_isa() != Isa::AVX512 || !__builtin_cpu_supports("avx512bf16")) return false;
-  return wishes(with_bfloat16) || (__builtin_cpu_is("amd") && !wishes(name(Isa::AVX512)));
+  if (!processor_has(Isa::avx512) || !__builtin_cpu_supports("avx512bf16")) return false;
+  return wishes("avx512_bf16") || (__builtin_cpu_is("amd") && !wishes("avx512"));
 }
+
+bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
+#else
+bool processor_has(Isa) { return true; }  // neon is part of every aarch64
+
+#ifdef __aarch64__
+// `neon` as a wish does without, as `avx512` does.
+bool choose_bfloat16_products() { return getauxval(AT_HWCAP2) & HWCAP2_BF16 && !wishes("neon"); }
+bool choose_byte_products() { return getauxval(AT_HWCAP2) & HWCAP2_I8MM; }
+#else
+bool choose_bfloat16_products() { return false; }
+bool choose_byte_products() { return false; }
+#endif
+#endif
+
+// The set that is asked for, if the processor has it; otherwise the best it has.
+int initial_index() {
+  int index = 0;
+  for (int i = 0; i < kernels::isa_count; ++i)
+    if (processor_has(sets[i])) {
+      index = i;
+      if (wishes(names[i])) break;
+    }
+  return index;
+}
+
+bool has_products(bool chosen) { return chosen && (isa() == Isa::avx512 || isa() == Isa::neon); }
 
 }  // namespace
 
-Isa best_isa() {
-  static Isa best = cpu_isa();
-  return best;
-}
-
 int kernels::isa_index = initial_index();
-Isa isa() { return static_cast<Isa>(kernels::isa_index); }
-const char* name(Isa i) { return names[static_cast<int>(i)]; }
-
-void set_isa(Isa i) {
-  check(i <= best_isa(), "set_isa: this CPU cannot run ", name(i));
-  kernels::isa_index = static_cast<int>(i);
-}
+Isa isa() { return sets[kernels::isa_index]; }
 
 bool kernels::has_bfloat16_products() {
   static const bool has = choose_bfloat16_products();
-  return has && isa() == Isa::AVX512;
+  return has_products(has);
 }
 
 bool kernels::has_byte_products() {
-  static const bool has = __builtin_cpu_supports("avx512vnni");
-  return has && isa() == Isa::AVX512;
+  static const bool has = choose_byte_products();
+  return has_products(has);
 }
 
 }  // namespace rl

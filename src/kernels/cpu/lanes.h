@@ -123,28 +123,6 @@ RL_INLINE T fold(const T* x, int64_t n, Map map = Map()) {
   return result;
 }
 
-// The first n elements of a vector, and zeros; n < its lanes.
-template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
-#ifdef __AVX512F__
-  if constexpr (sizeof(T) == 4)
-    return (vec<T>)_mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
-  if constexpr (sizeof(T) == 8)
-    return (vec<T>)_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
-#endif
-  vec<T> v = {};
-  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
-  return v;
-}
-template <class T> RL_INLINE void store_part(T* p, vec<T> v, int64_t n) {
-#ifdef __AVX512F__
-  if constexpr (sizeof(T) == 4)
-    return _mm512_mask_storeu_epi32(p, static_cast<__mmask16>((1u << n) - 1), (__m512i)v);
-  if constexpr (sizeof(T) == 8)
-    return _mm512_mask_storeu_epi64(p, static_cast<__mmask8>((1u << n) - 1), (__m512i)v);
-#endif
-  __builtin_memcpy(p, &v, static_cast<size_t>(n) * sizeof(T));
-}
-
 // The places i of a row, a vector wide, and the last ones part of a vector: one by one they took as
 // long as hundreds. at(p) is p[i] there, and at.put(p, value) writes it.
 template <class T, int number> struct VectorPlace {

@@ -8,13 +8,8 @@ namespace {
 constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
 constexpr int width = panel / lanes;  // vectors in a row of a panel
 
-#if defined(__AVX512F__)
-constexpr int block_rows = 8;  // with 32 registers
-#elif defined(__AVX2__)
-constexpr int block_rows = 2;
-#else
-constexpr int block_rows = 1;
-#endif
+// Sums fill half of the registers, and all but one row of factors the rest.
+constexpr int block_rows = width < vector_registers / 2 ? vector_registers / 2 / width : 1;
 
 // Rows [row, row + rows). The stride that is 1 is a constant.
 template <int rows, bool row_major, bool prefetch> void block(const PanelProduct& p, int64_t row) {

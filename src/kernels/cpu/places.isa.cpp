@@ -25,9 +25,7 @@ void copy_inside(const int64_t* indices, int64_t n, int64_t size, int64_t* to, b
   vec<uint64_t> signs = {};
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    vec<uint64_t> v;
-    std::memcpy(&v, indices + i, sizeof v);
-    asm volatile("" : "+x"(v));
+    vec<uint64_t> v = read_once<vec<uint64_t>>(indices + i);
     signs |= v | (last - v);  // the sign of either tells
     std::memcpy(to + i, &v, sizeof v);
   }

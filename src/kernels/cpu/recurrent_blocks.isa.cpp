@@ -39,12 +39,9 @@ void tiles(const RecurrentProduct& p, int64_t row, int64_t column, int64_t from,
 
 template <class T, int columns> void multiply(const RecurrentProduct& p) {
   constexpr int lanes = Vector<T>::lanes, vectors = columns / lanes;
-#if defined(__AVX512F__)
-  constexpr int width = vectors % 3 == 0 ? 3 : vectors % 4 == 0 ? 4 : 2;
-  constexpr int rows = width == 4 ? 6 : 8;  // with 32 registers
-#else
-  constexpr int width = vectors % 3 == 0 ? 3 : 2, rows = 4;
-#endif
+  constexpr bool many = vector_registers == 32;
+  constexpr int width = vectors % 3 == 0 ? 3 : many && vectors % 4 == 0 ? 4 : 2;
+  constexpr int rows = !many ? 4 : width == 4 ? 6 : 8;
   static_assert(vectors % width == 0);
   for (int64_t from = 0; from < p.depth; from += deep) {
     int64_t to = p.depth - from < deep ? p.depth : from + deep;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/reduced_floats.h"
 #include "math/math.h"
 
 namespace rl::kernels::RL_ISA {
@@ -16,27 +17,6 @@ void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, voi
   T* acc = static_cast<T*>(accumulators);
   for (int64_t i = 0; i < count; ++i)
     fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period, Map());
-}
-
-// A vector of numbers, of which it may be half as wide.
-RL_INLINE vec<float> load_wide(const bfloat16* p) {
-  typedef uint16_t Bits __attribute__((vector_size(vector_bytes / 2)));
-  Bits bits;
-  __builtin_memcpy(&bits, p, sizeof bits);
-  return (vec<float>)(__builtin_convertvector(bits, vec<uint32_t>) << 16);
-}
-RL_INLINE vec<float> load_wide(const half* p) {
-#if defined(__AVX512F__)
-  constexpr __mmask16 every = 0xffff;  // gcc warns of its own header where there is no mask
-  return (vec<float>)_mm512_maskz_cvtph_ps(every,
-                                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-#elif defined(__F16C__)
-  return (vec<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-#else
-  vec<float> v{};
-  for (int k = 0; k < Vector<float>::lanes; ++k) v[k] = p[k];
-  return v;
-#endif
 }
 
 // As fold_columns, of numbers that become floats on the way.

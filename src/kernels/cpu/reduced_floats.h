@@ -6,10 +6,6 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-#ifdef __AVX512F__
-constexpr __mmask16 every = 0xffff;  // gcc warns of its own header where there is no mask
-#endif
-
 using HalfBits = vec<uint16_t, vector_bytes / 2>;
 
 inline HalfBits load_bits(const void* p) {
@@ -27,31 +23,15 @@ inline vec<uint32_t> rounded_to_upper_half(vec<float> value) {
 inline vec<float> load_wide(const bfloat16* p) {
   return (vec<float>)(__builtin_convertvector(load_bits(p), vec<uint32_t>) << 16);
 }
-inline vec<float> load_wide(const half* p) {
-#if defined(__AVX512F__)
-  return (vec<float>)_mm512_maskz_cvtph_ps(every, (__m256i)load_bits(p));
-#elif defined(__F16C__)
-  return (vec<float>)_mm256_cvtph_ps((__m128i)load_bits(p));
-#else
-  vec<float> v{};
-  for (int i = 0; i < Vector<float>::lanes; ++i) v[i] = half::decode(p[i].bits);
-  return v;
-#endif
-}
+inline vec<float> load_wide(const half* p) { return widened_halves(load_bits(p)); }
 
 inline void store_narrow(bfloat16* p, vec<float> v) {
   HalfBits bits = __builtin_convertvector(rounded_to_upper_half(v) >> 16, HalfBits);
   std::memcpy(static_cast<void*>(p), &bits, sizeof bits);
 }
 inline void store_narrow(half* p, vec<float> v) {
-#if defined(__AVX512F__)
-  _mm256_storeu_si256((__m256i*)p,
-                      _mm512_maskz_cvtps_ph(every, (__m512)v, _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-  _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
-#else
-  for (int i = 0; i < Vector<float>::lanes; ++i) p[i].bits = half::encode(v[i]);
-#endif
+  HalfBits bits = narrowed_to_halves(v);
+  std::memcpy(static_cast<void*>(p), &bits, sizeof bits);
 }
 
 }  // namespace

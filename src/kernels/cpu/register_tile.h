@@ -12,32 +12,11 @@ template <class T, int bytes, int group>
   if constexpr (group == 1) {
     return mul_add(x, y, sum);
   } else if constexpr (std::is_same_v<T, float>) {
-#if defined(__AVX512F__)  // and BF16, as the caller has found out
-    vec<T, bytes> all;
-    if constexpr (bytes == 64) all = (vec<T, bytes>)_mm512_set1_ps(y);
-    else all = (vec<T, bytes>)_mm256_set1_ps(y);
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(all));
-#endif
-    return sum;
+    return add_bfloat16_pairs(sum, x, broadcast<vec<T, bytes>>(y));
   } else if constexpr (group == 4) {
-#if defined(__AVX512F__)  // and VNNI, as the caller has found out
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(vec<T, bytes>{} + y));
-#endif
-    return sum;
+    return add_byte_groups(sum, x, vec<T, bytes>{} + y);
   } else {
-    using V = vec<T, bytes>;
-    V all = V{} + y;
-#if defined(__AVX512BW__)
-    if constexpr (bytes == 64) return sum + (V)_mm512_madd_epi16((__m512i)x, (__m512i)all);
-#endif
-#if defined(__AVX2__)
-    if constexpr (bytes == 32) return sum + (V)_mm256_madd_epi16((__m256i)x, (__m256i)all);
-#endif
-    if constexpr (bytes == 16) return sum + (V)_mm_madd_epi16((__m128i)x, (__m128i)all);
-    using Signed = vec<int32_t, bytes>;
-    auto low = [](V v) { return (V)((Signed)(v << 16) >> 16); };
-    auto high = [](V v) { return (V)((Signed)v >> 16); };
-    return sum + low(x) * low(all) + high(x) * high(all);
+    return add_int16_pairs(sum, x, vec<T, bytes>{} + y);
   }
 }
 

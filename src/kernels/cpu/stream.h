@@ -11,6 +11,10 @@ namespace rl::kernels {
 bool worth_streaming(int64_t bytes);
 
 // After the streaming stores of a thread: nobody sees what is written next before them.
-inline void end_streaming() { __builtin_ia32_sfence(); }
+[[gnu::always_inline]] inline void end_streaming() {
+#ifdef __x86_64__
+  __builtin_ia32_sfence();
+#endif
+}
 
 }  // namespace rl::kernels

@@ -1,8 +1,7 @@
 #include "kernels/strip_formula.h"
 
-#include <immintrin.h>
-
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/stream.h"
 #include "kernels/cpu/strip_functions.h"
 
 namespace rl::kernels::RL_ISA {
@@ -19,17 +18,9 @@ void affine_floats(int64_t n, void* const* operands, const Scalar*) {
 void stream_floats(const float* from, float* to, int64_t n) {
   constexpr int64_t lanes = Vector<float>::lanes;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-#if defined(__AVX512F__)
-    _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
-#elif defined(__AVX2__)
-    _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
-#else
-    _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
-#endif
-  }
+  for (; i + lanes <= n; i += lanes) stream(to + i, load(from + i));
   for (; i < n; ++i) to[i] = from[i];
-  _mm_sfence();
+  end_streaming();
 }
 
 }  // namespace rl::kernels::RL_ISA

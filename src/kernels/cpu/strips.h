@@ -6,34 +6,19 @@
 namespace rl::kernels {
 
 struct HostStrips {
-  const StripFunction* by_isa[3];  // by DType; nullptr where the formula makes no sense
+  const StripFunction* by_isa[isa_count];  // by DType; nullptr where the formula makes no sense
 };
 
 // Defines the Loop `id` from its compiled parts.
-#ifdef RL_ISA_ONLY
-#define RL_LOOP(id, shown, operands, numbers, dtypes)                                  \
-  namespace RL_ISA_ONLY {                                                              \
-  extern const StripFunction id##_strips[dtype_count];                                 \
-  }                                                                                    \
-  static constexpr HostStrips id##_host{                                               \
-      {RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips, RL_ISA_ONLY::id##_strips}}; \
-  extern const Loop id;                                                                \
+#define RL_DECLARE_STRIPS(set, id)                     \
+  namespace set {                                      \
+  extern const StripFunction id##_strips[dtype_count]; \
+  }
+#define RL_STRIPS_OF(set, id) set::id##_strips,
+#define RL_LOOP(id, shown, operands, numbers, dtypes)                     \
+  RL_EACH_ISA(RL_DECLARE_STRIPS, id)                                      \
+  static constexpr HostStrips id##_host{{RL_EACH_ISA(RL_STRIPS_OF, id)}}; \
+  extern const Loop id;                                                   \
   const Loop id{shown, operands, numbers, dtypes, &id##_host};
-#else
-#define RL_LOOP(id, shown, operands, numbers, dtypes)                \
-  namespace sse42 {                                                  \
-  extern const StripFunction id##_strips[dtype_count];               \
-  }                                                                  \
-  namespace avx2 {                                                   \
-  extern const StripFunction id##_strips[dtype_count];               \
-  }                                                                  \
-  namespace avx512 {                                                 \
-  extern const StripFunction id##_strips[dtype_count];               \
-  }                                                                  \
-  static constexpr HostStrips id##_host{                             \
-      {sse42::id##_strips, avx2::id##_strips, avx512::id##_strips}}; \
-  extern const Loop id;                                              \
-  const Loop id{shown, operands, numbers, dtypes, &id##_host};
-#endif
 
 }  // namespace rl::kernels

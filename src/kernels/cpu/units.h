@@ -3,12 +3,12 @@
 
 namespace rl::kernels {
 
-// Products of pairs of bfloat16, added up in float (vdpbf16ps), where they are twice as fast as
-// FMA: on AMD's processors. On Intel's they have half its rate, and RUSHLIGHT_ISA=avx512_bf16 has
-// to ask for them; RUSHLIGHT_ISA=avx512 does without.
+// Products of pairs of bfloat16, added up in float (vdpbf16ps, bfdot), where they are twice as fast
+// as FMA: on AMD's and ARM's processors. On Intel's they have half its rate, and
+// RUSHLIGHT_ISA=avx512_bf16 has to ask for them; RUSHLIGHT_ISA=avx512 or neon does without.
 bool has_bfloat16_products();
 
-// Products of four unsigned bytes by four signed ones, added up in int32 (vpdpbusd).
+// Products of four unsigned bytes by four signed ones, added up in int32 (vpdpbusd, usdot).
 bool has_byte_products();
 
 }  // namespace rl::kernels
