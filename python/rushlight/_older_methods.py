@@ -81,8 +81,8 @@ class _Methods:
         return False
 
     def dequantize(self):
-        """Return this tensor in float32: it is not quantized."""
-        return self.to(rushlight.float32)
+        """Return this tensor in float32; see `dequantize`."""
+        return _quantized_function("dequantize")(self)
 
     def module_load(self, other, assign=False):
         """Return what takes the place of this parameter or buffer when a module loads `other`.
@@ -207,14 +207,18 @@ def reinforce(self, reward):
     )
 
 
+def _quantized_function(name):
+    from rushlight._quantized import _tensor
+
+    return getattr(_tensor, {"qscheme": "qscheme_of"}.get(name, name))
+
+
 def _for_quantized(name):
-    def function(input, *args, **kwargs):
-        raise NotImplementedError(
-            f"{name}: is for quantized tensors, and there are none; the tensor is of {input.dtype}"
-        )
+    def function(self):
+        return _quantized_function(name)(self)
 
     function.__name__ = name
-    function.__doc__ = "Refused: this is for quantized tensors, and there are none."
+    function.__doc__ = f"See `{name}`: for quantized tensors."
     return function
 
 
@@ -245,11 +249,11 @@ _QUANTIZED = (
 _SPARSE = ("resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_")
 FUNCTIONS = {
     **{name: _gone(name, instead) for name, instead in _GONE.items()},
-    **{name: _for_quantized(name) for name in _QUANTIZED},
 }
 globals().update(FUNCTIONS)
 _METHODS = {
     **FUNCTIONS,
+    **{name: _for_quantized(name) for name in _QUANTIZED},
     **{name: _for_sparse(name) for name in _SPARSE},
     **{name: _no_device(name) for name in ("ipu", "mtia", "xpu")},
     "reinforce": reinforce,
@@ -273,32 +277,21 @@ def _refused_function(name, reason):
     return function
 
 
-_NO_QUANTIZED = "there are no quantized tensors"
 _NO_SCRIPT = "there is no TorchScript compiler"
 for _name, _reason in {
-    **dict.fromkeys(("choose_qparams_optimized", "empty_quantized"), _NO_QUANTIZED),
+    "choose_qparams_optimized": "there is no search for quantization parameters; use observers",
+    "empty_quantized": "use quantize_per_tensor",
     **dict.fromkeys(
         ("import_ir_module", "import_ir_module_from_buffer", "merge_type_from_type_comment",
          "parse_ir", "parse_type_comment", "unify_type_list"),
         _NO_SCRIPT,
     ),
     "_grouped_mm": "products of groups of matrices are for GPUs; use a loop of matmul",
-    "_make_per_tensor_quantized_tensor": _NO_QUANTIZED,
-    "_make_per_channel_quantized_tensor": _NO_QUANTIZED,
     "_nested_view_from_buffer": "there are no nested tensors",
     "_scaled_mm": "there are no dtypes of 8 bits with a scale",
     "hash_tensor": "the result is of uint64, which no tensor is here",
 }.items():  # fmt: skip
     globals()[_name] = _refused_function(_name, _reason)
-
-
-def dequantize(input):
-    """Return the tensor in float32: it is not quantized. A list of tensors is refused, as by torch
-    where they are not quantized.
-    """
-    if isinstance(input, (list, tuple)):
-        raise NotImplementedError("dequantize: a list is for quantized tensors, and there are none")
-    return input.to(rushlight.float32)
 
 
 def parse_schema(schema):

@@ -1,0 +1,1 @@
+"""Quantized tensors and the functions that round to their steps."""
