@@ -103,7 +103,7 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
 
 def main():
     parser = argparse.ArgumentParser(description=sys.modules["fuzz"].__doc__)
-    parser.add_argument("kind", choices=["calls", "programs", "files"])
+    parser.add_argument("kind", choices=["calls", "programs", "files", "exported"])
     parser.add_argument("--seed", type=int, help="one case, its steps printed")
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
     seconds = float(os.environ.get("FUZZ_SECONDS", 600))

@@ -14,9 +14,9 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, files, programs
+from . import calls, exported, files, programs
 
-KINDS = {"calls": calls.run, "programs": programs.run, "files": files.run}
+KINDS = {"calls": calls.run, "programs": programs.run, "files": files.run, "exported": exported.run}
 RECORD = struct.Struct("qqqq")  # seed, cases done, calls made, resident bytes
 ADDRESS_SPACE = 3 << 29  # so that sizes that are huge by mistake fail at once
 LEAK_PATIENCE = 3  # collections: a generation may free what holds the next
