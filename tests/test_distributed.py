@@ -4,7 +4,9 @@ import concurrent.futures
 import os
 import random
 import re
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -113,7 +115,6 @@ def test_spawn(scheme, tmp_path):
     assert lines(run) == [f"rank {r} has [{n}, {n}]" for r in range(2) for n in (2.0, 4.0)]
 
 
-@pytest.mark.distributed  # whose death is told first depends on timing: three runs of five pass
 def test_a_killed_worker_is_started_again_and_ends_as_if_it_had_not_been(tmp_path):
     undisturbed, disturbed = tmp_path / "a", tmp_path / "b"
     undisturbed.mkdir(), disturbed.mkdir()
@@ -124,6 +125,73 @@ def test_a_killed_worker_is_started_again_and_ends_as_if_it_had_not_been(tmp_pat
     assert "rank 1 ended with code -9; restart 1 of 1" in run.outputs[0]
     assert all("from step 0" in line for line in wanted)
     assert lines(run) == [line.replace("from step 0", "from step 8") for line in wanted]
+
+
+# All end before the launcher looks: who caused it is told, not who has the least rank.
+ONE_IS_THE_CAUSE = """
+import os, signal, sys, time
+from rushlight.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    rank, how, folder = int(os.environ["RANK"]), sys.argv[1], sys.argv[2]
+    if rank == 1:
+        with open(f"{folder}/pid.new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(f"{folder}/pid.new", f"{folder}/pid")
+        if how != "raises":
+            os.kill(os.getpid(), getattr(signal, how))
+        raise ValueError("no more luck")
+    while not os.path.exists(f"{folder}/pid"):
+        time.sleep(0.01)
+    with open(f"{folder}/pid") as file:
+        pid = file.read()
+    while True:  # until that process is a zombie
+        with open(f"/proc/{pid}/stat") as file:
+            if file.read().rpartition(")")[2].split()[0] == "Z":
+                break
+        time.sleep(0.01)
+    raise RuntimeError("rank 1 died")
+
+main()
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGSEGV", "raises"])
+def test_the_cause_of_a_failure_is_told_before_its_consequences(how, tmp_path, monkeypatch):
+    from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from rushlight.distributed.launcher.api import Agent, LaunchConfig, elastic_launch
+
+    root = Path(__file__).parent.parent / "python"
+    monkeypatch.setenv("PYTHONPATH", str(root))
+
+    # As on a machine that is so busy that the launcher has its turn after both have ended.
+    def wait_for_all(agent, seconds):
+        for worker in agent.workers:
+            os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(Agent, "_wait_for_an_end", wait_for_all)
+    config = LaunchConfig(1, 1, 3, max_restarts=0)
+    with pytest.raises(ChildFailedError, match="first rank 1 ") as caught:
+        elastic_launch(config, sys.executable)("-c", ONE_IS_THE_CAUSE, how, str(tmp_path))
+    rank, failure = caught.value.get_first_failure()
+    assert rank == 1 and set(caught.value.failures) == {0, 1, 2}
+    if how == "raises":
+        assert failure.exitcode == 1 and "no more luck" in failure.message
+    else:
+        assert failure.exitcode == -getattr(signal, how)
+
+
+def test_the_launcher_sees_an_end_at_once(tmp_path):
+    from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from rushlight.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    began = time.monotonic()
+    with pytest.raises(ChildFailedError, match="exit code 3"):
+        elastic_launch(LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=60.0), "sh")(
+            "-c", "exit 3"
+        )
+    assert time.monotonic() - began < 30.0
 
 
 def test_two_machines():

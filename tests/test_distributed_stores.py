@@ -1,8 +1,11 @@
 """Stores, rendezvous and launchers' environments: nothing here needs MPI."""
 
+import contextlib
 import datetime
+import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -12,8 +15,9 @@ import pytest
 
 import rushlight
 from rushlight import distributed as dist
-from rushlight.distributed import _launchers, _wire
+from rushlight.distributed import _launchers, _tcp_store, _wire
 from rushlight.distributed._agreement import Call
+from rushlight.distributed._table import Request
 from rushlight.distributed._world_server import process_mapping
 
 SECOND = datetime.timedelta(seconds=1)
@@ -292,3 +296,138 @@ def test_the_launchers_options():
     assert stream_choice("3", 2) == [3, 3] and stream_choice("0:1,1:2", 2) == [1, 2]
     with pytest.raises(ValueError, match="RANK:NUMBER"):
         stream_choice("0=1", 2)
+
+
+# What a client can send that is none of ours; each must leave the server at work.
+BEFORE_THE_SECRET = {
+    "nothing": b"",
+    "no fields": _wire.frame(_wire.AUTHENTICATE),
+    "no hello": _wire.frame(_wire.MESSAGE, [b"{}"]),
+    "a frame that ends early": struct.pack(">IB", 6, _wire.HELLO) + b"\xff" * 5,
+    "an empty frame": struct.pack(">I", 0),
+    "a frame of 1 GB": struct.pack(">I", 1 << 30) + b"x" * (1 << 20),
+    "no number": b"cmd=initack pmiid=x\n",
+    "a number of many digits": b"cmd=initack pmiid=" + b"9" * 5000 + b"\n",
+    "a key alone": b"cmd=put\n",
+    "a line without an end": b"cmd=" + b"x" * (1 << 17),
+}
+HEAD = struct.pack(">d", 0.0)
+AFTERWARDS = {
+    "no fields": (Request.GET, []),
+    "a short time": (Request.GET, [b"x", b"key"]),
+    "no number as a time": (Request.GET, [struct.pack(">d", float("nan")), b"key"]),
+    "an endless time": (Request.GET, [struct.pack(">d", float("inf")), b"key"]),
+    "many fields": (Request.SET, [HEAD] + [b"x"] * 100),
+    "no such request": (0x55, [HEAD]),
+    "a text to add": (Request.ADD, [HEAD, b"n", b"x"]),
+    "many digits to add": (Request.ADD, [HEAD, b"n", b"9" * 5000]),
+    "an odd number of values": (Request.MULTI_SET, [HEAD, b"a", b"b", b"c"]),
+    "a message of nobody": (_wire.MESSAGE, [b"{}"]),
+    "a world of many": (Request.OPEN_WORLD, [b"w", b"2000000000"]),
+    "a world of none": (Request.OPEN_WORLD, [b"w", b"-1"]),
+    "a world without a name": (Request.OPEN_WORLD, [b"\xff", b"1"]),
+    "an unknown world": (Request.JOIN_WORLD, [b"none", b"0", b"{}"]),
+}
+ABOUT = {"host": "h", "pid": 1, "timeout": 5.0}
+REPORT = {"what": "w", "group": "g", "number": 1, "last": None, "line": None}
+MEMBERS = {
+    "no object": (b"[]", None),
+    "no JSON": (b"{", None),
+    "deep": (b"[" * 100_000, None),
+    "no time-out": (json.dumps({**ABOUT, "timeout": None}).encode(), None),
+    "no number as a time-out": (b'{"host": "h", "pid": 1, "timeout": NaN}', None),
+    "an endless time-out": (b'{"host": "h", "pid": 1, "timeout": Infinity}', None),
+    "no event": (None, b"{}"),
+    "no text": (None, b"\xff"),
+    "leaves without a word": (None, b'{"event": "leave"}'),
+    "a list as its reason": (None, b'{"event": "leave", "why": [], "failed": false}'),
+    "asks nothing": (None, b'{"event": "stuck", "report": null}'),
+    "asks for lists": (None, json.dumps({"event": "stuck", "report": {
+        **REPORT, "ranks": [[], {}], "seconds": 1}}).encode()),
+    "reports nothing": (None, b'{"event": "report"}'),
+}  # fmt: skip
+
+
+def answers_of(store, *frames):
+    """What a server says to frames, sent by a client that knows the secret, before a pause."""
+    connection = _tcp_store.connect(store.host, store.port, 5)
+    with connection:
+        connection.settimeout(0.3)
+        connection.sendall(b"".join(frames))
+        codes = []
+        try:
+            while True:
+                codes.append(_wire.read_frame(connection)[0])
+        except OSError:
+            return codes
+
+
+@pytest.mark.parametrize("secret", ["", "known"])
+@pytest.mark.parametrize("sent", BEFORE_THE_SECRET)
+def test_strangers_leave_a_store_at_work(sent, secret, monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_STORE_SECRET", secret)
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    for first in (b"", _wire.frame(_wire.HELLO, [_wire.GREETING])):
+        with socket.create_connection((store.host, store.port), timeout=2) as connection:
+            with contextlib.suppress(OSError):  # the server has closed it
+                connection.sendall(first + BEFORE_THE_SECRET[sent])
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1 << 16):
+                    pass
+    store.set("key", "value")
+    assert store.get("key") == b"value" and store._server._thread.is_alive()
+    store.close()
+
+
+def test_strangers_are_given_no_memory(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_STORE_SECRET", "known")
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    with socket.create_connection((store.host, store.port), timeout=5) as connection:
+        connection.sendall(_wire.frame(_wire.HELLO, [_wire.GREETING]))
+        _wire.read_frame(connection)
+        connection.sendall(struct.pack(">I", 1 << 29))
+        assert connection.recv(1) == b""  # at once, not after the 512 MB that it announces
+    store.close()
+
+
+@pytest.mark.parametrize("sent", AFTERWARDS)
+def test_odd_requests_leave_a_store_at_work(sent):
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    code, fields = AFTERWARDS[sent]
+    codes = answers_of(store, _wire.frame(code, fields))
+    assert codes == ([] if sent == "an endless time" else [_wire.REFUSED])
+    store.set("key", "value")
+    assert store.get("key") == b"value" and store._server._thread.is_alive()
+    store.close()
+
+
+@pytest.mark.parametrize("told", MEMBERS)
+def test_odd_members_leave_a_store_at_work(told):
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    about, message = MEMBERS[told]
+    frames = [
+        _wire.frame(Request.OPEN_WORLD, [b"w", b"2"]),
+        _wire.frame(Request.JOIN_WORLD, [b"w", b"0", about or json.dumps(ABOUT).encode()]),
+    ]
+    if message is not None:
+        frames.append(_wire.frame(_wire.MESSAGE, [message]))
+    codes = answers_of(store, *frames)
+    wanted = told not in ("an endless time-out", "reports nothing")
+    assert codes[0] == _wire.OK and (_wire.REFUSED in codes) == wanted
+    time.sleep(0.1)
+    store.set("key", "value")
+    assert store.get("key") == b"value" and store._server._thread.is_alive()
+    store.close()
+
+
+def test_a_client_that_goes_while_it_waits_twice():
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    connection = _tcp_store.connect(store.host, store.port, 5)
+    wait = _wire.frame(Request.GET, [struct.pack(">d", 0.2), b"missing"])
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.sendall(wait * 50)
+    connection.close()
+    time.sleep(0.5)
+    store.set("key", "value")
+    assert store.get("key") == b"value" and store._server._thread.is_alive()
+    store.close()

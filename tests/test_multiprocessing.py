@@ -1,6 +1,7 @@
 """Tensors in shared memory, sent between processes; functions run in several of them."""
 
 import gc
+import multiprocessing.connection
 import os
 import pickle
 import signal
@@ -360,15 +361,48 @@ def test_an_exit_is_reported(code, name, text):
     assert pickle.loads(pickle.dumps(caught.value)).exit_code == code
 
 
+def has_ended(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def fail_one_after_the_other(rank, first, pids):
+    if rank == 0:
+        process = pids.get()
+        while not has_ended(process):
+            time.sleep(0.01)
+    else:
+        pids.put(os.getpid())
+        pids.close(), pids.join_thread()
+        if first < 0:
+            os.kill(os.getpid(), -first)
+    raise ValueError(f"failure of {rank}")
+
+
+@pytest.mark.parametrize("first", [1, -9, -15])
+def test_the_first_failure_is_reported(first):
+    """Both have ended before anybody looks: the cause is told, not its consequence."""
+    pids = multiprocessing.get_context("fork").Queue()
+    started = mp.start_processes(
+        fail_one_after_the_other, (first, pids), nprocs=2, join=False, start_method="fork"
+    )
+    for sentinel in list(started.sentinels):
+        assert multiprocessing.connection.wait([sentinel], 30)
+    with pytest.raises((mp.ProcessRaisedException, mp.ProcessExitedException)) as caught:
+        started.join()
+    assert caught.value.error_index == 1
+    assert ("failure of 1" if first > 0 else "terminated with signal") in str(caught.value)
+
+
 def test_join():
     started = mp.start_processes(nap, (0.5,), nprocs=2, join=False, start_method="fork")
     assert len(started.pids()) == 2 and not started.join(timeout=0.01)
     while not started.join():
         pass
     assert started.join()
-    daemons = mp.start_processes(
-        nap, (0,), nprocs=1, join=False, daemon=True, start_method="fork"
-    )
+    daemons = mp.start_processes(nap, (0,), nprocs=1, join=False, daemon=True, start_method="fork")
     assert daemons.processes[0].daemon and daemons.join()
 
 

@@ -12,6 +12,7 @@
 #include "bind/registry.h"
 #include "bind/sparse.h"
 #include "bind/torch_function.h"
+#include "core/thread_state.h"
 
 namespace rl::bind {
 
@@ -108,23 +109,55 @@ void clear_subclass_slots(PyObject* o) {
   }
 }
 
+void release_contents(PyTensor* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  if (!is_exact_tensor(reinterpret_cast<PyObject*>(self)))
+    clear_subclass_slots(reinterpret_cast<PyObject*>(self));
+  Py_CLEAR(self->dict);
+  if (TensorImpl* impl = std::exchange(self->impl, nullptr)) Ref<TensorImpl>::adopt(impl);
+  if (pools_objects && type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
+  else type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// A tensor may own the next one by way of an attribute, a hook or a list, and so on for a million.
+// Python's own limit to that is a number of objects, 10,000 in 3.13, which is too deep for the
+// stack of a thread: with as many tensors inside each other as this, the others wait in a list. It
+// is empty again when the innermost of them is done.
+constexpr uint32_t deepest_release = 32;
+
+void release_within_limit(PyTensor* self) {
+  ThreadState& thread = thread_state();
+  if (thread.release_depth == deepest_release) {
+    self->weakrefs = static_cast<PyObject*>(std::exchange(thread.dying_objects, self));
+    return;
+  }
+  ++thread.release_depth;
+  release_contents(self);
+  if (thread.release_depth == deepest_release) {
+    while (auto* next = static_cast<PyTensor*>(thread.dying_objects)) {
+      thread.dying_objects = std::exchange(next->weakrefs, nullptr);
+      release_contents(next);
+    }
+  }
+  --thread.release_depth;
+}
+
 void dealloc(PyObject* o) {
   PyTensor* self = cast(o);
   PyTypeObject* type = Py_TYPE(o);
   if (self->impl && hand_over_to_impl(self)) return;
   if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0) return;
   if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
-  if (self->weakrefs) PyObject_ClearWeakRefs(o);
-  if (type != tensor_type && type != parameter_type) clear_subclass_slots(o);
-  Py_CLEAR(self->dict);
-  if (TensorImpl* impl = std::exchange(self->impl, nullptr)) {
+  TensorImpl* impl = self->impl;
+  if (impl) {  // before any code of the program runs: from here on nothing finds the object
     unlink_object(impl->python, impl, self);
     if (impl->meta && !lists_change) forget_kept(o);
-    Ref<TensorImpl>::adopt(impl);
   }
-  if (pools_objects && type == tensor_type && pool_size < pool_capacity) pool[pool_size++] = self;
-  else type->tp_free(o);
-  Py_DECREF(type);
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  const bool owns_objects = self->dict || (impl && impl->meta) || !is_exact_tensor(o);
+  if (__builtin_expect(owns_objects, 0)) release_within_limit(self);
+  else release_contents(self);
 }
 
 // ---- the cyclic collector --------------------------------------------------------------------

@@ -103,7 +103,8 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
 
 def main():
     parser = argparse.ArgumentParser(description=sys.modules["fuzz"].__doc__)
-    parser.add_argument("kind", choices=["calls", "programs", "files", "hooks"])
+    kinds = ["calls", "programs", "files", "exported", "hooks"]
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("--seed", type=int, help="one case, its steps printed")
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
     seconds = float(os.environ.get("FUZZ_SECONDS", 600))

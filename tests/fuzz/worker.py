@@ -14,13 +14,14 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, files, hooks, programs
+from . import calls, exported, files, hooks, programs
 
 KINDS = {
     "calls": calls.run,
-    "programs": programs.run,
+    "exported": exported.run,
     "files": files.run,
     "hooks": hooks.run,
+    "programs": programs.run,
 }
 RECORD = struct.Struct("qqqq")  # seed, cases done, calls made, resident bytes
 ADDRESS_SPACE = 3 << 29  # so that sizes that are huge by mistake fail at once

@@ -3,6 +3,7 @@ the process manager of MPI (PMI-1) for them, all at one port.
 """
 
 import hmac
+import math
 import os
 import selectors
 import socket
@@ -15,6 +16,12 @@ from rushlight.distributed._errors import DistNetworkError
 from rushlight.distributed._table import Request, Table
 from rushlight.distributed._world_server import Worlds
 
+# Raised when a client sends what is none of the protocol.
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+             struct.error)  # fmt: skip
+_LONGEST_SLEEP = 3600.0  # seconds; a selector takes no more than 25 days
+_LARGEST_FIRST_FRAME = 1 << 10  # of a client that has not shown yet that it knows the secret
+
 
 class Connection:
     """One client: its socket, what came and was not yet understood, what was not yet sent."""
@@ -26,6 +33,8 @@ class Connection:
         self.unsent = bytearray()
         self.understand = self._understand_first
         self.nonce = None
+        self.known = False  # it has shown that it knows the secret
+        self.seat = None  # of a world, as (world, rank): MPI's connection
         self.member = None  # of a world, as (world, rank)
         self.waiting = []
         self.closed = False
@@ -90,14 +99,17 @@ class Connection:
                 self.close()
             return False
         self.received = bytearray(rest)
-        self.server.worlds.process_manager(self, line.decode(errors="replace"))
+        try:
+            self.server.worlds.process_manager(self, line.decode(errors="replace"))
+        except MALFORMED:
+            self.close()
         return True
 
     def _understand_frame(self):
         if len(self.received) < 4:
             return False
         (length,) = struct.unpack_from(">I", self.received)
-        if not 0 < length <= _wire.LARGEST_FRAME:
+        if not 0 < length <= (_wire.LARGEST_FRAME if self.known else _LARGEST_FIRST_FRAME):
             self.close()
             return False
         if len(self.received) < 4 + length:
@@ -106,7 +118,7 @@ class Connection:
         del self.received[: 4 + length]
         try:
             self._obey(*_wire.fields_of(body))
-        except (ValueError, KeyError, TypeError, struct.error) as error:
+        except MALFORMED as error:
             self.send(_wire.frame(_wire.REFUSED, [str(error).encode()]))
         return True
 
@@ -136,6 +148,8 @@ class Connection:
             self.server.worlds.join(self, *fields)
         else:
             (timeout,) = struct.unpack(">d", fields[0])
+            if math.isnan(timeout):
+                raise ValueError("a time-out that is no number")
             self.server.answer(self, Request(code), fields[1:], timeout)
 
 
@@ -228,7 +242,8 @@ class StoreServer:
         elif timeout <= 0:
             connection.send(_wire.frame(_wire.TIMED_OUT))
         else:
-            self._waiting.append((time.monotonic() + timeout, connection, request, fields))
+            deadline = time.monotonic() + timeout
+            self._waiting.append((deadline, connection, request, fields))
 
     def _answer_waiting(self):
         waiting, self._waiting = self._waiting, []
@@ -244,12 +259,13 @@ class StoreServer:
 
     def _end_of_wait(self):
         now = time.monotonic()
-        for entry in [entry for entry in self._waiting if entry[0] <= now]:
-            self._waiting.remove(entry)
-            entry[1].send(_wire.frame(_wire.TIMED_OUT))
+        late = [entry for entry in self._waiting if entry[0] <= now]
+        self._waiting = [entry for entry in self._waiting if entry[0] > now]
+        for _, connection, _, _ in late:
+            connection.send(_wire.frame(_wire.TIMED_OUT))
         self.worlds.look_at_clock(now)
         deadlines = [entry[0] for entry in self._waiting] + self.worlds.deadlines()
-        return max(0.0, min(deadlines) - now) if deadlines else None
+        return min(max(0.0, min(deadlines) - now), _LONGEST_SLEEP) if deadlines else None
 
     def _run(self):
         while not self._closing:

@@ -43,7 +43,7 @@ def connect(host, port, seconds):
             connection.sendall(_wire.frame(_wire.AUTHENTICATE, [_wire.proof(nonce)]))
             code, fields = _wire.read_frame(connection)
             if code != _wire.OK:
-                raise ConnectionError(fields[0].decode())
+                raise ConnectionError(b"".join(fields).decode(errors="replace"))
     except (OSError, ValueError) as error:
         connection.close()
         raise DistNetworkError(f"TCPStore: {host}:{port}: {error}") from None

@@ -9,6 +9,23 @@ import time
 from rushlight.distributed import _wire
 
 _SECONDS_FOR_REPORTS = 1.5
+_LARGEST_WORLD = 1 << 20
+
+# What members tell, by name: the types that it may have.
+_ABOUT = {"host": str, "pid": int, "timeout": (int, float)}
+_REPORT = {"what": (str, type(None)), "group": (str, type(None)), "number": (int, type(None)),
+           "last": (str, type(None)), "line": (str, type(None))}  # fmt: skip
+_QUESTION = {**_REPORT, "ranks": list, "seconds": (int, float)}
+
+
+def _checked(told, types):
+    """What a member told, a dict with values of these types; ValueError if it is none."""
+    if not isinstance(told, dict):
+        raise ValueError(f"a member tells a {type(told).__name__}, not an object")
+    for name, kinds in types.items():
+        if name not in told or not isinstance(told[name], kinds) or told[name] != told[name]:
+            raise ValueError(f"a member tells {str(told.get(name))[:40]!r} as {name}")
+    return told
 
 
 def process_mapping(hosts):
@@ -37,8 +54,11 @@ class Worlds:
 
     def open(self, name, size):
         """Make a world, and the numbers by which MPI's processes show that they belong to it."""
-        numbers = random.SystemRandom().sample(range(1, 1 << 31), int(size))
-        world = World(name.decode(), int(size))
+        size = int(size)
+        if not 0 < size <= _LARGEST_WORLD:
+            raise ValueError(f"a world of {size}")
+        numbers = random.SystemRandom().sample(range(1, 1 << 31), size)
+        world = World(name.decode(), size)
         self._worlds[name] = world
         for rank, number in enumerate(numbers):
             self._by_process_id[number] = (world, rank)
@@ -46,14 +66,16 @@ class Worlds:
 
     def join(self, connection, name, rank, about):
         """Make the connection that of a member."""
-        world, rank = self._worlds[name], int(rank)
+        world, rank, about = self._worlds[name], int(rank), _checked(json.loads(about), _ABOUT)
+        if connection.member is not None:
+            raise ValueError("the connection is that of a member already")
         if not 0 <= rank < world.size:
             raise ValueError(f"rank {rank} is not in a world of {world.size}")
         if rank in world.members or rank in world.gone:
             raise ValueError(f"rank {rank} has joined already: two processes have the same rank")
         connection.member = (world, rank)
         connection.send(_wire.frame(_wire.OK))
-        world.joined(rank, connection, json.loads(about))
+        world.joined(rank, connection, about)
 
     def look_at_clock(self, now):
         """Do what is due."""
@@ -69,7 +91,7 @@ class Worlds:
         """Answer a line of PMI-1."""
         words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
         if words.get("cmd") == "initack":
-            connection.seat = self._by_process_id.get(int(words.get("pmiid", -1)))
+            connection.seat = self._by_process_id.get(int(words.get("pmiid", "-1")))
             if connection.seat is None:
                 connection.close()  # a stranger
                 return
@@ -77,7 +99,7 @@ class Worlds:
             replies = ["cmd=initack rc=0", f"cmd=set size={world.size}", f"cmd=set rank={rank}"]
             connection.send("".join(f"{r}\n" for r in [*replies, "cmd=set debug=0"]).encode())
             world.managed.append(connection)
-        elif getattr(connection, "seat", None) is None:
+        elif connection.seat is None:
             connection.close()
         else:
             world, _ = connection.seat
@@ -141,8 +163,9 @@ class World:
 
     def message(self, rank, data):
         """A member tells something."""
-        message = json.loads(data)
+        message = _checked(json.loads(data), {"event": str})
         if message["event"] == "leave":
+            _checked(message, {"why": str, "failed": bool})
             self.gone[rank] = message["why"]
             if message["failed"]:
                 self._fail(f"rank {rank} ended: {message['why']}")
@@ -150,11 +173,14 @@ class World:
                 self._tell_all(event="left", rank=rank, why=message["why"])
         elif message["event"] == "stuck" and self.failure is None:
             if self._inquiry is None:
-                self._inquiry = ((rank, message["report"]), {rank: message["report"]})
+                question = _checked(message.get("report"), _QUESTION)
+                if not all(isinstance(rank, int) for rank in question["ranks"]):
+                    raise ValueError("a member asks for ranks that are no numbers")
+                self._inquiry = ((rank, question), {rank: question})
                 self._tell_all(event="report")
                 self.deadline = time.monotonic() + _SECONDS_FOR_REPORTS
         elif message["event"] == "report" and self._inquiry is not None:
-            self._inquiry[1][rank] = message["report"]
+            self._inquiry[1][rank] = _checked(message.get("report"), _REPORT)
             if len(self._inquiry[1]) == len(self.members):
                 self._judge()
 

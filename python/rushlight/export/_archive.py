@@ -424,7 +424,7 @@ class _Reader:
             return s
         _typed(s, dict, "size")
         symbol, factor, offset = s.get("symbol"), s.get("factor"), s.get("offset")
-        need(symbol in self.ranges, f"symbol {symbol!r}")
+        need(isinstance(symbol, str) and symbol in self.ranges, f"symbol {symbol!r}")
         need(type(factor) is int and factor > 0 and type(offset) is int, "size")
         name = symbol if factor == 1 else f"{factor}*{symbol}"
         tail = f" + {offset}" if offset > 0 else f" - {-offset}" if offset else ""
@@ -442,6 +442,9 @@ class _Reader:
         }
         if _table.is_operation(target):
             _check_arguments(target.row, args, kwargs)
+        elif target in _NAMES_OF_NUMBERS:
+            wanted = 1 if target in (operator.neg, operator.not_) else 2
+            need(len(args) == wanted and not kwargs, f"{item['op']} of {len(args)} arguments")
         node = graph.create_node("call_function", target, args, kwargs, name=name)
         self._enter(values, node, name)
 

@@ -14,6 +14,7 @@ _NAMES = {
 }  # fmt: skip
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 _ALIGNMENT = 64
+_MOST_DIMS = 64
 
 
 def write(out, tensors, before=0):
@@ -66,6 +67,7 @@ def read(data, need):
         dtype, shape, span = (entry.get(k) for k in ("dtype", "shape", "data_offsets"))
         need(isinstance(dtype, str) and dtype in _DTYPES, f"dtype {dtype!r} of {name}")
         need(_naturals(shape) and _naturals(span) and len(span) == 2, f"the entry of {name}")
+        need(len(shape) <= _MOST_DIMS, f"{name} has {len(shape)} dims")
         dtype = _DTYPES[dtype]
         size = math.prod(shape) * dtype.itemsize
         need(span[0] <= span[1] <= len(body) and span[1] - span[0] == size, f"the bytes of {name}")

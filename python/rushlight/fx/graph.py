@@ -544,6 +544,11 @@ class CodeGen:
         return PythonCode(source, found, lines)
 
 
+def _fits(table, node):
+    """Has it as many operands as the operator? Else a call shows what is wrong with it."""
+    return not node.kwargs and len(node.args) == table[node.target.__name__].count("{}")
+
+
 def _expression(node, root_module, global_name, written):
     """(the node's value as source, whether it is a statement that works in place)."""
     args, kwargs = node.args, node.kwargs
@@ -559,12 +564,12 @@ def _expression(node, root_module, global_name, written):
             [*map(written, args[1:]), *(f"{k} = {written(v)}" for k, v in kwargs.items())]
         )
         return f"{_receiver(args[0], written)}.{node.target}({rest})", False
-    if is_operator(node.target) and not kwargs:
+    if is_operator(node.target) and _fits(OPERATORS, node):
         operands = [written(a) for a in args]
         if node.target is operator.pow and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"
         return OPERATORS[node.target.__name__].format(*operands), False
-    if is_operator(node.target, IN_PLACE_OPERATORS) and not kwargs:
+    if is_operator(node.target, IN_PLACE_OPERATORS) and _fits(IN_PLACE_OPERATORS, node):
         return IN_PLACE_OPERATORS[node.target.__name__].format(*map(written, args)), True
     if node.target is getattr and len(args) == 2 and str(args[1]).isidentifier() and not kwargs:
         return f"{_receiver(args[0], written)}.{args[1]}", False

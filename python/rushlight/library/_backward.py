@@ -15,7 +15,6 @@ from rushlight.nn import functional as F
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
 
 def _gradients(

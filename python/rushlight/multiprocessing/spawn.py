@@ -94,7 +94,7 @@ def _run(function, rank, args, errors, method, from_main_thread):
     except KeyboardInterrupt:
         pass  # the parent has it too, or has sent it
     except Exception:  # goes to the parent as text, whatever it is
-        errors.send(traceback.format_exc())
+        errors.send((time.monotonic_ns(), traceback.format_exc()))
         raise SystemExit(1) from None
 
 
@@ -107,7 +107,7 @@ class ProcessContext:
             process.sentinel: i for i, process in enumerate(processes)
         }
         self._errors = dict(enumerate(errors))  # where the text of an exception comes from
-        self._texts = {}
+        self._texts = {}  # index -> when it was raised, and its text
 
     def pids(self) -> list[int]:
         """Their process ids."""
@@ -124,16 +124,25 @@ class ProcessContext:
             processes are ended first.
         """
         ready = self._wait(timeout)
-        failed = None
-        for sentinel in ready:
-            index = self.sentinels.pop(sentinel)
+        ended = [self.sentinels.pop(sentinel) for sentinel in ready]
+        for index in ended:
             self.processes[index].join()
-            if failed is None and self.processes[index].exitcode != 0:
-                failed = index
-        if failed is None:
+        failed = [index for index in ended if self.processes[index].exitcode != 0]
+        if not failed:
             return not self.sentinels
+        self._read_errors(multiprocessing.connection.wait(list(self._errors.values()), 0))
+        first = min({*failed, *self._texts}, key=self._order_of_failure)
         self._end_all(grace_period)
-        self._fail(failed)
+        self._fail(first)
+
+    def _order_of_failure(self, index):
+        """Sorts processes that were found to have failed at the same time: causes come first.
+
+        When one is killed, the others raise for want of it.
+        """
+        raised_at, _ = self._texts.get(index, (float("inf"), ""))
+        code = self.processes[index].exitcode  # None: it has raised, and still runs
+        return code is None or code >= 0, raised_at, index
 
     def _wait(self, timeout):
         """The sentinels of those that have ended; meanwhile, takes in what processes report."""
@@ -183,7 +192,7 @@ class ProcessContext:
         if failed in self._texts:
             raise ProcessRaisedException(
                 f"\n\n-- Process {failed} terminated with the following error:\n"
-                f"{self._texts[failed]}",
+                f"{self._texts[failed][1]}",
                 failed,
                 process.pid,
             )

@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import os
 import pickle
+import select
 import shutil
 import signal
 import socket
@@ -83,11 +84,38 @@ class _Worker:
     def __init__(self, process, local_rank, rank, error_file, copiers):
         self.process, self.local_rank, self.rank = process, local_rank, rank
         self.error_file, self.copiers = error_file, copiers
+        self.ended = 0  # when that was seen
+        try:
+            self.descriptor = os.pidfd_open(process.pid)  # can be read from when it ends
+        except OSError:  # an old kernel, or a container that forbids it
+            self.descriptor = None
+
+    def code(self):
+        """Its exit code; None while it runs."""
+        code = self.process.poll()
+        if code is not None and not self.ended:
+            self.ended = int(time.time())
+            if self.descriptor is not None:
+                os.close(self.descriptor)
+                self.descriptor = None
+        return code
 
     def failure(self):
         """How it failed."""
-        code = self.process.returncode
-        return ProcessFailure(self.local_rank, self.process.pid, code, self.error_file, self.rank)
+        return ProcessFailure(self.local_rank, self.process.pid, self.process.returncode,
+                              self.error_file, self.rank, timestamp=self.ended)  # fmt: skip
+
+    def order_of_failure(self):
+        """Sorts workers that were found to have failed at the same time: causes come first.
+
+        When one dies, collectives of the others fail. So who was killed is the cause of those that
+        raised, and of these who did first.
+        """
+        try:
+            recorded = os.stat(self.error_file).st_mtime_ns
+        except OSError:
+            recorded = float("inf")
+        return self.process.returncode >= 0, recorded, self.rank
 
 
 class Agent:
@@ -103,6 +131,7 @@ class Agent:
         self.config, self.command, self.name = config, command, name
         self.restarts = 0
         self.workers = []
+        self._cause = None  # the worker that failed first, unless it is on another machine
         self._told_to_end = None
         self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
         self.run_id = config.run_id or uuid.uuid4().hex[:8]
@@ -130,7 +159,7 @@ class Agent:
                     raise KeyboardInterrupt(f"signal {self._told_to_end}")
                 if self.restarts >= self.config.max_restarts:
                     self._store.set(f"{self._key()}/given_up", "1")
-                    failures = {w.rank: w.failure() for w in self.workers if w.process.returncode}
+                    failures = self._failures()
                     if not failures:
                         raise DistStoreError(f"{self.name}: a worker on another machine failed")
                     raise ChildFailedError(self.name, failures)
@@ -284,7 +313,7 @@ class Agent:
         count = self.config.nproc_per_node
         redirects = stream_choice(self.config.redirects, count)
         tees = stream_choice(self.config.tee, count)
-        self.workers = []
+        self.workers, self._cause = [], None
         for local_rank in range(count):
             error_file = os.path.join(self._folder, f"error-{self.restarts}-{local_rank}.json")
             command = [part.replace("{result}", self._result(local_rank)) for part in self.command]
@@ -339,11 +368,13 @@ class Agent:
         """Wait until all workers have ended well, and return None; or return what failed."""
         key, last_look = self._key(), time.monotonic()
         while True:
-            codes = [worker.process.poll() for worker in self.workers]
-            for worker, code in zip(self.workers, codes):
-                if code not in (None, 0):
-                    self._store.set(f"{key}/failed", str(worker.rank))
-                    return f"rank {worker.rank} ended with code {code}"
+            codes = [worker.code() for worker in self.workers]
+            failed = [worker for worker, code in zip(self.workers, codes) if code]
+            if failed:
+                self._cause = min(failed, key=_Worker.order_of_failure)
+                rank, code = self._cause.rank, self._cause.process.returncode
+                self._store.set(f"{key}/failed", str(rank))
+                return f"rank {rank} ended with code {code}"
             if self._told_to_end is not None:
                 return "told to end"
             if all(code == 0 for code in codes):
@@ -358,7 +389,24 @@ class Agent:
                 if self._store.check([f"{key}/failed"]):
                     rank = self._store.get(f"{key}/failed").decode()
                     return f"rank {rank}, on another machine, failed"
-            time.sleep(self.config.monitor_interval)
+            self._wait_for_an_end(self.config.monitor_interval)
+
+    def _wait_for_an_end(self, seconds):
+        """Wait until a worker ends, but no longer than so."""
+        ends = select.poll()
+        for worker in self.workers:
+            if worker.descriptor is not None:
+                ends.register(worker.descriptor, select.POLLIN)
+        ends.poll(1000 * seconds)
+
+    def _failures(self):
+        """rank -> how it failed, of this machine's workers, the cause before its consequences."""
+        failed = [worker for worker in self.workers if worker.code()]
+        failures = {w.rank: w.failure() for w in sorted(failed, key=lambda w: w is not self._cause)}
+        if self._cause is not None:
+            first = min(failure.timestamp for failure in failures.values())
+            failures[self._cause.rank].timestamp = first
+        return failures
 
     def _end_workers(self):
         """Give those that still run a moment to fail by themselves, then end them."""
@@ -366,7 +414,7 @@ class Agent:
             self._wait(1.0)  # so that they can say what they know
         for number in (signal.SIGTERM, signal.SIGKILL):
             for worker in self.workers:
-                if worker.process.poll() is None:
+                if worker.code() is None:
                     worker.process.send_signal(number)
             if self._wait(_SECONDS_TO_END):
                 break
@@ -376,10 +424,11 @@ class Agent:
 
     def _wait(self, seconds):
         deadline = time.monotonic() + seconds
-        while any(worker.process.poll() is None for worker in self.workers):
-            if time.monotonic() > deadline:
+        while any([worker.code() is None for worker in self.workers]):
+            left = deadline - time.monotonic()
+            if left <= 0:
                 return False
-            time.sleep(0.02)
+            self._wait_for_an_end(min(left, 0.02))
         return True
 
 

@@ -84,14 +84,7 @@ class ChildFailedError(Exception):
 
     def get_first_failure(self):
         """(rank, failure) of the worker that failed first."""
-        # Those that were only told to end come last: the others' failure made the launcher do it.
-        rank = min(
-            self.failures,
-            key=lambda r: (
-                self.failures[r].exitcode == -signal.SIGTERM,
-                self.failures[r].timestamp,
-            ),
-        )
+        rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
         return rank, self.failures[rank]
 
 
