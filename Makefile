@@ -21,7 +21,7 @@ IN_PLACE := PYTHONPATH=$(CURDIR)/python
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and its tests in an emulator'
 	@echo 'make cuda-sim     the simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1; make test-cuda-sim'
 	@echo 'make cuda-compile-check   the kernels of the CUDA backend, by NVIDIA'\''s compiler'
+	@echo 'make gpu-check    all checks and figures on a real GPU; TORCH=python compares with its torch'
 	@echo 'make test-torch   the comparisons with torch, which it installs in .venv-torch'
 	@echo 'make test-ecosystem   suites of libraries with torch and with rushlight, in an environment'
 	@echo '                  of their own in build/ecosystem: an hour or two; ARGS="einops zuko"'
@@ -130,6 +131,11 @@ test-cuda-sim: build cuda-sim
 # needs no GPU: CUDA_NVRTC is the folder of libnvrtc.so, if it is not in this environment.
 cuda-compile-check: $(VENV)/ready
 	$(PY) tools/cuda_compile_check.py --library "$(CUDA_NVRTC)" --kernels $(wildcard build/cuda-sim/kernels/*)
+
+# On a machine with a GPU. TORCH is an interpreter whose torch has CUDA, to measure beside it.
+TORCH ?=
+gpu-check: build
+	$(IN_PLACE) $(PY) tools/gpu_check.py --torch "$(TORCH)" $(ARGS)
 
 # Programs are compared with torch where `make test-torch` has installed it. FUZZ_SECONDS=60 shortens
 # each of the three; ARGS goes to them, "--first 7" for other seeds.

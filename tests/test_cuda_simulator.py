@@ -54,7 +54,9 @@ def test_kernels():
 
 
 GROUPS = ("formulas", "more_reductions", "more_losses", "more_products", "more_images", "norms",
-          "indexing", "order", "optimizers", "random_numbers", "training")  # fmt: skip
+          "indexing", "order", "resampling", "distances", "tables", "transforms",
+          "recurrent_layers", "matrices", "distinct", "optimizers", "random_numbers",
+          "training")  # fmt: skip
 
 
 @pytest.mark.cuda_sim
@@ -87,7 +89,7 @@ def test_the_host_reads_no_memory_of_the_device():
 # ---- streams, memory, errors
 
 RIGHT = ("two_streams", "reused_memory", "pinned_memory", "reused_pinned_memory", "events", "graph",
-         "two_devices", "errors", "memory")  # fmt: skip
+         "two_devices", "errors", "memory", "backward", "exchange", "sync_debug", "training_graph")  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -72,6 +72,31 @@ class _Methods:
             adopt(cls)
         super(Tensor, cls).__init_subclass__(**options)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Describe memory of a GPU to other libraries, and the stream that computes it."""
+        if not self.is_cuda:
+            raise AttributeError(
+                f"__cuda_array_interface__: the tensor is on {self.device}, not on a GPU"
+            )
+        if self.is_sparse or self.requires_grad:
+            kind = "a sparse tensor" if self.is_sparse else "a tensor that requires grad"
+            raise AttributeError(f"__cuda_array_interface__: not of {kind}")
+        name = _dtype_name(self.dtype)
+        if name == "bfloat16":
+            raise AttributeError("__cuda_array_interface__: bfloat16 has no NumPy type")
+        code = "b" if name == "bool" else name[0]
+        size = self.element_size()
+        strides = None if self.is_contiguous() else tuple(s * size for s in self.stride())
+        return {
+            "typestr": f"{'<' if size > 1 else '|'}{code}{size}",
+            "shape": tuple(self.shape),
+            "strides": strides,
+            "data": (self.data_ptr(), False),
+            "version": 3,
+            "stream": _C._cuda.current_stream(self.get_device()) or 1,
+        }
+
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)

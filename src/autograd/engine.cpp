@@ -9,6 +9,7 @@
 #include "autograd/current_node.h"
 #include "autograd/hooks.h"
 #include "autograd/node_observer.h"
+#include "autograd/node_streams.h"
 #include "core/interpreter.h"
 
 namespace rl {
@@ -96,6 +97,7 @@ struct GraphTask {
   }
 
   Tensor take_sum(const Node& node, size_t i) {
+    if (streams_.used()) return {};  // the sum belongs to another stream
     if (&node != visiting_ || create_graph_ || node.hook_lists || (mode() & Anomaly)) return {};
     const Edge& edge = node.edges[i];
     NodeState& s = state(edge.node.get());
@@ -121,6 +123,7 @@ struct GraphTask {
       ready_.pop_back();
       visit(*node);
     }
+    if (streams_.used()) streams_.finish();
     TensorList captured;
     for (Capture& c : captures_) captured.push_back(std::move(c.grad));
     return captured;
@@ -211,18 +214,20 @@ struct GraphTask {
   void accumulate(const Edge& to, Tensor grad) {
     NodeState& s = state(to.node.get());
     if (!s.needed) return;
+    if (streams_.used()) streams_.hand_over(grad, *to.node);
     if (grad.defined()) {
       if (s.buffers.empty()) s.buffers.resize(to.node->outputs.size());
       Tensor& sum = s.buffers[to.nr];
       if (!sum.defined()) sum = std::move(grad);
-      else add(sum, std::move(grad));
+      else add(sum, std::move(grad), *to.node);
     }
     if (--s.dependencies > 0) return;
     ready_.push_back(to.node.get());
     std::push_heap(ready_.begin(), ready_.end(), runs_later);
   }
 
-  void add(Tensor& sum, Tensor grad) {
+  void add(Tensor& sum, Tensor grad, const Node& to) {
+    BackwardStreams::Scope on_its_stream(streams_, to);
     if (!create_graph_ && !is_exclusive(sum) && is_exclusive(grad)) std::swap(sum, grad);
     if (!create_graph_ && is_exclusive(sum)) engine_ops.add_in_place(sum, grad);
     else sum = engine_ops.add(sum, grad);
@@ -236,6 +241,7 @@ struct GraphTask {
   }
 
   void visit_unobserved(Node& node) {
+    BackwardStreams::Scope on_its_stream(streams_, node);
     visiting_ = &node;
     NodeState& s = state(&node);
     Gradients grads = std::move(s.buffers);
@@ -248,8 +254,10 @@ struct GraphTask {
     grads.resize(node.outputs.size());
     if (node.hook_lists || capture >= 0) make_writable(grads);
     if (node.hook_lists || node.is_accumulator()) run_tensor_hooks(node, grads);
-    for (; capture >= 0; capture = captures_[capture].next)
+    for (; capture >= 0; capture = captures_[capture].next) {
       captures_[capture].grad = grads[captures_[capture].nr];
+      if (streams_.used()) streams_.hand_to_caller(captures_[capture].grad);
+    }
     if (!needs_apply) return;
     if (node.hook_lists && !node.hook_lists->before.empty()) {
       run_node_hooks(node, node.hook_lists->before, grads, grads);
@@ -338,6 +346,7 @@ struct GraphTask {
   bool keep_graph_, create_graph_, restricted_;
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
+  BackwardStreams streams_;
   Node* visiting_ = nullptr;
   const ObservedNames* names_ = nullptr;  // of the node that is visited, in a profile
   size_t left_ = 0;                       // claimed nodes that have been visited

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "autograd/meta.h"
+#include "autograd/node_streams.h"
 #include "core/after_fork.h"
 #include "core/interpreter.h"
 
@@ -36,6 +37,8 @@ void Node::destroy() {
   thread.deleting_node = true;
   while (auto* node = static_cast<Node*>(thread.deletion_queue)) {
     thread.deletion_queue = node->next_dying_;
+    if (__builtin_expect(device_streams.load(std::memory_order_relaxed) != nullptr, 0))
+      forget_stream(*node);
     delete node;
   }
   thread.deleting_node = false;
@@ -111,6 +114,8 @@ void set_history(const Tensor& out, Ref<Node> node, uint32_t nr) {
   meta.sizes = impl->sizes;
   meta.dtype = impl->dtype;
   meta.device = impl->device;
+  if (__builtin_expect(device_streams.load(std::memory_order_relaxed) != nullptr, 0) && nr == 0)
+    remember_stream(*node, impl->device);
   impl->grad_fn = std::move(node);
   impl->output_nr = nr;
   __atomic_store_n(&impl->view_version, out.version(), __ATOMIC_RELEASE);  // the others before it

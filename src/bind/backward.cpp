@@ -106,7 +106,7 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     const bool create_graph = a.given(3) && a.boolean(3),
                keep_graph = a.boolean_or_none(2).value_or(create_graph);
     if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() ||
-        t.is_meta()) {  // the general rules are in Python
+        !t.device().is_cpu()) {  // the general rules are in Python
       Object function = import_attribute("rushlight.autograd", "backward");
       Object gradient = Object::share(a.given(1) ? a.object(1) : Py_None),
              inputs = Object::share(a.given(4) ? a.object(4) : Py_None);

@@ -148,6 +148,16 @@ FUNCTION(current_stream) {
     return PyLong_FromVoidPtr(cuda::current_stream(n.integer(0)));
   });
 }
+FUNCTION(sync_debug_mode) {
+  (void)args;
+  return call([&] { return PyLong_FromLong(cuda::sync_debug_mode()); });
+}
+FUNCTION(set_sync_debug_mode) {
+  return call([&] {
+    NUMBERS;
+    cuda::set_sync_debug_mode(n.integer(0));
+  });
+}
 FUNCTION(set_stream) {
   return call([&] {
     NUMBERS;
@@ -509,23 +519,56 @@ FUNCTION(compile_check) {
 }
 
 #define METHOD(name) {#name, name, METH_VARARGS, nullptr}
-PyMethodDef methods[] = {
-    METHOD(why_unavailable),   METHOD(device_count),   METHOD(is_initialized),
-    METHOD(is_simulated),      METHOD(init),           METHOD(current_device),
-    METHOD(set_device),        METHOD(properties),     METHOD(synchronize),
-    METHOD(set_blocking),      METHOD(current_stream), METHOD(set_stream),
-    METHOD(new_stream),        METHOD(stream_query),   METHOD(stream_synchronize),
-    METHOD(stream_wait_event), METHOD(event_create),   METHOD(event_destroy),
-    METHOD(event_record),      METHOD(event_query),    METHOD(event_synchronize),
-    METHOD(event_elapsed),     METHOD(memory_stats),   METHOD(reset_peak),
-    METHOD(reset_accumulated), METHOD(empty_cache),    METHOD(empty_pinned_cache),
-    METHOD(mem_get_info),      METHOD(set_fraction),   METHOD(get_fraction),
-    METHOD(snapshot),          METHOD(record_stream),  METHOD(pin_memory),
-    METHOD(is_pinned),         METHOD(rng_state),      METHOD(set_rng_state),
-    METHOD(graph_new),         METHOD(graph_begin),    METHOD(graph_end),
-    METHOD(graph_replay),      METHOD(graph_reset),    METHOD(graph_pool),
-    METHOD(new_pool),          METHOD(is_capturing),   METHOD(kernel_counts),
-    METHOD(kernels_asked_for), METHOD(compile_check),  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {METHOD(why_unavailable),
+                         METHOD(device_count),
+                         METHOD(is_initialized),
+                         METHOD(is_simulated),
+                         METHOD(init),
+                         METHOD(current_device),
+                         METHOD(set_device),
+                         METHOD(properties),
+                         METHOD(synchronize),
+                         METHOD(set_blocking),
+                         METHOD(current_stream),
+                         METHOD(set_stream),
+                         METHOD(new_stream),
+                         METHOD(stream_query),
+                         METHOD(stream_synchronize),
+                         METHOD(stream_wait_event),
+                         METHOD(event_create),
+                         METHOD(event_destroy),
+                         METHOD(event_record),
+                         METHOD(event_query),
+                         METHOD(event_synchronize),
+                         METHOD(event_elapsed),
+                         METHOD(memory_stats),
+                         METHOD(reset_peak),
+                         METHOD(reset_accumulated),
+                         METHOD(empty_cache),
+                         METHOD(empty_pinned_cache),
+                         METHOD(mem_get_info),
+                         METHOD(set_fraction),
+                         METHOD(get_fraction),
+                         METHOD(snapshot),
+                         METHOD(record_stream),
+                         METHOD(pin_memory),
+                         METHOD(is_pinned),
+                         METHOD(rng_state),
+                         METHOD(set_rng_state),
+                         METHOD(graph_new),
+                         METHOD(graph_begin),
+                         METHOD(graph_end),
+                         METHOD(graph_replay),
+                         METHOD(graph_reset),
+                         METHOD(graph_pool),
+                         METHOD(new_pool),
+                         METHOD(is_capturing),
+                         METHOD(kernel_counts),
+                         METHOD(kernels_asked_for),
+                         METHOD(compile_check),
+                         METHOD(sync_debug_mode),
+                         METHOD(set_sync_debug_mode),
+                         {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight._C._cuda",
                           "The CUDA backend.",

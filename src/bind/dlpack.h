@@ -4,7 +4,7 @@
 
 namespace rl::bind::dlpack {
 
-enum DeviceCode : int32_t { cpu = 1 };
+enum DeviceCode : int32_t { cpu = 1, cuda = 2, cuda_host = 3 };
 enum TypeCode : uint8_t {
   integer = 0,
   unsigned_integer = 1,

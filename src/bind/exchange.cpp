@@ -10,6 +10,7 @@
 #include "bind/factory.h"
 #include "bind/types.h"
 #include "core/alignment.h"
+#include "kernels/cuda/runtime.h"
 #include "ops_create.h"
 
 namespace rl::bind {
@@ -192,6 +193,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
   else if (!buffer_format(t.dtype())) problem = "bfloat16 has no buffer format";
   else if (t.is_meta()) problem = "a meta tensor has no data";
+  else if (!t.device().is_cpu())
+    problem = "a tensor on another device has no buffer. Use tensor.cpu()";
   else if (t.is_sparse()) problem = "a sparse tensor has no buffer. Use tensor.to_dense()";
   else if ((flags & PyBUF_WRITABLE) && t.storage()->read_only)
     problem = "the tensor's memory is read-only";
@@ -323,12 +326,50 @@ DType from_dlpack_type(dlpack::DataType type) {
        int(type.bits), " bits, ", int(type.lanes), " lanes)");
 }
 
+dlpack::Device dlpack_device_of(const Tensor& t) {
+  if (t.device().type == DeviceType::CUDA) return {dlpack::cuda, t.device().index};
+  return {dlpack::cpu, 0};
+}
+
+// A stream as the protocols of exchange name it: 1 is the legacy default one, which is null here.
+cuda::CUstream stream_of(PyObject* stream) {
+  if (!stream || stream == Py_None) return nullptr;
+  Object number = PyLong_Check(stream) ? Object::share(stream)
+                                       : checked(PyObject_GetAttrString(stream, "cuda_stream"));
+  void* address = PyLong_AsVoidPtr(number.get());
+  if (!address && PyErr_Occurred()) throw PythonError{};
+  check_value(address || !PyLong_Check(stream),
+              "__dlpack__: stream 0 is ambiguous: 1 is the legacy "
+              "default stream, 2 the per-thread one");
+  return address == reinterpret_cast<void*>(1) ? nullptr : static_cast<cuda::CUstream>(address);
+}
+Object name_of(cuda::CUstream stream) {
+  return checked(stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1));
+}
+// What the consumer's stream does from now on comes after what was given to ours; -1: that is the
+// consumer's business.
+void hand_over(const Tensor& t, PyObject* stream) {
+  if (stream && PyLong_Check(stream)) {
+    int overflow = 0;
+    if (PyLong_AsLongLongAndOverflow(stream, &overflow) == -1 && !overflow) return;
+  }
+  if (t.device().type != DeviceType::CUDA) {
+    if (!stream || stream == Py_None) return;
+    PyErr_SetString(PyExc_AssertionError, "__dlpack__: stream should be None on cpu.");
+    throw PythonError{};
+  }
+  int device = t.device().index;
+  cuda::CUstream waiting = stream_of(stream);
+  cuda::use(device);
+  cuda::wait_for_stream(device, waiting, cuda::current_stream(device));
+}
+
 template <class M>
 M* make_managed(const Tensor& t) {
   auto* e = new Export{t, t.sizes(), t.strides()};
   auto* m = new M();
   m->array = {address(t),
-              {dlpack::cpu, 0},
+              dlpack_device_of(t),
               static_cast<int32_t>(t.dim()),
               dlpack_type(t.dtype()),
               e->sizes.data(),
@@ -378,6 +419,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     bool copy = a.given(4) && a.boolean(4);
     if (copy) t = ops::clone(t);
     else pin(t);
+    hand_over(t, a.given(1) ? a.object(1) : nullptr);
     Dims version = a.given(2) ? to_dims(a.object(2)) : Dims{0, 0};
     check_value(version.size() == 2, "__dlpack__: max_version must be a pair of ints, got ",
                 version);
@@ -395,8 +437,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
   });
 }
 
-PyObject* dlpack_device(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) {
-  return Py_BuildValue("(ii)", int(dlpack::cpu), 0);
+PyObject* dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
+  dlpack::Device device = dlpack_device_of(tensor_of(self));
+  return Py_BuildValue("(ii)", int(device.type), int(device.index));
 }
 
 template <class M>
@@ -409,8 +452,12 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
           " of DLPack is not supported");
     read_only = m->flags & dlpack::read_only;
   }
-  check(array.device.type == dlpack::cpu,
-        "from_dlpack: only memory of the CPU is supported (device type ", array.device.type, ")");
+  bool on_cuda = array.device.type == dlpack::cuda;
+  check(on_cuda || array.device.type == dlpack::cpu || array.device.type == dlpack::cuda_host,
+        "from_dlpack: only memory of the CPU and of CUDA devices is supported (device type ",
+        array.device.type, ")");
+  Device device;
+  if (on_cuda) device = Device{DeviceType::CUDA, static_cast<int8_t>(array.device.index)};
   DType dtype = from_dlpack_type(array.dtype);
   check_value(array.ndim >= 0 && array.ndim <= max_dims && (array.shape || !array.ndim),
               "from_dlpack: an array of ", array.ndim, " dims is not supported");
@@ -421,8 +468,8 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
   check_value(array.data || bytes == 0, "from_dlpack: an array of shape ", sizes,
               " has no address");
   check_aligned(static_cast<char*>(array.data) + array.byte_offset, dtype);
+  Tensor root = empty(Dims{0}, {dtype, device});
   checked(PyCapsule_SetName(capsule, used_name));
-  Tensor root = empty(Dims{0}, {dtype, {}});
   root.impl()->storage = Storage::borrow(
       static_cast<char*>(array.data) + array.byte_offset, bytes,
       [](void* p) {
@@ -432,7 +479,22 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
       },
       m);
   root.impl()->storage->read_only = read_only;
+  root.impl()->storage->device = device;
   return alias(root, sizes, strides, 0);
+}
+
+// What a producer is asked with: the version, and of memory on CUDA our stream.
+Object dlpack_options(PyObject* producer) {
+  Object options = checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+  if (!PyObject_HasAttrString(producer, "__dlpack_device__")) return options;
+  Object place = checked(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
+  int type = 0, index = 0;
+  if (!PyArg_ParseTuple(place.get(), "ii", &type, &index)) throw PythonError{};
+  if (type != dlpack::cuda) return options;
+  empty(Dims{0}, {DType::Float32, Device{DeviceType::CUDA, static_cast<int8_t>(index)}});  // starts
+  Object stream = name_of(cuda::current_stream(index));
+  if (PyDict_SetItemString(options.get(), "stream", stream.get())) throw PythonError{};
+  return options;
 }
 
 }  // namespace
@@ -447,7 +509,7 @@ Tensor from_dlpack(PyObject* o) {
   if (PyObject_HasAttrString(capsule.get(), "__dlpack__")) {
     Object method = checked(PyObject_GetAttrString(capsule.get(), "__dlpack__"));
     Object none = checked(PyTuple_New(0));
-    Object options = checked(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+    Object options = dlpack_options(o);
     capsule = Object(PyObject_Call(method.get(), none.get(), options.get()));
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
       PyErr_Clear();

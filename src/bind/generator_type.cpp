@@ -4,6 +4,7 @@
 #include "bind/convert.h"
 #include "bind/types.h"
 #include "core/generator.h"
+#include "dispatch/host_elements.h"
 
 namespace rl::bind {
 
@@ -103,7 +104,7 @@ PyObject* get_state(PyObject* self, PyObject*) {
 PyObject* set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
     check_type(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(state));
-    const Tensor& t = tensor_of(state);
+    const Tensor t = on_host(tensor_of(state));
     check_type(t.dtype() == DType::UInt8 && !t.is_meta(), "RNG state must be a torch.ByteTensor");
     check(t.is_contiguous(), "RNG state must be contiguous");
     std::lock_guard<std::mutex> lock(generator_of(self).mutex);

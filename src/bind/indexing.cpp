@@ -13,6 +13,7 @@
 #include "bind/volatile.h"
 #include "core/warning.h"
 #include "dispatch/guards.h"
+#include "dispatch/host_elements.h"
 #include "ops_basic.h"
 #include "ops_create.h"
 #include "ops_indexing.h"
@@ -170,9 +171,10 @@ class IndexReader {
   // A bool selects all or nothing of a new dim of size 1.
   void add_condition(bool value) {
     narrowing_.unsqueeze(dim_);
-    Tensor which = empty(Dims{value ? 1 : 0}, {DType::Int64, self_.device()});
-    if (value) *which.data<int64_t>() = 0;
-    add_advanced(which, 1);
+    Device place = self_.is_meta() ? self_.device() : Device{};
+    Tensor which = empty(Dims{value ? 1 : 0}, {DType::Int64, place});
+    if (value && !which.is_meta()) *which.data<int64_t>() = 0;
+    add_advanced(moved_to(which, self_.device()), 1);
   }
 
   // Entries line up with dims as far as `dim_`, but a mask of several dims is one entry.

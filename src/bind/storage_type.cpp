@@ -12,6 +12,7 @@
 #include "bind/python_link.h"
 #include "bind/types.h"
 #include "core/alignment.h"
+#include "core/device_memory.h"
 #include "core/mapped_file.h"
 #include "core/shared_memory.h"
 #include "ops_shape.h"
@@ -87,7 +88,9 @@ int64_t checked_index(PyObject* self, PyObject* index) {
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&] {
     int64_t at = checked_index(self, index);
-    return wrap(int64_t(bytes_of(self)[at]));
+    unsigned char byte = 0;
+    copy_bytes(&byte, Device(), bytes_of(self) + at, storage_of(self)->device, 1);
+    return wrap(int64_t(byte));
   });
 }
 
@@ -98,7 +101,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     int64_t byte = to_int64(value);
     check_value(byte >= 0 && byte < 256, "UntypedStorage: a byte must be in [0, 255], got ", byte);
     int64_t at = checked_index(self, index);
-    bytes_of(self)[at] = static_cast<unsigned char>(byte);
+    auto given = static_cast<unsigned char>(byte);
+    copy_bytes(bytes_of(self) + at, storage_of(self)->device, &given, Device(), 1);
     count_up(storage_of(self)->version, 1u);
     Py_RETURN_NONE;
   }));
@@ -280,8 +284,10 @@ PyObject* resize(PyObject* self, PyObject* size) {
 
 PyObject* to_list(PyObject* self, PyObject*) {
   return guarded([&] {
-    Object bytes = checked(PyBytes_FromStringAndSize(
-        static_cast<const char*>(storage_of(self)->data), storage_of(self)->nbytes));
+    const Storage* from = storage_of(self);
+    Object bytes = checked(PyBytes_FromStringAndSize(nullptr, from->nbytes));
+    copy_bytes(PyBytes_AS_STRING(bytes.get()), Device(), from->data, from->device,
+               static_cast<size_t>(from->nbytes));
     return PySequence_List(bytes.get());
   });
 }

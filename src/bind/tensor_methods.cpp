@@ -12,6 +12,7 @@
 #include "bind/torch_function.h"
 #include "bind/types.h"
 #include "core/shared_memory.h"
+#include "dispatch/host_elements.h"
 #include "ops_shape.h"
 
 namespace rl::bind {
@@ -49,7 +50,8 @@ PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
 
 PyObject* to_list(PyObject*, const Tensor& t) {
   check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
-  return list_of(t, 0, t.data<char>());
+  const Tensor host = on_host(t);
+  return list_of(host, 0, host.data<char>());
 }
 
 PyObject* to_item(PyObject*, const Tensor& t) { return wrap(item(t)); }

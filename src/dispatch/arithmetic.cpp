@@ -4,6 +4,7 @@
 
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
+#include "dispatch/host_elements.h"
 #include "impl_arithmetic.h"
 #include "impl_basic.h"
 #include "impl_create.h"
@@ -105,8 +106,8 @@ Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
 
 std::array<Tensor, 2> frexp(const Tensor& input) {
   check(input.is_floating(), "frexp: only supports floating-point dtypes, got ", input.dtype());
-  Tensor from = ops::contiguous(input), mantissa = rl::empty(input.sizes(), options(input)),
-         exponent = rl::empty(input.sizes(), options(input, DType::Int32));
+  Tensor from = on_host(ops::contiguous(input)), mantissa = rl::empty(input.sizes(), options(from)),
+         exponent = rl::empty(input.sizes(), options(from, DType::Int32));
   visit_floating("frexp", input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (from.is_meta()) return;
@@ -117,6 +118,8 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
       exponent.data<int32_t>()[i] = power;
     }
   });
+  mantissa = moved_to(mantissa, input.device());
+  exponent = moved_to(exponent, input.device());
   const Tensor* inputs[] = {&input};
   Dims strides = elementwise_strides(input.sizes(), inputs, 1);
   if (has_standard_strides(input.sizes(), strides)) return {mantissa, exponent};

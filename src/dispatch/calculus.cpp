@@ -5,6 +5,7 @@
 #include "autograd/geometry.h"
 #include "core/warning.h"
 #include "dispatch/generated.h"
+#include "dispatch/host_elements.h"
 #include "ops_basic.h"
 #include "ops_calculus.h"
 #include "ops_create.h"
@@ -265,7 +266,7 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
   if (r == 0) return empty(Dims{0}, input.dtype(), {}, input.device());
   const bool none = n == 0 || (!with_replacement && r > n);
   Tensor index = rl::empty(Dims{none ? 0 : choices(with_replacement ? n + r - 1 : n, r), r},
-                           {DType::Int64, input.device()});
+                           {DType::Int64, input.is_meta() ? input.device() : Device{}});
   if (!index.is_meta() && !none) {  // each row follows the one above in lexicographic order
     int64_t* row = index.data<int64_t>();
     for (int64_t i = 0; i < r; ++i) row[i] = with_replacement ? 0 : i;
@@ -278,7 +279,8 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
       for (int64_t k = i + 1; k < r; ++k) row[k] = with_replacement ? row[i] : row[k - 1] + 1;
     }
   }
-  return without_base(reshape(index_select(input, 0, reshape(index, Dims{-1})), index.sizes()));
+  Tensor places = moved_to(reshape(index, Dims{-1}), input.device());
+  return without_base(reshape(index_select(input, 0, places), index.sizes()));
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
+#include "dispatch/host_elements.h"
 #include "dispatch/uninitialized.h"
 #include "impl_create.h"
 #include "impl_shape.h"
@@ -181,12 +182,15 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
   if (t.is_floating()) {
     launch::arange(t, from, by);
   } else {
+    Device place = t.device();
+    if (!place.is_cpu()) t = rl::empty(t.sizes(), {type, Device{}});
     visit_integral_bool("arange", type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* out = t.data<T>();
       for (int64_t i = 0; i < t.numel(); ++i)
         out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
     });
+    t = moved_to(t, place);
   }
   return finish(t, requires_grad, "arange");
 }
@@ -298,12 +302,15 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   if (out.is_floating()) {
     launch::linspace(out, start, end);
   } else {
+    Device place = out.device();
+    if (!place.is_cpu()) out = rl::empty(out.sizes(), {out.dtype(), Device{}});
     visit<uint8_t, int8_t, int16_t, int32_t, int64_t, complex64, complex128>(
         "linspace", out.dtype(), [&](auto tag) {
           using T = typename decltype(tag)::type;
           for (int64_t i = 0; i < steps; ++i)
             out.data<T>()[i] = on_line<T>(start.to<T>(), end.to<T>(), i, steps);
         });
+    out = moved_to(out, place);
   }
   return finish(out, requires_grad, "linspace");
 }

@@ -3,6 +3,7 @@
 #include "dispatch/linalg.h"
 
 #include "autograd/geometry.h"
+#include "dispatch/host_elements.h"
 #include "impl_linalg.h"
 #include "launch_linalg.h"
 #include "ops_basic.h"
@@ -35,7 +36,8 @@ void check_square(const char* op, const Tensor& a, const char* name) {
 
 void check_info(const char* op, const Tensor& info, const char* what) {
   if (info.is_meta()) return;
-  const int32_t* codes = info.data<int32_t>();
+  const Tensor host = on_host(info);
+  const int32_t* codes = host.data<int32_t>();
   for (int64_t i = 0; i < info.numel(); ++i) {
     if (codes[i] == 0) continue;
     std::string where = info.dim() ? "(Batch element " + std::to_string(i) + "): " : "";

@@ -4,6 +4,7 @@
 #include "autograd/geometry.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
+#include "dispatch/host_elements.h"
 #include "dispatch/pieces.h"
 #include "ops_create.h"
 #include "ops_indexing.h"
@@ -119,7 +120,7 @@ TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) 
         "shape ",
         places.sizes());
   check_elements("tensor_split", places);
-  Tensor in_order = contiguous(places);
+  Tensor in_order = on_host(contiguous(places));
   const int64_t* at = in_order.data<int64_t>();
   if (places.dim() == 0) return tensor_split(input, *at, dim);
   return tensor_split(input, Dims(IntSpan(at, places.numel())), dim);
@@ -232,7 +233,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
         "repeats.size(0) = ",
         repeats.numel(), " and input.size(", d, ") = ", n);
   check_elements("repeat_interleave", repeats);
-  Tensor counts = contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64));
+  Tensor counts =
+      on_host(contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64)));
   // A copy: somebody may change them after the check.
   const Dims count(IntSpan(counts.data<int64_t>(), n));
   int64_t total = 0;
@@ -246,14 +248,15 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   // Each is written `ahead` times at once, for what is beyond its count the next ones overwrite:
   // short loops of random lengths are slow.
   constexpr int64_t ahead = 8;
-  Tensor room = rl::empty(Dims{total + ahead}, {DType::Int64, input.device()});
+  Tensor room = rl::empty(Dims{total + ahead}, {DType::Int64, Device{}});
   int64_t* place = room.data<int64_t>();
   for (int64_t i = 0; i < n; ++i) {
     std::fill_n(place, ahead, i);
     if (count[i] > ahead) std::fill_n(place + ahead, count[i] - ahead, i);
     place += count[i];
   }
-  return index_select(x.dim() ? x : unsqueeze(x, 0), d, slice(room, 0, 0, total, 1));
+  return index_select(x.dim() ? x : unsqueeze(x, 0), d,
+                      moved_to(slice(room, 0, 0, total, 1), input.device()));
 }
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {

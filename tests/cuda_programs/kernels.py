@@ -264,6 +264,203 @@ def order():
     both("bincount", lambda a: (a.abs() * 3).long().view(-1).bincount(), x)
 
 
+def resampling():
+    x = torch.randn(2, 3, 5, 6)
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        both(mode, lambda x, m=mode: F.interpolate(x, (8, 4), mode=m), x)
+    for mode in ("bilinear", "bicubic"):
+        both(
+            f"{mode} antialias",
+            lambda x, m=mode: F.interpolate(x, (3, 4), mode=m, antialias=True),
+            x,
+        )
+        both(
+            f"{mode} corners",
+            lambda x, m=mode: F.interpolate(x, scale_factor=1.7, mode=m, align_corners=True),
+            x,
+        )
+    both("linear", lambda x: F.interpolate(x, 9, mode="linear"), torch.randn(2, 3, 5))
+    both("trilinear", lambda x: F.interpolate(x, (3, 4, 5), mode="trilinear"), x[None])
+    both(
+        "half",
+        lambda x: F.interpolate(x.half(), (8, 4), mode="bilinear").float(),
+        x,
+        tolerance=1e-2,
+    )
+    images = (torch.arange(2 * 3 * 5 * 6) * 7 % 256).to(torch.uint8).view(2, 3, 5, 6)
+    both("bytes", lambda x: F.interpolate(x, (3, 9), mode="bilinear", antialias=True), images)
+    for mode in ("reflect", "replicate", "circular"):
+        both(mode, lambda x, m=mode: F.pad(x, (1, 2, 2, 1), m), x)
+    both("replicate 1d", lambda x: F.pad(x, (3, 0), "replicate"), torch.randn(2, 5))
+    grid = torch.rand(2, 4, 5, 2) * 2.4 - 1.2
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            both(
+                f"grid {mode} {padding}",
+                lambda x, g, m=mode, p=padding: F.grid_sample(x, g, m, p, False),
+                x,
+                grid,
+                tolerance=1e-3,
+            )
+    both(
+        "grid 3-D",
+        lambda x, g: F.grid_sample(x, g, align_corners=True),
+        x[None],
+        torch.rand(1, 3, 2, 4, 3) * 2 - 1,
+    )
+
+
+def distances():
+    a, b = torch.randn(2, 5, 4), torch.randn(2, 3, 4)
+    for p in (0.0, 1.0, 2.0, 3.5, float("inf")):
+        both(f"cdist {p}", lambda a, b, p=p: torch.cdist(a, b, p), a, b)
+        if p:
+            both(f"pdist {p}", lambda a, p=p: F.pdist(a, p), a[0])
+    log_probs = torch.randn(8, 2, 5).log_softmax(2)
+    both(
+        "ctc",
+        lambda x: F.ctc_loss(x, at(x, [[1, 2, 2], [3, 1, 0]]), at(x, [8, 6]), at(x, [3, 2])),
+        log_probs,
+    )
+    both(
+        "ctc impossible",
+        lambda x: F.ctc_loss(
+            x, at(x, [[1, 1, 1]] * 2), at(x, [3, 8]), at(x, [3, 3]), zero_infinity=True
+        ),
+        log_probs,
+    )
+
+
+def tables():
+    w = torch.randn(6, 4)
+    for mode in ("sum", "mean", "max"):
+        both(
+            f"bag {mode}",
+            lambda w, m=mode: F.embedding_bag(
+                at(w, [1, 2, 2, 5, 0]), w, at(w, [0, 3, 3]), mode=m, padding_idx=5
+            ),
+            w,
+        )
+    both(
+        "bag weights",
+        lambda w, s: F.embedding_bag(at(w, [[1, 2], [2, 0]]), w, mode="sum", per_sample_weights=s),
+        w,
+        torch.randn(2, 2),
+    )
+    both(
+        "bag frequency",
+        lambda w: F.embedding_bag(at(w, [[1, 2], [2, 2]]), w, scale_grad_by_freq=True),
+        w,
+    )
+
+    def renormed(w):
+        w = w.detach().clone()
+        F.embedding(at(w, [1, 1, 3]), w, max_norm=0.5)
+        return w
+
+    both("max_norm", renormed, w)
+
+
+def transforms():
+    for n in (1, 8, 12, 35, 31, 64):
+        x = torch.randn(3, n)
+        both(f"rfft {n}", lambda x: torch.view_as_real(torch.fft.rfft(x)), x, tolerance=1e-3)
+        both(
+            f"irfft {n}",
+            lambda x: torch.fft.irfft(torch.fft.rfft(x), x.shape[-1]),
+            x,
+            tolerance=1e-3,
+        )
+    both("fft2", lambda x: torch.fft.fft2(x).abs(), torch.randn(4, 6), tolerance=1e-3)
+    both(
+        "hfft", lambda x: torch.fft.hfft(torch.complex(x, x * 2)), torch.randn(2, 5), tolerance=1e-3
+    )
+    both(
+        "stft",
+        lambda x: torch.stft(
+            x, 16, window=torch.hann_window(16, device=x.device), return_complex=True
+        ).abs(),
+        torch.randn(64),
+        tolerance=1e-3,
+    )
+
+
+def recurrent_layers():
+    x = torch.randn(5, 3, 4)
+    for kind in ("RNN", "LSTM", "GRU"):
+        for options in ({}, {"bidirectional": True, "num_layers": 2}, {"bias": False}):
+            torch.manual_seed(1)
+            layer = getattr(torch.nn, kind)(4, 6, **options)
+            state = layer.state_dict()
+
+            def run(x, *parameters, kind=kind, options=options, names=tuple(state)):
+                layer = getattr(torch.nn, kind)(4, 6, **options).to(x.device)
+                given = dict(zip(names, parameters))
+                return torch.func.functional_call(layer, given, (x,))[0]
+
+            both(f"{kind} {options}", run, x, *state.values(), tolerance=1e-3)
+    lengths = torch.tensor([5, 4, 2])
+    lstm = torch.nn.LSTM(4, 6)
+
+    def packed(x):
+        given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+        out = torch.func.functional_call(
+            lstm, {name: p.to(x.device) for name, p in lstm.state_dict().items()}, (given,)
+        )[0]
+        return out.data
+
+    both("packed", packed, x, tolerance=1e-3)
+
+
+def matrices():
+    """On the host, as docs/cuda.md says."""
+    a = torch.randn(2, 4, 4)
+    spd = a @ a.mT + torch.eye(4)
+    both("inv", torch.linalg.inv, spd, tolerance=1e-3)
+    both("cholesky", lambda a: torch.linalg.cholesky((a + a.mT) / 2), spd, tolerance=1e-3)
+    both("solve", torch.linalg.solve, spd, torch.randn(2, 4, 3), tolerance=1e-3)
+    both("det", torch.linalg.det, spd, tolerance=1e-2)
+    both("slogdet", lambda a: torch.linalg.slogdet(a)[1], spd, tolerance=1e-3)
+    both("eigvalsh", torch.linalg.eigvalsh, spd, tolerance=1e-3)
+    both("svdvals", torch.linalg.svdvals, a, tolerance=1e-3)
+    both("qr", lambda a: torch.linalg.qr(a)[1].abs(), a, tolerance=1e-3)
+    both(
+        "lstsq", lambda a, b: torch.linalg.lstsq(a, b)[0], spd, torch.randn(2, 4, 1), tolerance=1e-3
+    )
+
+
+def distinct():
+    x = torch.randn(40).mul(3).round()
+    for options in ({}, {"return_inverse": True, "return_counts": True}):
+        for i in range(len(options) + 1):
+            both(
+                f"unique {i}",
+                lambda x, o=options, i=i: torch.unique(x, **o)[i] if o else torch.unique(x),
+                x,
+            )
+            both(
+                f"unique_consecutive {i}",
+                lambda x, o=options, i=i: (
+                    torch.unique_consecutive(x, **o)[i] if o else torch.unique_consecutive(x)
+                ),
+                x,
+            )
+            both(
+                f"rows {i}",
+                lambda x, o=options, i=i: (
+                    torch.unique(x.view(20, 2), dim=0, **o)[i]
+                    if o
+                    else torch.unique(x.view(20, 2), dim=0)
+                ),
+                x,
+            )
+    both("mode", lambda x: x.view(4, 10).mode(1).values, x)
+    both("mode place", lambda x: x.view(4, 10).mode(1).indices, x)
+    both("histc", lambda x: x.histc(5, -4, 4), x)
+    both("histc of its range", lambda x: x.histc(7), x)
+    both("bytes", lambda x: (x.view(5, 8) * 3).to(torch.int8).int() @ x.view(8, 5).int(), x)
+
+
 def optimizers():
     for make in (
         lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
@@ -297,6 +494,12 @@ def random_numbers():
     e = torch.empty(n, device="cuda").exponential_(2.0)
     i = torch.randint(0, 5, (n,), device="cuda")
     kept = F.dropout(torch.ones(n, device="cuda"), 0.25)
+    p = torch.poisson(torch.full((n,), 4.0, device="cuda"))
+    gamma = torch._standard_gamma(torch.full((n,), 0.5, device="cuda"))
+    shares = torch._sample_dirichlet(torch.rand(50, 4, device="cuda") + 0.1)
+    chances = torch.tensor([0.25, 0.0, 0.5, 0.25], device="cuda")
+    chosen = chances.multinomial(n, replacement=True)
+    several = chances.expand(20, 4).multinomial(3)
     checks = {
         "repeats": torch.equal(u.cpu(), again.cpu()),
         "range": 0 <= u.min().item() and u.max().item() < 1,
@@ -305,6 +508,14 @@ def random_numbers():
         "exponential": abs(e.mean().item() - 0.5) < 0.02,
         "randint": i.cpu().bincount().amin().item() > n / 5 * 0.93,
         "dropout": abs((kept == 0).float().mean().item() - 0.25) < 0.02,
+        "poisson": abs(p.mean().item() - 4) < 0.1 and abs(p.var().item() - 4) < 0.3,
+        "large poisson": abs(torch.poisson(p * 0 + 30).mean().item() - 30) < 0.3,
+        "gamma": abs(gamma.mean().item() - 0.5) < 0.03 and gamma.min().item() > 0,
+        "binomial": abs(torch.binomial(p * 0 + 40, p * 0 + 0.5).mean().item() - 20) < 0.2,
+        "dirichlet": torch.allclose(shares.sum(1).cpu(), torch.ones(50)),
+        "multinomial": abs((chosen == 2).float().mean().item() - 0.5) < 0.02,
+        "zero chance": not (chosen == 1).any().item(),
+        "without replacement": all(len(set(row)) == 3 for row in several.tolist()),
         "randperm": torch.randperm(100, device="cuda").sort().values.tolist() == list(range(100)),
     }
     for name, right in checks.items():
@@ -411,7 +622,8 @@ def quickstart():
 
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
-    more_products, images, more_images, norms, indexing, order, optimizers, random_numbers,
+    more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
+    transforms, recurrent_layers, matrices, distinct, optimizers, random_numbers,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip
 

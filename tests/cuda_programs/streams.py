@@ -111,11 +111,15 @@ def errors():
         text = str(error)
     named = "index 7 is out of bounds for dimension 0 with size 3" in text
     try:
-        x.fft_of_nothing = torch.fft.fft(x)
+        x.to(torch.complex64).logcumsumexp(0)
         missing = ""
     except NotImplementedError as error:
         missing = str(error)
-    answer(named and "cuda:0" in missing and (x + 1).sum().item() == 78.0)
+    answer(
+        named
+        and "logcumsumexp: not implemented on CUDA" in missing
+        and (x + 1).sum().item() == 78.0
+    )
 
 
 def memory():
@@ -140,8 +144,113 @@ def memory():
     answer(held == 4 << 20 and reused and named and cuda.memory_reserved() < reserved)
 
 
+def backward():
+    """Each node runs on the stream of its forward, and the caller's stream waits for all."""
+    side, seen = cuda.Stream(), []
+    w = torch.ones(64, device="cuda", requires_grad=True)
+    cuda.synchronize()
+    with cuda.stream(side):
+        x = w * 2
+        x.register_hook(lambda grad: seen.append(cuda.current_stream()))
+        for _ in range(4):
+            x = x + x * 0
+    cuda.current_stream().wait_stream(side)
+    y = x * 3 + w
+    y.register_hook(lambda grad: seen.append(cuda.current_stream()))
+    y.sum().backward()
+    later = w.grad * 2
+    (again,) = torch.autograd.grad((w * w).sum(), w)
+    right = later.cpu().tolist() == [14.0] * 64 and again.cpu().tolist() == [2.0] * 64
+    answer(right and seen == [cuda.default_stream(), side])
+
+
+def exchange():
+    """DLPack and the CUDA array interface name the memory, the device and the stream."""
+    side, x = cuda.Stream(), torch.zeros(8, device="cuda")
+    cuda.synchronize()
+    with cuda.stream(side):
+        x += 1
+        described = x.__cuda_array_interface__
+        y = torch.from_dlpack(x)
+        capsule = x.__dlpack__(stream=1)
+    z = torch.from_dlpack(capsule) * 2  # the default stream waits for what side was given
+    w = torch.from_dlpack(torch.ones(2, device="cuda:1"))
+    right = z.cpu().tolist() == [2.0] * 8 and y.data_ptr() == x.data_ptr() and y.is_cuda
+    right &= x.__dlpack_device__() == (2, 0) and w.device == torch.device("cuda", 1)
+    right &= described["data"] == (x.data_ptr(), False) and described["typestr"] == "<f4"
+    right &= described["stream"] == side.cuda_stream and described["shape"] == (8,)
+    refused = 0
+    for use in (lambda: memoryview(x), lambda: torch.ones(2).__cuda_array_interface__):
+        try:
+            use()
+        except (BufferError, AttributeError, TypeError):
+            refused += 1
+    answer(right and refused == 2)
+
+
+def sync_debug():
+    """Calls that wait for the GPU warn or are refused, as asked for."""
+    import warnings
+
+    x, found = torch.ones(4, device="cuda"), []
+    cuda.set_sync_debug_mode("error")
+    for use in (lambda: x.cpu(), lambda: x.sum().item(), lambda: x.nonzero(), lambda: x[x > 0]):
+        try:
+            use()
+            found.append("nothing")
+        except RuntimeError as error:
+            found.append("waits for the GPU" in str(error))
+    y = x * 2  # does not wait
+    cuda.set_sync_debug_mode("warn")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        value = y.sum().item()
+    mode = cuda.get_sync_debug_mode()
+    cuda.set_sync_debug_mode(0)
+    answer(found == [True] * 4 and value == 8.0 and len(warned) == 1 and mode == 1)
+
+
+def train(captured):
+    """The losses of six steps, the last four replayed if `captured`, and the weight after them."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 2).cuda()
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1, momentum=0.9)
+    x, losses = torch.zeros(3, 4, device="cuda"), []
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = layer(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    inputs = [torch.linspace(-1, i + 1, 12).view(3, 4) for i in range(6)]
+    for i in range(2):  # warms up; what a graph holds begins after it
+        x.copy_(inputs[i])
+        step()
+    run = step
+    if captured:
+        g = cuda.CUDAGraph()
+        with cuda.graph(g):
+            loss = step()
+
+        def run():
+            g.replay()
+            return loss
+
+    for i in range(2, 6):
+        x.copy_(inputs[i])
+        losses.append(run().item())
+    return losses, layer.weight.detach().cpu().tolist()
+
+
+def training_graph():
+    """A whole training step, with its backward and its optimizer, is captured and replayed."""
+    answer(train(False) == train(True))
+
+
 def random_allocations(count=3000):
-    """Blocks of 4 streams hold what was written into them; the default for a look is 10^6."""
+    """Blocks of 4 streams hold what was written into them."""
     import random
 
     draw = random.Random(0)
@@ -184,7 +293,12 @@ PROGRAMS = {
     "two_devices": two_devices,
     "errors": errors,
     "memory": memory,
+    "backward": backward,
+    "exchange": exchange,
+    "sync_debug": sync_debug,
+    "training_graph": training_graph,
     "random_allocations": random_allocations,
+    "a_million_allocations": lambda: random_allocations(1000000),
 }
 
 if __name__ == "__main__":

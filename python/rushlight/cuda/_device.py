@@ -164,17 +164,22 @@ def synchronize(device=None):
 
 
 def set_sync_debug_mode(debug_mode):
-    """0 or "default": nothing; 2 or "error" and 1 or "warn" are not supported on this backend.
+    """Say what becomes of calls that wait for a GPU because they need data from it.
 
-    Use launch_blocking() to have errors raised by the calls that made them.
+    Args:
+        debug_mode: 0 or "default": they wait; 1 or "warn": they warn and wait; 2 or "error": they
+            raise a RuntimeError.
     """
-    if debug_mode not in (0, "default"):
-        raise NotImplementedError(
-            f"cuda.set_sync_debug_mode: {debug_mode!r} is not supported; "
-            "set CUDA_LAUNCH_BLOCKING=1 to have errors raised where they are made"
+    names = {"default": 0, "warn": 1, "error": 2}
+    mode = names.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(
+            "cuda.set_sync_debug_mode: expected 0, 1, 2 or 'default', 'warn', 'error', got "
+            f"{debug_mode!r}"
         )
+    _cuda.set_sync_debug_mode(mode)
 
 
 def get_sync_debug_mode():
-    """Return 0: see set_sync_debug_mode."""
-    return 0
+    """Return what set_sync_debug_mode() said: 0, 1 or 2."""
+    return _cuda.sync_debug_mode()

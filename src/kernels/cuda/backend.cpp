@@ -21,6 +21,7 @@ void copy_memory(void* to, Device to_device, const void* from, Device from_devic
     use(device);
     CUstream stream = current_stream(device);
     bool pinned = copies_may_wait() && is_pinned(to);
+    if (!pinned) note_waiting();
     RL_CUDA(cuMemcpyDtoHAsync_v2, to, address(from), bytes, stream);
     if (pinned) return record_pinned(to, device, stream);
     ScopedGilReleaseWait released(true);

@@ -124,4 +124,11 @@ void dot(const Context& context, const View& a, const View& b, const View& out) 
   launch_product(context, p, 1, out.dtype, "dot");
 }
 
+// Sums of products of bytes, in the integers that the result is of.
+void gemm_bytes(const Context& context, const View& a, const View& b, const View& out) {
+  use(context.device.index);
+  Contiguous wide_a(context, a, out.dtype), wide_b(context, b, out.dtype);
+  gemm(context, wide_a, wide_b, out, {}, nullptr);
+}
+
 }  // namespace rl::cuda

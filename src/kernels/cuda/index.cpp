@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cuda/device/fault.h"
+#include "kernels/cuda/device/index.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/embedding.h"
 
@@ -11,21 +12,14 @@ namespace {
 
 using kernels::Combine;
 
-constexpr const char* header = "kernels/cuda/device/index.cuh";
-constexpr int64_t chunk = 1024;
-constexpr int most_indices = 6;
+static_assert(static_cast<int>(Combine::Set) == CombineSet &&
+              static_cast<int>(Combine::Sum) == CombineSum &&
+              static_cast<int>(Combine::Prod) == CombineProd &&
+              static_cast<int>(Combine::Mean) == CombineMean &&
+              static_cast<int>(Combine::Max) == CombineMax &&
+              static_cast<int>(Combine::Min) == CombineMin);
 
-struct PlaceArgs {  // as in index.cuh
-  int dim, negative, kind;
-  int64_t size;
-  FaultPlace fault;
-};
-struct Indices {
-  int count;
-  int64_t sizes[most_indices], strides[most_indices];
-  Strided views[most_indices];
-  FaultPlace fault;
-};
+constexpr const char* header = "kernels/cuda/device/index.cuh";
 
 KernelTemplate gathers(header), scatters(header), begins(header), means(header), takes(header),
     puts(header), indexings(header), counts_of(header), sums_of(header), selections(header),

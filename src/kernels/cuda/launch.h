@@ -136,6 +136,7 @@ template <class T> T read_back(const Context& context, const void* from) {
   int device = context.device.index;
   T value;
   CUstream stream = current_stream(device);
+  note_waiting();
   RL_CUDA(cuMemcpyDtoHAsync_v2, &value, reinterpret_cast<CUdeviceptr>(from), sizeof(T), stream);
   synchronize_stream(device, stream);
   return value;

@@ -23,5 +23,17 @@
   X(group_norm_backward) X(batch_norm_train) X(batch_norm_eval) X(batch_norm_backward) \
   X(cumsum) X(cumprod) X(logcumsumexp) X(cummax) X(cummin) \
   X(cumprod_backward) X(logcumsumexp_backward) X(sort) X(topk) X(kthvalue) X(median) \
-  X(searchsorted) X(bincount_size) X(bincount) X(randperm)
+  X(mode) X(unique) X(unique_consecutive) X(unique_rows) \
+  X(searchsorted) X(histc) X(bincount_size) X(bincount) X(randperm) \
+  X(multinomial) X(poisson) X(binomial) X(standard_gamma) X(dirichlet) \
+  X(interpolate) X(interpolate_backward) X(grid_sample) X(grid_slopes) X(grid_scatter) \
+  X(pad) X(pad_backward) X(pair_distances) X(pair_distance_gradient) X(own_distances) \
+  X(own_distance_gradient) X(ctc_loss) X(ctc_loss_backward) \
+  X(embedding_bag) X(embedding_bag_backward) X(embedding_bag_sample_weights_backward) \
+  X(embedding_renorm) X(fft) X(fft_from_real) X(fft_to_real) \
+  X(recurrent_forward) X(recurrent_backward) X(gemm_bytes) X(largest_magnitude) \
+  X(batch_norm_apply) \
+  X(cholesky) X(lu_factor) X(lu_solve) X(lu_permutation) X(ldl_factor) X(ldl_solve) \
+  X(solve_triangular) X(inverse) X(lu_slogdet) X(lu_det) X(qr) X(geqrf) X(householder_product) \
+  X(ormqr) X(eigh) X(eig) X(svd) X(lstsq)
 // clang-format on

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/batch_norm.h"
+#include "kernels/cuda/device/norm.h"
 #include "kernels/cuda/launch.h"
 
 namespace rl::cuda {
@@ -12,19 +13,6 @@ using kernels::BatchNormArgs;
 using kernels::ChannelAffine;
 
 constexpr const char* header = "kernels/cuda/device/norm.cuh";
-
-struct Rows {  // as in norm.cuh
-  int64_t rows, length, groups, per_group, places;
-  const void *weight, *bias;
-  int weight_dtype, bias_dtype;
-  double eps;
-  int centered;
-};
-struct Vector {
-  void* data = nullptr;
-  int dtype = 0;
-  int64_t step = 0;
-};
 
 KernelTemplate forward(header), backward(header), parameters(header), statistics(header),
     batch_backward(header);
@@ -162,6 +150,9 @@ ChannelAffine batch_norm_train(const Context& context, const View& input, const 
 }
 ChannelAffine batch_norm_eval(const Context&, const BatchNormArgs&, const View&, const View&) {
   return {};
+}
+void batch_norm_apply(const Context&, const View& input, const ChannelAffine&, const View&) {
+  check_implemented(!input.numel, "batch_norm_apply: on CUDA the affine map stays on the device");
 }
 void batch_norm_backward(const Context& context, const View& grad_out,
                          const kernels::StripFormula* lazy, const View& input, const View* weight,

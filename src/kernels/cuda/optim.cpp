@@ -3,6 +3,7 @@
 #include <deque>
 #include <vector>
 
+#include "kernels/cuda/device/optim.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/optim_numbers.h"
 
@@ -10,19 +11,6 @@ namespace rl::cuda {
 namespace {
 
 using namespace kernels;
-
-constexpr int slots_per_launch = 20;
-struct UpdateSlot {  // as in optim.cuh
-  void* arrays[5];
-  int64_t end;
-  double numbers[10];
-};
-struct UpdateSlots {
-  int count = 0, rule = 0;
-  int64_t total = 0;
-  const float *scale = nullptr, *found_inf = nullptr;
-  UpdateSlot slots[slots_per_launch];
-};
 
 KernelTemplate updates("kernels/cuda/device/optim.cuh");
 

@@ -1,5 +1,9 @@
 // Scans, sorting and searching.
+#include "kernels/cuda/device/order.h"
+
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
@@ -19,14 +23,9 @@ namespace {
 constexpr const char* header = "kernels/cuda/device/order.cuh";
 constexpr int64_t most_in_block = 1024;  // pairs that one block sorts in shared memory
 
-struct ScanLine {  // as in order.cuh
-  int64_t count, in_step, out_step, second_step;
-};
-enum ScanKind : int { ScanSum, ScanProd, ScanLogSumExp, ScanMax, ScanMin };
-
 KernelTemplate scans(header), loads(header), steps(header), in_blocks(header), stores(header),
-    medians(header), searches(header), value_counts(header), product_gradients(header),
-    sum_gradients(header);
+    medians(header), modes(header), bin_counts(header), searches(header), value_counts(header),
+    product_gradients(header), sum_gradients(header);
 
 uint64_t of(DType t) { return static_cast<uint64_t>(t); }
 
@@ -129,6 +128,16 @@ class SortedLines {
     launch_elements(f, device_, op_, rows_, keys, places, count_, padded_,
                     static_cast<int>(ignore_nan), v, i);
   }
+  void store_modes(const View& values, const View& indices, int64_t dim) {
+    if (!rows_) return;
+    int64_t unused, step;
+    Strided i = lines_of(indices, dim, unused, step, op_),
+            v = lines_of(values, dim, unused, step, op_);
+    void *keys = keys_->get(), *places = places_->get();
+    CUfunction f =
+        modes.get(of(dtype_), device_, op_, [&] { return instance("store_modes", dtype_); });
+    launch_elements(f, device_, op_, rows_, keys, places, count_, padded_, v, i);
+  }
   int64_t count() const { return count_; }
 
  private:
@@ -219,6 +228,13 @@ void median(const Context& c, const View& input, int64_t dim, bool ignore_nan, c
   SortedLines(c, "median", input, dim, false).store_medians(values, indices, dim, ignore_nan);
 }
 
+void mode(const Context& c, const View& input, int64_t dim, const View& values,
+          const View& indices) {
+  check_index((input.ndim ? input.sizes[dim] : 1) > 0 || !indices.numel,
+              "mode: Expected reduction dim ", dim, " to have non-zero size.");
+  SortedLines(c, "mode", input, dim, false).store_modes(values, indices, dim);
+}
+
 void searchsorted(const Context& context, const View& sorted, const View& values, bool right,
                   const View* sorter, const View& out) {
   int device = context.device.index;
@@ -255,6 +271,53 @@ void bincount(const Context& context, const View& input, const View* weights, co
   launch_elements(f, device, "bincount", input.numel, strided_as_is(input, "bincount"),
                   weights ? strided_as_is(*weights, "bincount") : Strided{}, out.data, out.numel,
                   faults(device, "bincount"));
+}
+
+namespace {
+// The least and the greatest element.
+std::pair<double, double> range_of(const Context& context, const View& input) {
+  ScratchView extreme(Dims(input.ndim, 1), input.dtype, context.device.index);
+  ScratchView wide(Dims{1}, DType::Float64, context.device.index);
+  auto read = [&](auto reduction) {
+    reduction(context, input, extreme);
+    View one = extreme.view(), to = wide.view();
+    one.ndim = to.ndim = 0;
+    copy(context, one, to);
+    return read_back<double>(context, to.data);
+  };
+  double low = read(amin);
+  return {low, read(amax)};
+}
+}  // namespace
+
+void histc(const Context& context, const View& input, double low, double high, const View& out) {
+  int device = context.device.index;
+  use(device);
+  check_implemented(is_floating(input.dtype), "histc: not implemented for dtype ", input.dtype);
+  check(out.numel > 0, "histc: bins must be > 0, but got ", out.numel);
+  if (low == high && input.numel > 0) std::tie(low, high) = range_of(context, input);
+  check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high,
+        "] is not finite");
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  check(low < high, "histc: max must be larger than min, got [", low, ", ", high, "]");
+  ScratchView counts(Dims{out.numel}, DType::Int64, device);
+  set_zero(context, counts.view().data, static_cast<size_t>(out.numel) * 8);
+  if (input.numel) {
+    bool wide = input.dtype == DType::Float64;
+    CUfunction f = bin_counts.get(of(input.dtype), device, "histc", [&] {
+      return instance("count_bins", input.dtype, wide ? DType::Float64 : DType::Float32);
+    });
+    Strided x = strided_as_is(input, "histc");
+    if (wide)
+      launch_elements(f, device, "histc", input.numel, x, counts.view().data, out.numel, low, high);
+    else
+      launch_elements(f, device, "histc", input.numel, x, counts.view().data, out.numel,
+                      static_cast<float>(low), static_cast<float>(high));
+  }
+  copy(context, counts, out);
 }
 
 // The order in which random numbers sort.

@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "core/generator.h"
 #include "kernels/cuda/runtime.h"
 
 namespace rl::cuda {
@@ -33,6 +32,11 @@ PhiloxState advance_philox(int device, uint64_t count) {
   PhiloxState &state = state_of(device), before = state;
   state.offset += (count + 3) / 4 * 4;
   return before;
+}
+PhiloxState philox_for(int device, Generator& generator, uint64_t count) {
+  if (&generator == &default_generator()) return advance_philox(device, count);
+  std::lock_guard<std::mutex> lock(generator.mutex);
+  return {generator.random64(), 0};
 }
 
 }  // namespace rl::cuda

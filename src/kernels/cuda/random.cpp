@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/generator.h"
+#include "kernels/cuda/device/random.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/range.h"
@@ -12,34 +13,7 @@ namespace {
 
 constexpr const char* header = "kernels/cuda/device/random.cuh";
 
-enum Distribution : int {  // as in random.cuh
-  DrawUniform,
-  DrawNormal,
-  DrawBernoulli,
-  DrawExponential,
-  DrawCauchy,
-  DrawLogNormal,
-  DrawGeometric,
-  DrawInteger,
-  DrawBernoulliEach
-};
-struct DrawArgs {
-  int distribution;
-  double a, b;
-  int64_t low;
-  uint64_t range;
-  uint64_t seed, offset;
-  FaultPlace fault;
-};
-
 KernelTemplate draws(header), ranges(header), spaces(header);
-
-// The device's own state, unless the program gave another generator: that seeds a Philox sequence.
-PhiloxState state_for(int device, Generator& generator, uint64_t count) {
-  if (&generator == &default_generator()) return advance_philox(device, count);
-  std::lock_guard<std::mutex> lock(generator.mutex);
-  return {generator.random64(), 0};
-}
 
 void draw(const Context& context, const char* op, const View& out, Distribution distribution,
           double a, double b, Generator& generator, int64_t low = 0, uint64_t range = 0,
@@ -61,7 +35,7 @@ void draw(const Context& context, const char* op, const View& out, Distribution 
   int64_t threads = int64_t(grid.x) * block_threads;
   // Draws of a thread: at most four words for each of its elements.
   uint64_t each = static_cast<uint64_t>((out.numel + threads - 1) / threads) * 4;
-  PhiloxState state = state_for(device, generator, each);
+  PhiloxState state = philox_for(device, generator, each);
   DrawArgs args{distribution, a, b, low, range, state.seed, state.offset, faults(device, op)};
   DType compute =
       out.dtype == DType::Float64 || out.dtype == DType::Int64 ? DType::Float64 : DType::Float32;

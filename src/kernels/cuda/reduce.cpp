@@ -2,22 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "kernels/cuda/device/reduce.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/magnitude.h"
 
 namespace rl::cuda {
 namespace {
 
 constexpr const char* header = "kernels/cuda/device/reduce.cuh";
 constexpr size_t state_bytes = 64;  // at least every state's
-
-struct ReduceArgs {  // as in reduce.cuh
-  double p = 0;
-  int root = 0;
-  int dtype = 0;
-  void* second = nullptr;
-  int second_dtype = 0;
-};
 
 KernelTemplate in_thread(header), in_block(header), part(header), parts_joined(header);
 
@@ -184,6 +179,22 @@ void var(const Context& c, const View& input, double correction, bool root, cons
 }
 void logsumexp(const Context& c, const View& input, const View& out) {
   reduce(c, "logsumexp", LogSumExpId, input, out, &out, nullptr, {});
+}
+
+double largest_magnitude(const Context& context, const View& input) {
+  if (!input.numel) return 0;
+  use(context.device.index);
+  Dims sizes(input.shape()), strides(input.stride());
+  if (is_complex(input.dtype)) {  // the parts of a complex number each by itself
+    for (int64_t& s : strides) s *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+  }
+  View parts{input.data,     sizes.data(),         strides.data(), sizes.size(),
+             product(sizes), to_real(input.dtype), input.device};
+  ScratchView largest(Dims(sizes.size(), 1), DType::Float64, context.device.index);
+  norm(context, parts, std::numeric_limits<double>::infinity(), largest);
+  return read_back<double>(context, largest.view().data);
 }
 
 }  // namespace rl::cuda

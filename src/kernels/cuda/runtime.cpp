@@ -8,6 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "core/device_streams.h"
+#include "core/warning.h"
+#include "kernels/cuda/allocator.h"
 #include "kernels/cuda/device/fault.h"
 
 namespace rl::cuda {
@@ -99,6 +102,22 @@ void read_properties(DeviceState& s) {
   p.multi_gpu_board = attribute(CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, s.handle);
 }
 
+std::atomic<int> debug_mode{0};
+
+// Streams, as layers that know no CUDA ask for them.
+void* current_of(Device d) { return current_stream(d.index); }
+void set_current_of(Device d, void* stream) {
+  own_selection().streams[d.index] = static_cast<CUstream>(stream);
+}
+void wait_of(Device d, void* waiting, void* other) {
+  use(d.index);
+  wait_for_stream(d.index, static_cast<CUstream>(waiting), static_cast<CUstream>(other));
+}
+void keep_of(Device d, void* memory, void* stream) {
+  record_stream(memory, d.index, static_cast<CUstream>(stream));
+}
+const DeviceStreams streams_of_devices{current_of, set_current_of, wait_of, keep_of};
+
 // The context of a device, and where its kernels report faults: made when it is first used.
 void open_context(int device) {
   DeviceState& s = states[device];
@@ -187,7 +206,10 @@ void set_device(int device) {
   own_selection().device = device;
 }
 CUstream current_stream(int device) { return own_selection().streams[device]; }
-void set_current_stream(int device, CUstream stream) { own_selection().streams[device] = stream; }
+void set_current_stream(int device, CUstream stream) {
+  own_selection().streams[device] = stream;
+  if (stream) device_streams.store(&streams_of_devices, std::memory_order_release);
+}
 
 void use(int device) {
   if (__builtin_expect(own_selection().context_device == device && !forked, 1)) return;
@@ -245,6 +267,13 @@ void synchronize_stream(int device, CUstream stream) {
   RL_CUDA(cuStreamSynchronize, stream);
   raise_fault(device);
 }
+void note_waiting() {
+  const char* text = "this call waits for the GPU: it needs data that is computed there";
+  if (debug_mode == 2) fail(ErrorKind::Runtime, text);
+  if (debug_mode == 1) warn(text);
+}
+int sync_debug_mode() { return debug_mode; }
+void set_sync_debug_mode(int mode) { debug_mode = mode; }
 void synchronize_event(CUevent event) { RL_CUDA(cuEventSynchronize, event); }
 
 void wait_for_stream(int device, CUstream waiting, CUstream other) {
@@ -285,8 +314,12 @@ void raise_fault(int device) {
     case InvalidProbability:
       fail(ErrorKind::Runtime, op,
            ": probability tensor contains either `inf`, `nan` or element < 0, or its sum is 0");
+    case InvalidRate: fail(ErrorKind::Runtime, op, ": rates must not be negative");
     case NegativeCount:
       fail(ErrorKind::Runtime, op, ": 1-d non-negative integral inputs are needed, not ", f.value);
+    case InvalidOffset:
+      fail(ErrorKind::Runtime, op, ": offsets begin with 0, do not fall and are at most ", f.size,
+           ", the number of indices, but bag ", f.dim, " begins at ", f.value);
     default: fail(ErrorKind::Runtime, op, ": a kernel reported fault ", f.kind);
   }
 }

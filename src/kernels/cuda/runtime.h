@@ -61,6 +61,12 @@ void synchronize_device(int device);
 void synchronize_stream(int device, CUstream stream);
 void synchronize_event(CUevent event);
 
+// To be called before a copy that will be waited for because a call needs data that the device
+// computes. By the debug mode, 1: such calls warn, 2: they raise an error.
+void note_waiting();
+int sync_debug_mode();
+void set_sync_debug_mode(int mode);
+
 // Makes `waiting` wait for what `other` was given so far.
 void wait_for_stream(int device, CUstream waiting, CUstream other);
 

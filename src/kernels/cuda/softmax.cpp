@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cross_entropy.h"
+#include "kernels/cuda/device/softmax.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/nll_loss.h"
 
@@ -13,17 +14,6 @@ using kernels::CrossEntropy;
 using kernels::Reduction;
 
 constexpr const char* header = "kernels/cuda/device/softmax.cuh";
-
-struct Line {  // as in softmax.cuh
-  int64_t count, step;
-};
-struct LossArgs {
-  Strided input, target;
-  const void* weight;
-  int64_t ignore_index;
-  double smoothing;
-  FaultPlace fault;
-};
 
 // The beginnings of a view's lines along `dim`, and what one is.
 Strided lines_of(const View& v, int64_t dim, Line& line, const char* op) {

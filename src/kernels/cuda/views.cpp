@@ -2,6 +2,22 @@
 
 namespace rl::cuda {
 
+#define RL_SAME(name) \
+  static_assert(static_cast<int>(Element##name) == static_cast<int>(DType::name))
+RL_SAME(Bool);
+RL_SAME(UInt8);
+RL_SAME(Int8);
+RL_SAME(Int16);
+RL_SAME(Int32);
+RL_SAME(Int64);
+RL_SAME(Float16);
+RL_SAME(BFloat16);
+RL_SAME(Float32);
+RL_SAME(Float64);
+RL_SAME(Complex64);
+RL_SAME(Complex128);
+#undef RL_SAME
+
 Strided strided_as_is(const View& view, const char* op) {
   check(view.ndim <= max_view_dims, op, ": on CUDA a tensor has at most ", max_view_dims,
         " dims that do not join, not the shape ", view.shape());

@@ -1,4 +1,6 @@
 // Sliding windows: unfold and fold, convolutions as products with unfolded images, pooling.
+#include "kernels/cuda/device/window.h"
+
 #include <algorithm>
 
 #include "kernels/conv.h"
@@ -21,15 +23,6 @@ using kernels::WindowGeometry;
 
 constexpr const char* header = "kernels/cuda/device/window.cuh";
 constexpr int64_t column_bytes = int64_t(256) << 20;  // of scratch memory for unfolded images
-
-struct Columns {  // as in window.cuh
-  void* data;
-  int64_t batch, row, position;
-};
-struct AverageArgs {
-  int include_padding;
-  int64_t divisor;
-};
 
 KernelTemplate unfolds(header), folds(header), max_pools(header), placed(header), avg_pools(header),
     avg_gradients(header), adaptive_avgs(header), adaptive_gradients(header), adaptive_maxs(header);

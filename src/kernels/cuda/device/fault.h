@@ -11,7 +11,9 @@ enum FaultKind : int {
   EmbeddingOutOfRange,  // IndexError: value, size rows
   TooFewElements,       // RuntimeError of masked_scatter: size elements
   InvalidProbability,   // RuntimeError
+  InvalidRate,          // RuntimeError of poisson
   NegativeCount,        // RuntimeError of bincount: value
+  InvalidOffset,        // RuntimeError of embedding_bag: value, size indices, dim bag
 };
 
 }  // namespace rl::cuda

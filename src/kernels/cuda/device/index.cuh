@@ -1,10 +1,9 @@
 // Reading and writing at computed places.
 #pragma once
 #include "kernels/cuda/device/elementwise.cuh"
+#include "kernels/cuda/device/index.h"
 
 namespace rl::cuda {
-
-enum Combination : int { CombineSet, CombineSum, CombineProd, CombineMean, CombineMax, CombineMin };
 
 template <class T> __device__ T combined(int how, T a, T b) {
   if constexpr (is_complex_v<T>) {
@@ -46,11 +45,6 @@ template <class T> __device__ void combine_at(T* at, T value, int how) {
   }
 }
 
-struct PlaceArgs {
-  int dim, negative, kind;  // kind: of the fault
-  int64_t size;
-  FaultPlace fault;
-};
 // An index, checked; -1 where it is outside.
 __device__ inline int64_t checked_index(int64_t index, const PlaceArgs& a) {
   int64_t place = index < 0 && a.negative ? index + a.size : index;
@@ -154,14 +148,6 @@ __global__ void put_elements(Strided self, Strided index, Strided src, PlaceArgs
   }
 }
 
-constexpr int most_indices = 6;
-struct Indices {
-  int count;
-  int64_t sizes[most_indices];  // of the dims that they index
-  int64_t strides[most_indices];
-  Strided views[most_indices];  // all of the same sizes
-  FaultPlace fault;
-};
 // `whole` is out or values, of sizes B + rest; `rest` are the dims of the tensor that no index names.
 template <class T, bool write>
 __global__ void index_elements(T* data, Indices indices, Strided whole, Strided rest, int how) {
@@ -184,8 +170,6 @@ __global__ void index_elements(T* data, Indices indices, Strided whole, Strided 
 }
 
 // ---- what is true, counted: `chunk` elements a block
-
-constexpr int chunk = 1024;
 
 template <int unused> __global__ void count_flags(Strided flags, int64_t* counts) {
   int64_t chunks = (flags.numel + chunk - 1) / chunk;

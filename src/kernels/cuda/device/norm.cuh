@@ -1,18 +1,12 @@
 // Normalisation of rows, of groups of channels, and of channels over a batch.
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/norm.h"
 
 namespace rl::cuda {
 
 // Row r of `length` elements; element i of it belongs to channel (r % groups) * per_group + i /
 // places (groups: layer_norm has 1 and a channel an element).
-struct Rows {
-  int64_t rows, length, groups, per_group, places;
-  const void *weight, *bias;
-  int weight_dtype, bias_dtype;
-  double eps;
-  int centered;  // rms_norm subtracts no mean
-};
 __device__ inline int64_t channel_of(const Rows& r, int64_t row, int64_t i) {
   return row % r.groups * r.per_group + i / r.places;
 }
@@ -101,11 +95,6 @@ __global__ void row_parameter_gradients(const T* grad, const T* input, const voi
 
 // ---- batch norm: `input` without its channels, which are `step` apart
 
-struct Vector {
-  void* data;
-  int dtype;
-  int64_t step;
-};
 template <class C> __device__ C element(const Vector& v, int64_t i) {
   return load_as<C>(v.data, v.dtype, i * v.step);
 }

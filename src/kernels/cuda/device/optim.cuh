@@ -2,22 +2,9 @@
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
 #include "kernels/optim_rules.h"
+#include "kernels/cuda/device/optim.h"
 
 namespace rl::cuda {
-
-constexpr int slots_per_launch = 20;
-struct UpdateSlot {
-  void* arrays[5];
-  int64_t end;  // of its elements among those of the launch
-  double numbers[10];
-};
-struct UpdateSlots {
-  int count, rule;
-  int64_t total;
-  const float* scale;      // gradients are divided by it, or null
-  const float* found_inf;  // nothing is done where it is not 0, or null
-  UpdateSlot slots[slots_per_launch];
-};
 
 template <class S, int arrays> __global__ void update_slots(UpdateSlots u) {
   using T = compute_t<S>;

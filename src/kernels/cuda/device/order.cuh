@@ -1,14 +1,9 @@
 // Scans along a dim, sorting, and what stands on sorted lines.
 #pragma once
 #include "kernels/cuda/device/elementwise.cuh"
+#include "kernels/cuda/device/order.h"
 
 namespace rl::cuda {
-
-struct ScanLine {
-  int64_t count, in_step, out_step, second_step;
-};
-
-enum ScanKind : int { ScanSum, ScanProd, ScanLogSumExp, ScanMax, ScanMin };
 
 // What a scan carries: a value, and of cummax and cummin its place.
 template <class A> struct Carried {
@@ -231,6 +226,28 @@ __global__ void store_medians(const T* keys, const int64_t* places, int64_t coun
   }
 }
 
+// The longest run of equals in each sorted line, the first of several such, and the place of its
+// last element, which is the last in the line. No NaN equals another.
+template <class T>
+__global__ void store_modes(const T* keys, const int64_t* places, int64_t count, int64_t padded,
+                            Strided values, Strided indices) {
+  using C = compute_t<T>;
+  for (int64_t row = thread_id(); row < indices.numel; row += thread_count()) {
+    const T* line = keys + row * padded;
+    int64_t best = 0, longest = 0, begin = 0;
+    for (int64_t i = 1; i <= count; ++i) {
+      if (i < count && static_cast<C>(line[i]) == static_cast<C>(line[begin])) continue;
+      if (i - begin > longest) {
+        longest = i - begin;
+        best = i - 1;
+      }
+      begin = i;
+    }
+    if (values.data) static_cast<T*>(values.data)[offset_of(values, row)] = line[best];
+    static_cast<int64_t*>(indices.data)[offset_of(indices, row)] = places[row * padded + best];
+  }
+}
+
 template <class T>
 __global__ void search_sorted(const T* sorted, int64_t length, int64_t rows, const int64_t* sorter,
                               const T* values, int64_t each, int64_t total, int right, void* out,
@@ -264,6 +281,51 @@ __global__ void count_values(Strided input, Strided weights, W* out, int64_t bin
     W one = weights.data ? static_cast<const W*>(weights.data)[offset_of(weights, i)] : W(1);
     add_at(out + value, one);
   }
+}
+
+template <class T, class C>
+__global__ void count_bins(Strided input, int64_t* counts, int64_t bins, C low, C high) {
+  for (int64_t i = thread_id(); i < input.numel; i += thread_count()) {
+    C x = static_cast<C>(static_cast<const T*>(input.data)[offset_of(input, i)]);
+    if (!(x >= low && x <= high)) continue;
+    int64_t bin = static_cast<int64_t>((x - low) * static_cast<C>(bins) / (high - low));
+    add_at(counts + (bin < bins ? bin : bins - 1), int64_t(1));
+  }
+}
+
+// ---- distinct rows of a contiguous (n, width) matrix, one after another by `order` (null: as they
+// lie)
+
+// starts[i]: whether row i in that order differs from the one before. No NaN equals another.
+template <class T>
+__global__ void mark_starts(const T* rows, const int64_t* order, int64_t n, int64_t width,
+                            int64_t* starts) {
+  using C = compute_t<T>;
+  for (int64_t i = thread_id(); i < n; i += thread_count()) {
+    bool differs = i == 0;
+    const T* row = rows + (order ? order[i] : i) * width;
+    const T* before = i ? rows + (order ? order[i - 1] : i - 1) * width : row;
+    for (int64_t k = 0; k < width && !differs; ++k)
+      differs = !(static_cast<C>(row[k]) == static_cast<C>(before[k]));
+    starts[i] = differs;
+  }
+}
+// groups[i]: how many starts there are up to i. begins gets where each group begins in the order.
+template <int unused>
+__global__ void list_groups(const int64_t* groups, const int64_t* order, int64_t n, int64_t* first,
+                            int64_t* begins, int64_t* inverse) {
+  for (int64_t i = thread_id(); i < n; i += thread_count()) {
+    int64_t place = order ? order[i] : i, group = groups[i] - 1;
+    if (inverse) inverse[place] = group;
+    if (i && groups[i - 1] == groups[i]) continue;
+    first[group] = place;
+    begins[group] = i;
+  }
+}
+template <int unused>
+__global__ void count_groups(const int64_t* begins, int64_t groups, int64_t n, int64_t* counts) {
+  for (int64_t g = thread_id(); g < groups; g += thread_count())
+    counts[g] = (g + 1 < groups ? begins[g + 1] : n) - begins[g];
 }
 
 }  // namespace rl::cuda

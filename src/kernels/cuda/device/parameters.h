@@ -6,6 +6,22 @@ namespace rl::cuda {
 
 constexpr int max_view_dims = 12;
 
+// Dtypes, in the order of DType.
+enum Element : int {
+  ElementBool,
+  ElementUInt8,
+  ElementInt8,
+  ElementInt16,
+  ElementInt32,
+  ElementInt64,
+  ElementFloat16,
+  ElementBFloat16,
+  ElementFloat32,
+  ElementFloat64,
+  ElementComplex64,
+  ElementComplex128
+};
+
 // A tensor: what View is to kernels of the host. dtype counts as DType does.
 struct Strided {
   void* data;
@@ -49,20 +65,6 @@ struct Product {
   int64_t out_batch, out_row, out_column, added_batch, added_row, added_column;
   alignas(16) unsigned char alpha[16], beta[16];
   int has_added;
-};
-
-constexpr int optimizer_arrays = 5, optimizer_slots = 24;
-struct OptimizerSlot {
-  void* arrays[optimizer_arrays];  // the parameter, its gradient, the state
-  int64_t begin;                   // of its elements among those of the launch
-  double step, extra, more;
-};
-struct OptimizerSlots {
-  int count;
-  int64_t total;
-  double numbers[8];
-  int flags[4];
-  OptimizerSlot slots[optimizer_slots];
 };
 
 struct PhiloxSeed {

@@ -17,21 +17,6 @@
 
 namespace rl::cuda {
 
-enum Element : int {
-  ElementBool,
-  ElementUInt8,
-  ElementInt8,
-  ElementInt16,
-  ElementInt32,
-  ElementInt64,
-  ElementFloat16,
-  ElementBFloat16,
-  ElementFloat32,
-  ElementFloat64,
-  ElementComplex64,
-  ElementComplex128
-};
-
 // What sums of T are kept in: float for 16-bit floats, int64 for integers.
 template <class T> struct accumulator {
   using type = std::conditional_t<is_integral_element_v<T>, int64_t, compute_t<T>>;

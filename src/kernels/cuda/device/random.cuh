@@ -1,6 +1,7 @@
 // Random numbers: Philox4x32 with 10 rounds, a subsequence a thread.
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/random.h"
 
 namespace rl::cuda {
 
@@ -49,26 +50,6 @@ class Philox {
   }
   unsigned key_[2], counter_[4], out_[4];
   int left_;
-};
-
-enum Distribution : int {
-  DrawUniform,
-  DrawNormal,
-  DrawBernoulli,
-  DrawExponential,
-  DrawCauchy,
-  DrawLogNormal,
-  DrawGeometric,
-  DrawInteger,
-  DrawBernoulliEach
-};
-struct DrawArgs {
-  int distribution;
-  double a, b;
-  int64_t low;
-  uint64_t range;
-  uint64_t seed, offset;
-  FaultPlace fault;
 };
 
 // T computes: float, or double for double. Element i of the output, in row-major order, belongs to
@@ -126,6 +107,159 @@ template <class T, class S> __global__ void draw(Strided out, Strided p, DrawArg
     }
     int64_t at = offset_of(out, i);
     static_cast<S*>(out.data)[at] = is_whole ? convert<S>(whole) : convert<S>(value);
+  }
+}
+
+// ---- samplers that draw until they accept; each element has a sequence of its own
+
+// Hoermann's transformed rejection (PTRS, 1993) from rate 10 on; below, the number of uniforms
+// whose product stays above exp(-rate).
+__device__ inline double sample_poisson(double rate, Philox& engine) {
+  if (rate == 0) return 0;
+  if (rate < 10) {
+    double limit = math::exp(-rate), product = 1;
+    for (int k = 0;; ++k) {
+      product *= engine.uniform_double();
+      if (!(product > limit)) return k;
+    }
+  }
+  double log_rate = math::log(rate), b = 0.931 + 2.53 * math::sqrt(rate);
+  double a = -0.059 + 0.02483 * b, inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  double accepted = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    double u = engine.uniform_double() - 0.5, v = engine.uniform_double();
+    double us = 0.5 - math::abs(u), k = math::floor((2 * a / us + b) * u + rate + 0.43);
+    if (us >= 0.07 && v <= accepted) return k;
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    if (math::log(v) + math::log(inverse_alpha) - math::log(a / (us * us) + b) <=
+        -rate + k * log_rate - math::lgamma(k + 1))
+      return k;
+  }
+}
+// log(k!) less Stirling's approximation.
+__device__ inline double stirling_rest(double k) {
+  if (k < 10)
+    return math::lgamma(k + 1) - (0.91893853320467274 + (k + 0.5) * math::log(k + 1) - (k + 1));
+  double square = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+// Sums of geometric waiting times where few are expected, else Hoermann's BTRS (1993).
+__device__ inline double sample_rarer(double count, double p, Philox& engine) {
+  if (count * p < 10) {
+    double scale = math::log1p(-p), waited = 0;
+    for (double k = 0;; k += 1) {
+      waited += math::ceil(math::log(engine.uniform_double()) / scale);
+      if (waited > count) return k;
+    }
+  }
+  double deviation = math::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * deviation;
+  double a = -0.0873 + 0.0248 * b + 0.01 * p, c = count * p + 0.5, accepted = 0.92 - 4.2 / b;
+  double r = p / (1 - p), alpha = (2.83 + 5.1 / b) * deviation, m = math::floor((count + 1) * p);
+  for (;;) {
+    double u = engine.uniform_double() - 0.5, v = engine.uniform_double();
+    double us = 0.5 - math::abs(u), k = math::floor((2 * a / us + b) * u + c);
+    if (k < 0 || k > count) continue;
+    if (us >= 0.07 && v <= accepted) return k;
+    double bound = (m + 0.5) * math::log((m + 1) / (r * (count - m + 1))) +
+                   (count + 1) * math::log((count - m + 1) / (count - k + 1)) +
+                   (k + 0.5) * math::log(r * (count - k + 1) / (k + 1)) + stirling_rest(m) +
+                   stirling_rest(count - m) - stirling_rest(k) - stirling_rest(count - k);
+    if (math::log(v * alpha / (a / (us * us) + b)) <= bound) return k;
+  }
+}
+__device__ inline double sample_binomial(double count, double p, Philox& engine) {
+  if (count <= 0 || p <= 0) return 0;
+  if (p >= 1) return count;
+  if (p != p || count != count) return math::quiet_nan<double>;
+  return p <= 0.5 ? sample_rarer(count, p, engine) : count - sample_rarer(count, 1 - p, engine);
+}
+// Marsaglia and Tsang (2000); below 1, from the gamma of alpha + 1.
+__device__ inline double sample_gamma(double alpha, Philox& engine) {
+  double scale = 1;
+  if (alpha < 1) {
+    if (alpha == 0) return 0;
+    scale = math::pow(engine.uniform_double(), 1 / alpha);
+    alpha += 1;
+  }
+  double d = alpha - 1.0 / 3, c = 1 / math::sqrt(9 * d);
+  for (;;) {
+    double u = engine.uniform_double(), v = engine.uniform_double();
+    double x = math::sqrt(-2 * math::log(u)) * math::cos(6.283185307179586 * v), y = 1 + c * x;
+    if (y <= 0) continue;
+    double cube = y * y * y, w = engine.uniform_double(), square = x * x;
+    if (w < 1 - 0.0331 * square * square ||
+        math::log(w) < 0.5 * square + d * (1 - cube + math::log(cube)))
+      return scale * d * cube;
+  }
+}
+
+template <class T, int kind>
+__global__ void draw_rejecting(Strided out, Strided first, Strided second, RejectionArgs a) {
+  for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
+    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    double x = load_as<double>(first.data, first.dtype, offset_of(first, i)), value;
+    if constexpr (kind == RejectPoisson) {
+      if (!(x >= 0)) report(a.fault, InvalidRate, 0, 0, 0);
+      value = x >= 0 ? sample_poisson(x, engine) : 0;
+    } else if constexpr (kind == RejectBinomial) {
+      double p = load_as<double>(second.data, second.dtype, offset_of(second, i));
+      value = sample_binomial(x, p, engine);
+    } else {
+      value = sample_gamma(x, engine);
+      double least = std::numeric_limits<compute_t<T>>::min();
+      if (value < least) value = least;
+    }
+    static_cast<T*>(out.data)[offset_of(out, i)] = static_cast<T>(value);
+  }
+}
+
+// Rows become shares of their sums, off 0 and 1.
+template <class T> __global__ void normalize_rows(const double* gammas, Strided out, int64_t length) {
+  for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
+    const double* row = gammas + i / length * length;
+    double sum = 0;
+    for (int64_t k = 0; k < length; ++k) sum += row[k];
+    T share = static_cast<T>(gammas[i] / sum), low = std::numeric_limits<T>::min();
+    T high = T(1) - std::numeric_limits<T>::epsilon() / 2;
+    static_cast<T*>(out.data)[offset_of(out, i)] = share < low ? low : share > high ? high : share;
+  }
+}
+
+// ---- categories
+
+// A row of probabilities is not negative, finite, and not all zero; its sums are those so far.
+template <int unused>
+__global__ void check_categories(const double* sums, const double* p, int64_t rows, int64_t count,
+                                 FaultPlace fault) {
+  for (int64_t i = thread_id(); i < rows * count; i += thread_count()) {
+    bool right = p[i] >= 0 && p[i] < math::infinity<double>;
+    if (i % count == count - 1) right = right && sums[i] > 0;
+    if (!right) report(fault, InvalidProbability, 0, 0, 0);
+  }
+}
+template <int unused>
+__global__ void choose_categories(const double* sums, int64_t count, Strided out, int64_t each,
+                                  RejectionArgs a) {
+  for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
+    const double* row = sums + i / each * count;
+    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    double wanted = engine.uniform_double() * row[count - 1];
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (row[middle] < wanted) low = middle + 1;
+      else high = middle;
+    }
+    static_cast<int64_t*>(out.data)[offset_of(out, i)] = low;
+  }
+}
+// Exponential races: the largest of p / e are samples without replacement.
+template <int unused>
+__global__ void race_categories(double* p, int64_t total, RejectionArgs a) {
+  for (int64_t i = thread_id(); i < total; i += thread_count()) {
+    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    double waited = -math::log(engine.uniform_double());
+    p[i] = p[i] > 0 ? p[i] / (waited > 0 ? waited : 1e-300) : 0;
   }
 }
 

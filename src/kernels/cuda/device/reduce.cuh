@@ -1,16 +1,9 @@
 // Reductions: a state per output, to which elements are added and which join in a fixed order.
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/reduce.h"
 
 namespace rl::cuda {
-
-struct ReduceArgs {
-  double p;  // the norm's order, or var's correction
-  int root;
-  int dtype;  // of what is written
-  void* second;
-  int second_dtype;
-};
 
 // ---- states; `In` is the stored type
 

@@ -1,13 +1,11 @@
 // Softmax along one dim, its gradient, and the losses that stand on it.
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/softmax.h"
 
 namespace rl::cuda {
 
 // A line of `input` along the dim, `count` elements `step` apart; lines begins[...] are the others.
-struct Line {
-  int64_t count, step;
-};
 
 // One block a line.
 template <class T, bool logarithm>
@@ -55,15 +53,6 @@ __global__ void softmax_backward(Strided grad, Strided output, Strided result, L
 }
 
 // ---- cross entropy; scores (N, C, S): class c of sample n, place s at n, c, s by strides
-
-struct LossArgs {
-  Strided input;  // as (N, C, S), never joined
-  Strided target;  // as (N, S)
-  const void* weight;
-  int64_t ignore_index;
-  double smoothing;
-  FaultPlace fault;
-};
 
 // Writes the loss and the weight of each target: their sums, if asked for, come after.
 template <class T>

@@ -1,13 +1,9 @@
 // Sliding windows over images of 1, 2 or 3 spatial dims: columns and back, and pooling.
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/window.h"
 
 namespace rl::cuda {
-
-struct Columns {  // (N, C * kernel, positions)
-  void* data;
-  int64_t batch, row, position;  // strides
-};
 
 __device__ inline void split_place(int64_t i, const int64_t* sizes, int dims, int64_t* at) {
   for (int d = dims - 1; d >= 0; --d) {
@@ -156,10 +152,6 @@ __global__ void place_by_index(Strided grad, Strided indices, Strided result, in
   }
 }
 
-struct AverageArgs {
-  int include_padding;
-  int64_t divisor;
-};
 // The window of an average along d: [begin, end) of the input, and how many it counts with padding.
 __device__ inline int64_t average_window(const Window& w, int d, int64_t at, int64_t& begin,
                                          int64_t& end) {

@@ -1,0 +1,21 @@
+// Elements that the host itself reads or writes: on the CPU, wherever the tensor is.
+#pragma once
+#include "core/thread_state.h"
+#include "ops_create.h"
+
+namespace rl {
+
+// The tensor, or a copy on the CPU, after what computes it.
+inline Tensor on_host(const Tensor& t) {
+  if (t.device().is_cpu() || t.is_meta()) return t;
+  NoGradGuard guard;
+  return ops::to(t, Device{});
+}
+// What the host has written, where it belongs.
+inline Tensor moved_to(const Tensor& t, Device device) {
+  if (device.is_cpu() || device.is_meta()) return t;
+  NoGradGuard guard;
+  return ops::to(t, device);
+}
+
+}  // namespace rl

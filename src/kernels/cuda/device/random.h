@@ -1,0 +1,36 @@
+// Arguments of random numbers, in both worlds.
+#pragma once
+#include <cstdint>
+
+#include "kernels/cuda/device/parameters.h"
+
+namespace rl::cuda {
+
+enum Distribution : int {
+  DrawUniform,
+  DrawNormal,
+  DrawBernoulli,
+  DrawExponential,
+  DrawCauchy,
+  DrawLogNormal,
+  DrawGeometric,
+  DrawInteger,
+  DrawBernoulliEach
+};
+struct DrawArgs {
+  int distribution;
+  double a, b;
+  int64_t low;
+  uint64_t range;
+  uint64_t seed, offset;
+  FaultPlace fault;
+};
+
+// Of those that draw until they accept.
+enum Rejection : int { RejectPoisson, RejectBinomial, RejectGamma };
+struct RejectionArgs {
+  uint64_t seed, offset;
+  FaultPlace fault;
+};
+
+}  // namespace rl::cuda

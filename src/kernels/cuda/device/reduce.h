@@ -1,0 +1,15 @@
+// Arguments of reductions, in both worlds.
+#pragma once
+#include <cstdint>
+
+namespace rl::cuda {
+
+struct ReduceArgs {
+  double p = 0;  // the norm's order, or var's correction
+  int root = 0;
+  int dtype = 0;  // of what is written
+  void* second = nullptr;
+  int second_dtype = 0;
+};
+
+}  // namespace rl::cuda

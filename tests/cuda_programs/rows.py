@@ -1,0 +1,129 @@
+"""Samples of the op table's rows on "cuda" beside the CPU: `python rows.py [--dtype D] [NAME ...]`.
+
+Prints a line for each that differs, and exits with 1 if there is one.
+"""
+
+import argparse
+import collections
+import pathlib
+import sys
+import warnings
+
+sys.path[:0] = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parents[2])]
+
+import numpy as np  # noqa: E402
+from table import PUBLIC, Array, as_numpy, case, is_random, listed, texts_of  # noqa: E402
+
+import rushlight as torch  # noqa: E402
+
+TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-3, "float64": 1e-6,
+             "complex64": 1e-3, "complex128": 1e-6}  # fmt: skip
+# What may differ from device to device: random numbers, memory that nobody wrote, vectors of
+# factorisations are up to a sign, and names of a device.
+SKIPPED = (
+    "empty",
+    "svd",
+    "eigh",
+    "eig",
+    "qr",
+    "geqrf",
+    "lstsq",
+    "pin_memory",
+    "is_pinned",
+    "_data_ptr",
+)
+
+
+class Run:
+    """One call on a device: its results, and the gradients of their weighted sum."""
+
+    def __init__(self, call, device):
+        self.inputs = []
+        differentiable = [id(a) for a in call.differentiable()]
+
+        def convert(array):
+            tensor = array.tensor(torch, device)
+            if id(array) in differentiable and (tensor.is_floating_point() or tensor.is_complex()):
+                tensor.requires_grad_()
+                self.inputs.append(tensor)
+            return tensor
+
+        results = call.run(torch, convert)
+        self.results = [r for r in listed(results) if isinstance(r, torch.Tensor)]
+        self.grads = self.gradients(device)
+
+    def gradients(self, device):
+        total = None
+        for r in self.results:
+            if not r.requires_grad or r.numel() == 0:
+                continue
+            weights = torch.linspace(-1, 1, r.numel() + 1)[1:].view(r.shape).to(device)
+            part = (r.abs() if r.is_complex() else r).float().mul(weights).sum()
+            total = part if total is None else total + part
+        if total is None:
+            return []
+        return torch.autograd.grad(total, self.inputs, allow_unused=True)
+
+
+def differences(expected, got):
+    """Why the results of a device are not those of the CPU, or "" if they are."""
+    if len(expected) != len(got):
+        return f"{len(got)} results, not {len(expected)}"
+    for e, g in zip(expected, got):
+        if e is None or g is None:
+            if e is not g:
+                return "a gradient is missing"
+            continue
+        if e.dtype != g.dtype or e.shape != g.shape:
+            return f"{g.dtype} {tuple(g.shape)}, not {e.dtype} {tuple(e.shape)}"
+        tolerance = TOLERANCE.get(str(e.dtype).removeprefix("torch."), 0)
+        a, b = as_numpy(e.to_dense().cpu()), as_numpy(g.to_dense().cpu())
+        scale = float(np.abs(a[np.isfinite(a)]).max(initial=0)) if a.size and tolerance else 0
+        if not np.allclose(a, b, tolerance, tolerance * max(scale, 1e-3), equal_nan=True):
+            return f"{np.array2string(b, threshold=6)} is not {np.array2string(a, threshold=6)}"
+    return ""
+
+
+def compare(op, number, dtype):
+    """What differs; None where the CPU refuses the sample in this dtype."""
+    call = case(op, number, dtype)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            on_cpu = Run(call, "cpu")
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return None
+    if not any(isinstance(a, Array) for a in call.arrays()) or not on_cpu.results:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            on_cuda = Run(call, "cuda")
+            found = differences(on_cpu.results, on_cuda.results)
+            return found or differences(on_cpu.grads, on_cuda.grads)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    counts = collections.Counter()
+    for op in PUBLIC:
+        if options.names and op.full_name not in options.names:
+            continue
+        if is_random(op) or any(part in op.full_name for part in SKIPPED):
+            continue
+        for number in range(len(texts_of(op))):
+            found = compare(op, number, options.dtype)
+            counts["refused by the CPU" if found is None else "differ" if found else "agree"] += 1
+            if found:
+                print(f"{op.full_name} {number}: {' '.join(found.split())[:300]}", flush=True)
+    print(f"{options.dtype}: {dict(counts)}")
+    return 1 if counts["differ"] or not counts["agree"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
