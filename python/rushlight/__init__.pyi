@@ -726,6 +726,9 @@ from rushlight._histogram import (
 from rushlight._histogramdd import (
     histogramdd as histogramdd,
 )
+from rushlight._lobpcg import (
+    lobpcg as lobpcg,
+)
 from rushlight._low_rank import (
     pca_lowrank as pca_lowrank,
     svd_lowrank as svd_lowrank,
@@ -928,6 +931,7 @@ from rushlight.futures import (
     Future as Future,
 )
 from rushlight.jit import (
+    ScriptFunction as ScriptFunction,
     ScriptModule as ScriptModule,
     fork as fork,
     wait as wait,
@@ -958,6 +962,7 @@ from rushlight.random import (
     manual_seed as manual_seed,
     seed as seed,
     set_rng_state as set_rng_state,
+    thread_safe_generator as thread_safe_generator,
 )
 from rushlight.serialization import (
     PyTorchFileReader as PyTorchFileReader,
@@ -998,6 +1003,7 @@ from rushlight.storage import (
 from rushlight._version import __version__ as __version__
 
 newaxis: None
+ScriptClassFunction: Any
 _grouped_mm: Any
 _make_per_channel_quantized_tensor: Any
 _make_per_tensor_quantized_tensor: Any
