@@ -22,7 +22,6 @@ NOT_COVERED = {
     "torch.utils.cpp_extension": "operations added in C++",
     "torch.distributed.rpc": "anyone who reaches the port runs code",
     "torch._inductor, torch._dynamo (but for their options)": "compilation",
-    "torch.masked, torch.nested": "masked and ragged tensors",
 }
 MODULES = """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
@@ -43,7 +42,7 @@ MODULES = """
     torch.quasirandom torch.utils.flop_counter torch.accelerator torch.cpu torch.cuda torch.mps
     torch.xpu torch.backends torch.backends.cpu torch.backends.cuda torch.backends.cudnn
     torch.backends.mkl torch.backends.mkldnn torch.backends.mps torch.backends.openmp
-    torch.backends.opt_einsum torch.nested torch.onnx
+    torch.backends.opt_einsum torch.masked torch.nested torch.onnx
 """.split()
 REFUSALS = ("Refused", "Raises NotImplementedError", "Raises OnnxExporterError", "Needs a device")
 

@@ -14,6 +14,9 @@ REFUSED = """
     compiler.keep_tensor_guards_unsafe compiler.skip_all_guards_unsafe
     profiler.ExecutionTraceObserver backends.cuda.cuFFTPlanCache
     backends.cuda.cublas_workspace_size onnx.ExportableModule onnx.InputObserver onnx.ops
+    cuda.CUDAPluggableAllocator cuda.MemPool cuda.use_mem_pool cuda.change_current_allocator
+    cuda.caching_allocator_alloc cuda.GreenContext cuda.current_solver_handle cuda.jiterator
+    cuda.get_stream_from_external cuda.sparse cuda.tunable
 """.split()
 
 
@@ -281,3 +284,21 @@ def test_generators_of_threads_that_load(kind):
     options = {"num_workers": 2, "worker_type": kind} if kind else {}
     found = [bool(b.all()) for b in rushlight.utils.data.DataLoader(_Draws(), **options)]
     assert found == [kind == "thread"] * 4
+
+
+def test_lesser_names_of_cuda():
+    cuda = rushlight.cuda
+    assert not isinstance(rushlight.FloatStorage([1.0]), cuda.FloatStorage)
+    assert cuda.get_allocator_backend() == "native" and cuda.host_memory_stats() == {}
+    cuda.reset_peak_host_memory_stats()
+    cuda.check_error(0)
+    with pytest.raises(cuda.CudaError, match="CUDA error 600") as raised:
+        cuda.check_error(cuda.cudaStatus.ERROR_NOT_READY)
+    assert raised.value.code == 600
+    with pytest.raises(AttributeError, match="no attribute 'subprocess'"):
+        getattr(cuda, "subprocess")  # noqa: B009
+    if not cuda.is_available():
+        for call in (lambda: cuda.LongStorage([1]), cuda.temperature, cuda.list_gpu_processes,
+                     cuda.device_memory_used):  # fmt: skip
+            with pytest.raises((RuntimeError, AssertionError)):
+                call()

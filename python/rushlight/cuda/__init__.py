@@ -133,6 +133,9 @@ _SUBMODULES = ("amp", "comm", "nccl", "nvtx", "profiler")
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    lesser = importlib.import_module("rushlight.cuda._lesser_names")
+    if name in lesser.NAMES:
+        return getattr(lesser, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

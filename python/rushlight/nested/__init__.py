@@ -1,24 +1,21 @@
-"""Tensors of rows that differ in length, which are not supported: pad them, and mask what was
-added.
+"""Batches of tensors whose sizes differ, in the layouts strided and jagged.
+
+An operation on a nested tensor is computed for its tensors one by one; those without a rule raise
+NotImplementedError by name.
 """
 
-_ADVICE = (
-    "nested tensors are not supported; pad the rows by nn.utils.rnn.pad_sequence, "
-    "and mask what was added"
+from __future__ import annotations
+
+from rushlight.nested._tensor import (
+    as_nested_tensor,
+    masked_select,
+    narrow,
+    nested_tensor,
+    nested_tensor_from_jagged,
+    to_padded_tensor,
 )
-
-
-def _refuse(name):
-    def function(*args, **kwargs):
-        raise NotImplementedError(f"nested.{name}: {_ADVICE}")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Raises NotImplementedError."
-    return function
-
 
 __all__ = [
     "as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
     "to_padded_tensor",
 ]  # fmt: skip
-globals().update({name: _refuse(name) for name in __all__})

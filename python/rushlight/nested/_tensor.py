@@ -1,0 +1,525 @@
+"""`NestedTensor`: several tensors whose sizes differ, as one batch.
+
+It holds its tensors one by one: an operation is computed for each of them, and gradients reach
+them as any others'.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import rushlight
+from rushlight import _C, Tensor
+from rushlight._set_module import set_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+_numbers = itertools.count(1)
+
+
+class RaggedSize:
+    """A size that differs from tensor to tensor: equal to itself alone."""
+
+    def __init__(self) -> None:
+        self._number = next(_numbers)
+
+    def __index__(self) -> int:
+        raise TypeError(f"nested: {self} is another number for each tensor")
+
+    def __repr__(self) -> str:
+        return f"j{self._number}"
+
+
+class NestedTensor(Tensor):
+    """A batch of tensors whose sizes differ; see `nested_tensor`."""
+
+    _parts: tuple[Tensor, ...]
+    _jagged: bool
+    _ragged: RaggedSize | None
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type[Any]],
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in ("__get__", "__set__", "__delete__") and hasattr(func, "__self__"):
+            return _attribute(func, name, args)
+        rule = _rules().get(name)
+        if rule is None:
+            raise NotImplementedError(
+                f"nested: {name or func}: no implementation for nested tensors; take the tensors "
+                "by unbind(), or to_padded_tensor(value)"
+            )
+        return rule(func, *args, **kwargs)
+
+    def offsets(self) -> Tensor:
+        """Where in values() each tensor begins, and the end."""
+        _need_jagged(self, "offsets")
+        sizes = [p.shape[_ragged_dim(self)] for p in self._parts]
+        return rushlight.tensor([0, *itertools.accumulate(sizes)])
+
+    def lengths(self) -> None:
+        """The lengths of tensors that leave gaps between them: None, as none do."""
+
+    def values(self) -> Tensor:
+        """The tensors one after another: along their ragged dim, or, if strided, all elements."""
+        if not self._jagged:
+            return rushlight.cat([p.reshape(-1) for p in self._parts])
+        return rushlight.cat(self._parts, _ragged_dim(self))
+
+    def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
+        """See `nested.to_padded_tensor`."""
+        return to_padded_tensor(self, padding, output_size)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        if self._jagged:
+            return (
+                f"NestedTensor(size={tuple(_shape(self))}, offsets={self.offsets()}, "
+                "contiguous=True)"
+            )
+        rows = [repr(p.detach()).replace("\n", "\n  ") for p in self._parts]
+        return "nested_tensor([\n  " + ",\n  ".join(rows) + "\n])"
+
+    __str__ = __repr__
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        layout = rushlight.jagged if self._jagged else rushlight.strided
+        return functools.partial(nested_tensor, layout=layout), ([p.detach() for p in self._parts],)
+
+
+def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None) -> NestedTensor:
+    """A nested tensor of these very tensors."""
+    parts = tuple(parts)
+    dtype = parts[0].dtype if parts else rushlight.get_default_dtype()
+    with _C.DisableTorchFunctionSubclass():
+        made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype))
+    made._parts, made._jagged = parts, jagged
+    made._ragged = (ragged or RaggedSize()) if jagged else None
+    return made
+
+
+def _checked(tensors, jagged, name):
+    for place, t in enumerate(tensors):
+        if t.dim() != tensors[0].dim() or t.dtype != tensors[0].dtype:
+            raise RuntimeError(
+                f"nested.{name}: tensors need the same number of dims and dtype: that at "
+                f"{place} is of shape {tuple(t.shape)} and {t.dtype}, the first of "
+                f"{tuple(tensors[0].shape)} and {tensors[0].dtype}"
+            )
+    if jagged and tensors:
+        if tensors[0].dim() == 0:
+            raise RuntimeError(f"nested.{name}: a jagged tensor is made of tensors with dims")
+        differ = [d for d in range(tensors[0].dim()) if len({t.shape[d] for t in tensors}) > 1]
+        if len(differ) > 1:
+            raise RuntimeError(
+                f"nested.{name}: in a jagged tensor one dim may differ, and {differ} do; "
+                "take layout=torch.strided"
+            )
+
+
+def _is_jagged(layout, name):
+    if layout in (None, rushlight.strided):
+        return False
+    if layout is rushlight.jagged:
+        return True
+    raise RuntimeError(f"nested.{name}: expected layout strided or jagged, got {layout}")
+
+
+def nested_tensor(
+    tensor_list: Sequence[Any],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> NestedTensor:
+    """Make a batch of copies of tensors (or numbers) whose sizes differ.
+
+    Args:
+        tensor_list: tensors with the same number of dims, or what `torch.tensor` takes.
+        dtype, device: of the copies.
+        layout: torch.jagged, where one dim differs, or torch.strided, the default.
+        requires_grad: are the copies leaves that need gradients?
+        pin_memory: not supported.
+
+    Raises:
+        RuntimeError: the tensors do not fit each other.
+
+    Example:
+        >>> import rushlight
+        >>> rows = [rushlight.ones(2), rushlight.ones(3)]
+        >>> rushlight.nested.nested_tensor(rows).to_padded_tensor(0.0)
+        tensor([[1., 1., 0.],
+                [1., 1., 1.]])
+    """
+    if pin_memory:
+        raise NotImplementedError("nested.nested_tensor: pin_memory=True")
+    jagged = _is_jagged(layout, "nested_tensor")
+    parts = []
+    for given in tensor_list:
+        t = given.detach().clone() if isinstance(given, Tensor) else rushlight.tensor(given)
+        parts.append(t.to(device=device, dtype=dtype).requires_grad_(requires_grad))
+    _checked(parts, jagged, "nested_tensor")
+    return make(parts, jagged)
+
+
+def as_nested_tensor(
+    ts: Sequence[Tensor] | Tensor, dtype: Any = None, device: Any = None, layout: Any = None
+) -> NestedTensor:
+    """Make a batch of tensors, or of the rows of one; gradients reach them."""
+    if isinstance(ts, NestedTensor):
+        return ts
+    jagged = _is_jagged(layout, "as_nested_tensor")
+    parts = [t.to(device=device, dtype=dtype) for t in ts]
+    _checked(parts, jagged, "as_nested_tensor")
+    return make(parts, jagged)
+
+
+def nested_tensor_from_jagged(
+    values: Tensor,
+    offsets: Tensor | None = None,
+    lengths: Tensor | None = None,
+    jagged_dim: int | None = None,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> NestedTensor:
+    """Make a batch of the parts of one tensor.
+
+    Args:
+        values: the tensors, one after another.
+        offsets: where each begins, and the end; without them, all lengths follow each other.
+        lengths: of each, where they leave gaps.
+        jagged_dim: the dim of the batch that differs; 1 by default.
+        min_seqlen, max_seqlen: bounds of the lengths, which are checked.
+
+    Raises:
+        RuntimeError: neither offsets nor lengths are given, or they do not fit.
+    """
+    if offsets is None and lengths is None:
+        raise RuntimeError("nested_tensor_from_jagged: give offsets, or lengths, or both")
+    if offsets is None:
+        sizes = lengths.tolist()
+        starts = [0, *itertools.accumulate(sizes)][:-1]
+    else:
+        ends = offsets.tolist()
+        starts = ends[:-1]
+        sizes = lengths.tolist() if lengths is not None else [b - a for a, b in zip(ends, ends[1:])]
+    dim = 0 if jagged_dim is None else jagged_dim - 1
+    fits = all(s >= 0 and n >= 0 and s + n <= values.shape[dim] for s, n in zip(starts, sizes))
+    if not fits or len(starts) != len(sizes):
+        raise RuntimeError(
+            f"nested_tensor_from_jagged: offsets {starts} and lengths {sizes} do not fit values of "
+            f"shape {tuple(values.shape)}"
+        )
+    low, high = (min_seqlen or 0), max(sizes, default=0) if max_seqlen is None else max_seqlen
+    if any(not low <= n <= high for n in sizes):
+        raise RuntimeError(f"nested_tensor_from_jagged: lengths {sizes} are not in {low} to {high}")
+    return make([values.narrow(dim, s, n) for s, n in zip(starts, sizes)], True)
+
+
+def narrow(
+    tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Any = None
+) -> NestedTensor:
+    """From each row of a tensor a part of its own.
+
+    Args:
+        tensor: of shape (batch, n, ...).
+        dim: 1.
+        start, length: of the part, for all rows or each.
+        layout: torch.jagged.
+    """
+    if dim != 1 or not _is_jagged(layout, "narrow"):
+        raise RuntimeError(f"nested.narrow: expected dim=1 and layout=torch.jagged, got dim={dim}")
+
+    def each(v):
+        return v.tolist() if isinstance(v, Tensor) and v.dim() else [int(v)] * len(tensor)
+
+    pairs = zip(tensor, each(start), each(length), strict=True)
+    return make([row.narrow(0, s, n) for row, s, n in pairs], True)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
+    """From each row of a tensor of two dims, the elements where the mask is True."""
+    if tensor.dim() != 2 or mask.dtype != rushlight.bool:
+        raise RuntimeError(
+            f"nested.masked_select: expected a tensor of two dims and a bool mask, got "
+            f"{tuple(tensor.shape)} and {mask.dtype}"
+        )
+    mask = mask.broadcast_to(tensor.shape)
+    return make([row[kept] for row, kept in zip(tensor, mask)], True)
+
+
+def to_padded_tensor(
+    input: NestedTensor, padding: float, output_size: Sequence[int] | None = None
+) -> Tensor:
+    """One tensor of all, each filled up to the largest sizes, or `output_size`, by `padding`."""
+    if not isinstance(input, NestedTensor):
+        raise NotImplementedError(f"to_padded_tensor: expected a nested tensor (padding={padding})")
+    parts = input._parts
+    if not parts:
+        raise RuntimeError("to_padded_tensor: the nested tensor holds nothing")
+    sizes = [max(p.shape[d] for p in parts) for d in range(parts[0].dim())]
+    if output_size is not None:
+        if len(output_size) != len(sizes) + 1 or any(
+            want < have for want, have in zip(output_size[1:], sizes)
+        ):
+            raise RuntimeError(
+                f"to_padded_tensor: output_size {tuple(output_size)} is smaller than the tensors, "
+                f"which need {(len(parts), *sizes)}"
+            )
+        sizes = list(output_size[1:])
+    rows = []
+    for part in parts:
+        gaps = [n for size, have in zip(sizes[::-1], part.shape[::-1]) for n in (0, size - have)]
+        rows.append(rushlight.constant_pad_nd(part, gaps, padding))
+    return rushlight.stack(rows)
+
+
+# ---- attributes and sizes
+
+
+def _need_jagged(x, name):
+    if not x._jagged:
+        raise AttributeError(f"nested: a strided nested tensor has no {name}()")
+
+
+def _dims(x):
+    return x._parts[0].dim() + 1 if x._parts else 1
+
+
+def _ragged_dim(x):
+    """The dim of the tensors that differs; the first where none does."""
+    parts = x._parts
+    for d in range(_dims(x) - 1):
+        if len({p.shape[d] for p in parts}) > 1:
+            return d
+    return 0
+
+
+def _shape(x):
+    if not x._jagged:
+        raise RuntimeError("nested: a strided nested tensor has no shape: ask size(dim), or unbind")
+    sizes = [len(x._parts), *x._parts[0].shape]
+    sizes[1 + _ragged_dim(x)] = x._ragged
+    return tuple(sizes)
+
+
+def _size(func, x, dim=None):
+    if dim is None:
+        return _shape(x)
+    dim = dim % _dims(x)
+    if x._jagged:
+        return _shape(x)[dim]
+    sizes = {p.shape[dim - 1] for p in x._parts} if dim else {len(x._parts)}
+    if len(sizes) > 1:
+        raise RuntimeError(
+            f"nested: size: dim {dim} differs from tensor to tensor: {sorted(sizes)}"
+        )
+    return sizes.pop()
+
+
+def _attribute(func, access, args):
+    name, x = func.__self__.__name__, args[0]
+    if access == "__get__":
+        parts = x._parts
+        if name == "shape":
+            return _shape(x)
+        if name == "layout":
+            return rushlight.jagged if x._jagged else rushlight.strided
+        if name in ("requires_grad", "is_leaf", "device", "dtype") and parts:
+            found = [getattr(p, name) for p in parts]
+            return all(found) if name == "is_leaf" else max(found) if name == "requires_grad" \
+                else found[0]  # fmt: skip
+        if name == "grad":
+            grads = [p.grad for p in parts]
+            return None if any(g is None for g in grads) else make(grads, x._jagged, x._ragged)
+        if name in ("is_nested", "ndim"):
+            return True if name == "is_nested" else _dims(x)
+        if name == "grad_fn":
+            return next((p.grad_fn for p in parts if p.grad_fn is not None), None)
+    elif name in ("grad", "requires_grad"):
+        for p in x._parts:
+            setattr(p, name, args[1] if access == "__set__" else None)
+        return None
+    with _C.DisableTorchFunctionSubclass():
+        return func(*args)
+
+
+# ---- rules
+
+_ELEMENTWISE = """
+    abs neg exp log sqrt sin cos tan tanh sigmoid relu gelu silu elu leaky_relu softplus square sgn
+    reciprocal logical_not isnan isinf isfinite nan_to_num clamp clone detach contiguous to float
+    double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
+    zeros_like ones_like empty_like randn_like rand_like full_like add sub mul div pow eq ne lt le
+    gt ge maximum minimum remainder floor_divide logical_and logical_or logical_xor where
+    masked_fill cpu cuda type bitwise_and bitwise_or bitwise_not linear alpha_dropout hardtanh
+    threshold mish relu6 celu selu prelu matmul subtract multiply divide true_divide
+    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __rpow__
+    __neg__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __matmul__ __and__ __or__ __invert__
+    scaled_dot_product_attention layer_norm rms_norm normalize embedding
+""".split()
+_ALONG = "softmax log_softmax unsqueeze squeeze flip cumsum unflatten".split()
+
+
+@functools.cache
+def _rules():
+    rules = dict.fromkeys(_ELEMENTWISE, _each)
+    rules |= dict.fromkeys(_ALONG, _along)
+    rules |= dict.fromkeys("sum mean amax amin prod any all".split(), _reduction)
+    rules |= dict.fromkeys(("dim", "ndimension"), lambda func, x: _dims(x))
+    rules |= {
+        "size": _size, "transpose": _transpose, "chunk": _divided, "split": _divided,
+        "cat": lambda func, ts, dim=0: _cat(ts, dim),
+        "numel": lambda func, x: sum(p.numel() for p in x._parts),
+        "unbind": lambda func, x, dim=0: _unbind(x, dim),
+        "__getitem__": lambda func, x, index: _item(x, index),
+        "__iter__": lambda func, x: iter(x._parts),
+        "__len__": lambda func, x: len(x._parts),
+        "__hash__": lambda func, x: id(x),
+        "is_contiguous": lambda func, x, **kw: all(p.is_contiguous(**kw) for p in x._parts),
+        "is_floating_point": lambda func, x: x.dtype.is_floating_point,
+        "is_complex": lambda func, x: x.dtype.is_complex,
+        "reshape": _reshape, "view": _reshape,
+        "requires_grad_": _requires_grad, "values": lambda func, x: NestedTensor.values(x),
+        "select": lambda func, x, dim, index: _select(x, dim, index),
+    }  # fmt: skip
+    return rules
+
+
+def _first(values):
+    for value in values:
+        if isinstance(value, NestedTensor):
+            return value
+    raise TypeError("nested: no nested tensor among the arguments")
+
+
+def _each(func, *args, **kwargs):
+    """The operation on each tensor; nested arguments have the same number of them."""
+    nested = [a for a in (*args, *kwargs.values()) if isinstance(a, NestedTensor)]
+    x = nested[0]
+    for other in nested[1:]:
+        if [p.shape[:1] for p in other._parts] != [p.shape[:1] for p in x._parts]:
+            raise RuntimeError(
+                f"nested: {func.__name__}: the tensors of both operands differ in size"
+            )
+
+    def part(value, i):
+        return value._parts[i] if isinstance(value, NestedTensor) else value
+
+    results = [
+        func(*(part(a, i) for a in args), **{k: part(v, i) for k, v in kwargs.items()})
+        for i in range(len(x._parts))
+    ]
+    return make(results, x._jagged, x._ragged)
+
+
+def _inner(x, dim, name):
+    dim = dim + _dims(x) if dim < 0 else dim
+    if dim <= 0:
+        raise RuntimeError(f"nested: {name}: dim 0 is that of the batch")
+    return dim - 1
+
+
+def _along(func, x, dim=-1, *args, **kwargs):
+    dims = _dims(x) + (func.__name__ == "unsqueeze")
+    dim = dim + dims if dim < 0 else dim
+    if dim == 0:
+        raise RuntimeError(f"nested: {func.__name__}: dim 0 is that of the batch")
+    return make([func(p, dim - 1, *args, **kwargs) for p in x._parts], x._jagged, x._ragged)
+
+
+def _reduction(func, x, dim=None, keepdim=False, **kwargs):
+    if dim is None:
+        return func(rushlight.cat([p.reshape(-1) for p in x._parts]), **kwargs)
+    given = [dim] if isinstance(dim, int) else list(dim)
+    inner = [_inner(x, d, func.__name__) for d in given]
+    whole = inner[0] if isinstance(dim, int) else inner
+    results = [func(p, whole, keepdim, **kwargs) for p in x._parts]
+    if x._jagged and _ragged_dim(x) in inner:
+        return rushlight.stack(results)
+    return make(results, x._jagged, x._ragged)
+
+
+def _reshape(func, x, *shape):
+    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if not shape or shape[0] not in (len(x._parts), -1):
+        raise RuntimeError(
+            f"nested: {func.__name__}: the first of {shape} must be that of the batch, "
+            f"{len(x._parts)}"
+        )
+    inner = [-1 if isinstance(n, RaggedSize) else n for n in shape[1:]]
+    return make([func(p, inner) for p in x._parts], x._jagged, x._ragged)
+
+
+def _transpose(func, x, dim0, dim1):
+    a, b = (_inner(x, d, "transpose") for d in (dim0, dim1))
+    return make([p.transpose(a, b) for p in x._parts], x._jagged, x._ragged)
+
+
+def _divided(func, x, size, dim=0):
+    if dim % _dims(x) == 0:
+        raise RuntimeError(f"nested: {func.__name__}: dim 0 is that of the batch")
+    pieces = [func(p, size, _inner(x, dim, func.__name__)) for p in x._parts]
+    return tuple(make(piece, x._jagged, x._ragged) for piece in zip(*pieces, strict=True))
+
+
+def _cat(tensors, dim):
+    x = _first(tensors)
+    if dim == 0:
+        return make([p for t in tensors for p in t._parts], x._jagged)
+    dim = _inner(x, dim, "cat")
+    return make(
+        [rushlight.cat(ps, dim) for ps in zip(*(t._parts for t in tensors), strict=True)],
+        x._jagged, x._ragged,
+    )  # fmt: skip
+
+
+def _unbind(x, dim):
+    if dim % _dims(x):
+        raise RuntimeError(f"nested: unbind: expected dim 0, that of the batch, got {dim}")
+    return x._parts
+
+
+def _item(x, index):
+    if isinstance(index, int):
+        return x._parts[index]
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if isinstance(first, int):
+        return x._parts[first][tuple(rest)]
+    if first is Ellipsis or first == slice(None):
+        index = (Ellipsis, *rest) if first is Ellipsis else tuple(rest)
+        return make([p[index] for p in x._parts], x._jagged, x._ragged)
+    raise NotImplementedError(f"nested: indexing by {index!r}: the first must be an int, or :")
+
+
+def _select(x, dim, index):
+    if dim % _dims(x) == 0:
+        return x._parts[index]
+    inner = _inner(x, dim, "select")
+    return make([p.select(inner, index) for p in x._parts], x._jagged, x._ragged)
+
+
+def _requires_grad(func, x, requires_grad=True):
+    for p in x._parts:
+        p.requires_grad_(requires_grad)
+    return x
+
+
+set_module(
+    "rushlight.nested", NestedTensor, as_nested_tensor, masked_select, narrow, nested_tensor,
+    nested_tensor_from_jagged, to_padded_tensor,
+)  # fmt: skip

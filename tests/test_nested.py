@@ -1,0 +1,106 @@
+"""Batches of tensors whose sizes differ."""
+
+import copy
+import pickle
+
+import pytest
+
+import rushlight
+from rushlight import nested, nn
+
+F = nn.functional
+LAYOUTS = [rushlight.strided, rushlight.jagged]
+
+
+def rows():
+    return [rushlight.arange(4.0).reshape(2, 2), rushlight.arange(6.0).reshape(3, 2)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "call",
+    [lambda x: x + 1, lambda x: x * x, lambda x: 1 - x, lambda x: x.sin(), lambda x: x > 1,
+     lambda x: F.linear(x, rushlight.ones(3, 2)), lambda x: x @ rushlight.ones(2, 3),
+     lambda x: x.softmax(-1), lambda x: x.sum(-1), lambda x: x.unsqueeze(-1),
+     lambda x: x.to(rushlight.float64), lambda x: F.layer_norm(x, (2,)), lambda x: x.clone(),
+     lambda x: rushlight.where(x > 1, x, x * 2), lambda x: x.chunk(2, -1)[1]],
+)  # fmt: skip
+def test_operations_are_those_on_each_tensor(layout, call):
+    found = call(nested.nested_tensor(rows(), layout=layout))
+    assert found.is_nested and found.layout is layout
+    for ours, row in zip(found.unbind(), rows(), strict=True):
+        rushlight.testing.assert_close(ours, call(row))
+
+
+def test_what_jagged_tensors_say_of_themselves():
+    x = nested.nested_tensor(rows(), layout=rushlight.jagged)
+    assert x.dim() == 3 and x.size(0) == len(x) == 2 and x.shape[2] == 2 and x.numel() == 10
+    assert x.shape == (x * 2).shape
+    assert x.shape != nested.as_nested_tensor(list(x), layout=rushlight.jagged).shape
+    with pytest.raises(TypeError, match="another number for each"):
+        range(x.shape[1])
+    assert x.offsets().tolist() == [0, 2, 5] and x.values().shape == (5, 2)
+    assert repr(x).startswith("NestedTensor(size=(2, j") and "offsets=tensor([0, 2, 5])" in repr(x)
+    assert x.sum(1).tolist() == [[2, 4], [6, 9]] and x.mean().item() == pytest.approx(2.1)
+    assert x.transpose(1, 2)[1].shape == (2, 3)
+    assert x.reshape(2, x.shape[1], 2, 1)[0].shape == (2, 2, 1)
+    assert [t.tolist() for t in pickle.loads(pickle.dumps(x))] == [t.tolist() for t in x]
+
+
+def test_strided_tensors():
+    x = nested.nested_tensor(rows())
+    assert repr(x).startswith("nested_tensor([\n  tensor([[0., 1.],\n          [2., 3.]]),\n")
+    assert rushlight.cat([x, x]).size(0) == 4 and x.values().numel() == 10
+    with pytest.raises(RuntimeError, match="dim 1 differs"):
+        x.size(1)
+    with pytest.raises(RuntimeError, match="has no shape"):
+        x.shape  # noqa: B018
+    two = nested.nested_tensor([rushlight.ones(1, 2), rushlight.ones(2, 1)])
+    assert two.to_padded_tensor(0.0).tolist() == [[[1, 1], [0, 0]], [[1, 0], [1, 0]]]
+
+
+def test_padding_and_parts_of_tensors():
+    x = nested.nested_tensor(rows(), layout=rushlight.jagged)
+    padded = nested.to_padded_tensor(x, -1, (2, 4, 2))
+    assert padded.shape == (2, 4, 2) and padded[0, 2:].tolist() == [[-1, -1]] * 2
+    back = nested.narrow(
+        padded, 1, rushlight.tensor([0, 1]), rushlight.tensor([2, 2]), layout=rushlight.jagged
+    )
+    assert back[0].tolist() == rows()[0].tolist() and back[1].tolist() == rows()[1][1:].tolist()
+    picked = nested.masked_select(
+        rushlight.arange(6).reshape(2, 3), rushlight.tensor([[1, 0, 1], [0, 1, 0]]).bool()
+    )
+    assert [t.tolist() for t in picked] == [[0, 2], [4]]
+    parts = nested.nested_tensor_from_jagged(rushlight.arange(5), rushlight.tensor([0, 2, 5]))
+    assert [t.tolist() for t in parts] == [[0, 1], [2, 3, 4]]
+
+
+def test_gradients():
+    leaf = nested.nested_tensor(rows(), layout=rushlight.jagged, requires_grad=True)
+    (leaf * leaf).sum().backward()
+    assert leaf.requires_grad and leaf.grad[1].tolist() == (rows()[1] * 2).tolist()
+    a, b = (r.requires_grad_() for r in rows())
+    layer = nn.Linear(2, 3)
+    layer(nested.as_nested_tensor([a, b])).to_padded_tensor(0.0).sum().backward()
+    assert a.grad.shape == (2, 2) and layer.weight.grad is not None
+    twin = copy.deepcopy(layer)
+    assert twin.weight.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [(lambda x: x.svd(), "nested: svd: no implementation"),
+     (lambda x: x + nested.nested_tensor(rows()[::-1]), "differ in size"),
+     (lambda x: nested.nested_tensor([rushlight.ones(1), rushlight.ones(1, 1)]), "number of dims"),
+     (lambda x: nested.nested_tensor([rushlight.ones(1, 2), rushlight.ones(2, 1)],
+                                     layout=rushlight.jagged), "one dim may differ"),
+     (lambda x: nested.nested_tensor_from_jagged(rushlight.ones(2)), "give offsets"),
+     (lambda x: nested.nested_tensor_from_jagged(rushlight.ones(2), rushlight.tensor([0, 5])),
+      "do not fit values"),
+     (lambda x: nested.to_padded_tensor(x, 0.0, (2, 1, 2)), "smaller than the tensors"),
+     (lambda x: x.softmax(0), "that of the batch"),
+     (lambda x: nested.nested_tensor([], pin_memory=True), "pin_memory")],
+)  # fmt: skip
+def test_errors(call, message):
+    with pytest.raises((RuntimeError, NotImplementedError), match=message):
+        call(nested.nested_tensor(rows()))
