@@ -39,6 +39,13 @@ GEOMETRIES = {
     "depthwise, no padding": (2, 48, 48, (21, 16), 3, 2, 0, 1, 48),
     "depthwise, 1-D": (2, 32, 32, (301,), 4, 1, 2, 1, 32),
     "grouped": (2, 64, 32, (9, 11), 3, 1, 1, 1, 2),
+    "windows": (2, 48, 40, (43, 41), 5, 2, 2, 1, 1),
+    "windows, first layer": (2, 3, 64, (81, 73), 7, 2, 3, 1, 1),
+    "windows, dilated, odd channels": (2, 67, 97, (29, 31), 3, 2, 3, 2, 1),
+    "windows, large stride": (1, 64, 96, (61, 67), 5, 4, 0, 1, 1),
+    "windows, one image": (1, 64, 256, (33, 35), 3, 2, 1, 1, 1),
+    "windows, 1-D": (4, 40, 72, (1001,), 5, 2, 2, 1, 1),
+    "windows, 3-D": (2, 40, 48, (11, 15, 16), 3, 2, 1, 1, 1),
 }
 
 
@@ -120,7 +127,7 @@ def test_input_and_gradient_in_different_layouts(name, layout, other):
     check_close(results(function, *given, lambda y: other(rl.tensor(grad))), expected)
 
 
-@pytest.mark.parametrize("name", ["winograd", "pointwise", "strided", "depthwise"])
+@pytest.mark.parametrize("name", ["winograd", "pointwise", "strided", "depthwise", "windows"])
 def test_expanded_operands(name):
     x, w, b, function = operands(GEOMETRIES[name], False)
     x, w = rl.tensor(x[:1]).expand(x.shape), rl.tensor(w[:, :1]).expand(w.shape)
@@ -154,8 +161,27 @@ def test_what_is_not_finite_stays_where_it_belongs(name, operand, value):
         assert (np.abs(a.detach().numpy()[~near]) < 1e30).sum() == 0
 
 
+def test_an_infinite_tap_does_not_meet_the_padding():
+    x, w, b, function = operands(GEOMETRIES["windows"], False)
+    w[3, 1, 0, 0] = np.inf
+    y = function(*map(rl.tensor, (x, w, b))).numpy()
+    # It sees nothing of an image in the first row and column of results.
+    assert np.isfinite(y[:, 3, 0]).all() and np.isfinite(y[:, 3, :, 0]).all()
+    assert np.isinf(y[:, 3, 1:, 1:]).all()
+    assert np.isfinite(np.delete(y, 3, 1)).all()
+
+
 @pytest.mark.parametrize(
-    "name", ["winograd, many blocks", "pointwise, many pixels", "strided", "depthwise, bands"]
+    "name",
+    [
+        "winograd, many blocks",
+        "pointwise, many pixels",
+        "strided",
+        "depthwise, bands",
+        "windows",
+        "windows, one image",
+        "windows, 3-D",
+    ],
 )
 def test_threads_do_not_change_results(name):
     x, w, b, function = operands(GEOMETRIES[name], False)

@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/reduce.h"
 #include "kernels/unfold.h"
 
 namespace rl::kernels {
@@ -81,23 +82,14 @@ void add_bias(const View& out, const View& bias) {
   });
 }
 
-// Sums over everything but the channels. float32 adds up in double: one long sum per channel.
+// Sums over everything but the channels.
 void sum_channels(const View& grad, const View& sums) {
-  visit_computed(grad.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
-    parallel_for(0, grad.sizes[1], 1, [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        Sum sum = 0;
-        for (int64_t image = 0; image < grad.sizes[0]; ++image)
-          for_channel<T>(grad, image, c, [&](const T* p, int64_t n, int64_t step) {
-            for (int64_t x = 0; x < n; ++x)
-              sum = static_cast<Sum>(sum + static_cast<Sum>(p[x * step]));
-          });
-        sums.ptr<T>()[c * sums.strides[0]] = static_cast<T>(sum);
-      }
-    });
-  });
+  Dims sizes, strides;
+  for (int64_t i = 0; i < grad.ndim; ++i) {
+    sizes.push_back(i == 1 ? grad.sizes[1] : 1);
+    strides.push_back(i == 1 ? sums.strides[0] : 0);
+  }
+  sum(grad, {sums.data, sizes.data(), strides.data(), grad.ndim, sums.numel, sums.dtype});
 }
 
 // A float copy of an input, or the float temporary that an output is written to, for 16-bit floats;
@@ -141,6 +133,28 @@ void check_fit(const ConvProblem& p, const View& large, const View& small, const
         " do not belong together with a weight of size ", weight.shape());
 }
 
+// Floats, in the first kernel that suits; false if there is none. Each treats the bias of some
+// operations itself.
+bool run_floats(ConvOp op, const ConvProblem& p, const View& large, const View& small,
+                const View& weight, const RowMajor* bias, const StripFormula* formula) {
+  float* values = bias ? bias->ptr<float>() : nullptr;
+  const float* read = op == ConvOp::Gather ? values : nullptr;
+  bool own = depthwise_conv(op, p, large, small, weight, read, formula) ||
+             (!formula && winograd_conv(op, p, large, small, weight, read));
+  if (!own && !formula) {
+    const float* added = op == ConvOp::Weight ? nullptr : values;
+    own = window_conv(op, p, large, small, weight, added);
+    if (own && op != ConvOp::Weight) return true;
+  }
+  own = own || panel_conv(op, p, large, small, weight, read, formula);
+  bool scatter = op == ConvOp::Scatter;
+  if (!own && (formula || !onednn_conv(op, p, large, small, weight, scatter ? nullptr : values)))
+    return false;
+  if (bias && scatter) add_bias(large, bias->view());
+  if (bias && own && op == ConvOp::Weight) sum_channels(small, bias->view());
+  return true;
+}
+
 bool run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
          const ConvGeometry& geometry, const StripFormula* formula = nullptr) {
   int64_t ndim = geometry.dims + 2;
@@ -166,17 +180,13 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
       w(weight, role(ConvOp::Weight));
   View lv = l.view(), sv = s.view(), wv = w.view();
   bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
-  float* used_bias = bias && !scatter_bias ? bias_copy->ptr<float>() : nullptr;
-  if (!library || !(depthwise_conv(op, problem, lv, sv, wv, used_bias, formula) ||
-                    (!formula && winograd_conv(op, problem, lv, sv, wv, used_bias)) ||
-                    panel_conv(op, problem, lv, sv, wv, used_bias, formula) ||
-                    (!formula && onednn_conv(op, problem, lv, sv, wv, used_bias)))) {
+  const RowMajor* used_bias = bias ? &*bias_copy : nullptr;
+  if (!library || !run_floats(op, problem, lv, sv, wv, used_bias, formula)) {
     if (formula) return false;
     generic_conv(op, problem, lv, sv, wv);
-    if (bias && op == ConvOp::Gather) add_bias(sv, bias_copy->view());
     if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());
+    else if (bias) add_bias(op == ConvOp::Gather ? sv : lv, bias_copy->view());
   }
-  if (scatter_bias) add_bias(lv, bias_copy->view());
   if (op == ConvOp::Gather) s.write_back();
   if (op == ConvOp::Scatter) l.write_back();
   if (op == ConvOp::Weight) {

@@ -9,6 +9,7 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/conv_axes.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/transpose.h"
@@ -23,67 +24,10 @@ constexpr int64_t least_plane = 256;                 // pixels of an image in pl
 constexpr int64_t fast_size = int64_t(1) << 13;     // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
-struct Axis {
-  int64_t large = 1, small = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
-  int64_t reach() const { return (kernel - 1) * dilation; }
-};
-
-// Rows, then columns.
-std::array<Axis, 2> axes_of(const ConvProblem& p) {
-  std::array<Axis, 2> axes;
-  for (int i = 0; i < p.dims; ++i)
-    axes[static_cast<size_t>(2 - p.dims + i)] = {p.large[i],  p.small[i],   p.kernel[i],
-                                                 p.stride[i], p.padding[i], p.dilation[i]};
-  return axes;
-}
-
-int64_t floor_divided(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-struct Range {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
-
-// The places of the source that results [begin, end) are made of; some may lie outside of it.
-Range source_of(bool scatter, const Axis& a, Range of) {
-  if (!scatter)
-    return {of.begin * a.stride - a.padding, (of.end - 1) * a.stride - a.padding + a.reach() + 1};
-  return {floor_divided(of.begin + a.padding - a.reach(), a.stride),
-          floor_divided(of.end - 1 + a.padding, a.stride) + 1};
-}
-
-// The same for whole rows of the source, which are read from end to end.
+// The source's places for whole rows, which are read from end to end.
 Range columns_of(bool scatter, const Axis& a) {
   Range needed = source_of(scatter, a, {0, scatter ? a.large : a.small});
   return {std::min<int64_t>(needed.begin, 0), std::max(needed.end, scatter ? a.small : a.large)};
-}
-
-// Results `step` apart that are made with the same taps; `source` belongs to the first, and the
-// next one's is source_step on.
-struct Lattice {
-  int64_t first, step, count, source, source_step;
-  struct Tap {
-    int64_t index, offset;
-  };
-  std::vector<Tap> taps;
-};
-
-std::vector<Lattice> lattices_of(bool scatter, const Axis& a, Range of) {
-  std::vector<Lattice> all;
-  if (!scatter) {
-    all.push_back({of.begin, 1, of.size(), of.begin * a.stride - a.padding, a.stride, {}});
-    for (int64_t k = 0; k < a.kernel; ++k) all.back().taps.push_back({k, k * a.dilation});
-    return all;
-  }
-  for (int64_t first = of.begin; first < std::min(of.end, of.begin + a.stride); ++first) {
-    int64_t count = (of.end - first + a.stride - 1) / a.stride, place = first + a.padding;
-    all.push_back({first, a.stride, count, place / a.stride, 1, {}});
-    for (int64_t k = 0; k < a.kernel; ++k) {
-      int64_t apart = place % a.stride - k * a.dilation;
-      if (apart % a.stride == 0) all.back().taps.push_back({k, apart / a.stride});
-    }
-  }
-  return all;
 }
 
 // A row of strip_width channels, whose pixels lie `plane` apart, to pixels of a strip: the last
@@ -231,7 +175,7 @@ struct Depthwise {
   int64_t batch, channels, strips, taps;
 
   explicit Depthwise(const ConvProblem& p)
-      : axes(axes_of(p)),
+      : axes(axes_of<2>(p)),
         batch(p.batch),
         channels(p.channels),
         strips((p.channels + strip_width - 1) / strip_width),

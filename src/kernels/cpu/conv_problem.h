@@ -45,6 +45,12 @@ bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const 
 bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* formula);
 
+// The same in any geometry, as matrix products of windows; `bias` is read by Scatter too, and is
+// nothing to Weight. False where that is no quicker, or where the zeros between and around pixels
+// would be most of what is read.
+bool window_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                 const View& weight, const float* bias);
+
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                   const View& weight);
