@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C
 from rushlight._quantized import _tensor
 from rushlight._quantized._tensor import (
-    Quantizer,
     QuantizedTensor,
+    Quantizer,
     dequantize,
     make,
     plain,
