@@ -226,6 +226,19 @@ def _convert(module, mapping, precomputed):
             module._modules[name] = swapped
 
 
+def _refuse_unknown(module, prefix):
+    """Name a layer that would get quantized tensors and does not take them."""
+    kind = type(module)
+    if kind in _NO_QUANTIZED_FORM and getattr(module, "qconfig", None) is not None:
+        raise NotImplementedError(
+            f"convert: {prefix or 'the model'} is a {kind.__name__}, of which there is no quantized"
+            " form; set its qconfig to None before prepare"
+        )
+    if kind not in _STATIC:
+        for name, child in module.named_children():
+            _refuse_unknown(child, f"{prefix}.{name}" if prefix else name)
+
+
 def _remove_qconfig(module):
     for layer in module.modules():
         if hasattr(layer, "qconfig"):
@@ -265,12 +278,7 @@ def convert(
     module = module if inplace else copy.deepcopy(module)
     if mapping is None:
         mapping = _STATIC
-        for name, layer in module.named_modules():
-            if type(layer) in _NO_QUANTIZED_FORM and getattr(layer, "qconfig", None) is not None:
-                raise NotImplementedError(
-                    f"convert: {name or 'the model'} is a {type(layer).__name__}, of which there is"
-                    " no quantized form; set its qconfig to None before prepare"
-                )
+        _refuse_unknown(module, "")
     _convert(module, mapping, use_precomputed_fake_quant)
     if remove_qconfig:
         _remove_qconfig(module)

@@ -51,8 +51,8 @@ class WeightOnlyLinear(Module):
         group_size = in_features if group_size is None else group_size
         if group_size < 1 or in_features % group_size or (bits == 4 and in_features % 2):
             raise ValueError(
-                f"WeightOnlyLinear: group_size must divide in_features {in_features}, which must be "
-                f"even for 4 bits, got {group_size}"
+                f"WeightOnlyLinear: group_size must divide in_features {in_features} (even for "
+                f"4 bits), got {group_size}"
             )
         self.in_features, self.out_features = in_features, out_features
         self.bits, self.group_size = bits, group_size

@@ -466,10 +466,6 @@ class QFunctional(Module):
         return layer
 
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.ao.nn.quantized import dynamic as dynamic
-
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "Embedding", "FloatFunctional",
     "Linear", "QFunctional", "Quantize", "ReLU6",

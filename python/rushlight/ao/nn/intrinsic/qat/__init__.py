@@ -51,7 +51,7 @@ class ConvReLU3d(_qat.Conv3d):
 
 
 class _ConvBn:
-    """A convolution with a weight scaled by the running deviation, fake-quantized, and a batch norm.
+    """A convolution, its weight scaled as the norm does and fake-quantized, and a batch norm.
 
     The result is divided by that scale before the norm, so that the norm's statistics are those of
     the plain convolution (Krishnamoorthi, "Quantizing deep convolutional networks for efficient
