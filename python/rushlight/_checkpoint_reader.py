@@ -27,6 +27,7 @@ from rushlight._checkpoint_numpy import (
 )
 from rushlight._checkpoint_types import (
     DTYPES,
+    QUANTIZED_STORAGES,
     STORAGE_DTYPES,
     StoredData,
     check_geometry,
@@ -229,6 +230,30 @@ def _rebuild_sparse(layout, parts, *, budget=_UNLIMITED):
         raise pickle.UnpicklingError(f"a damaged sparse tensor: {error}") from error
 
 
+def _rebuild_quantized(
+    storage, offset, size, stride, parts, requires_grad, hooks, *, budget=_UNLIMITED
+):
+    from rushlight._quantized._tensor import Quantizer, make
+
+    integers = _rebuild_tensor(storage, offset, size, stride, False, hooks, budget=budget)
+    scheme, scale, zero_point, *axis = _expect(parts, tuple)
+    if scheme is rushlight.per_tensor_affine and not axis:
+        quantizer = Quantizer(_expect(scale, float), _expect(zero_point, int))
+    else:
+        if scheme not in _PER_CHANNEL or len(axis) != 1:
+            raise pickle.UnpicklingError("a quantized tensor of a scheme that is not supported")
+        (axis,) = axis
+        if not 0 <= _expect(axis, int) < integers.dim():
+            raise pickle.UnpicklingError(f"a quantized tensor with its channels at dim {axis}")
+        for part in (scale, zero_point):
+            if type(part) is not rushlight.Tensor or part.shape != (integers.size(axis),):
+                raise pickle.UnpicklingError("a quantized tensor whose channels have no scales")
+        quantizer = Quantizer(scale, zero_point, axis, scheme)
+    if integers.dtype not in QUANTIZED_STORAGES.values() or requires_grad:
+        raise pickle.UnpicklingError("a quantized tensor is not made of integers")
+    return make(integers, quantizer)
+
+
 def _rebuild_parameter(data, requires_grad, hooks, state=None):
     if not isinstance(data, rushlight.Tensor):
         raise pickle.UnpicklingError("a parameter is not made of a tensor")
@@ -331,8 +356,14 @@ _FACTORIES = {
         ("tuple", tuple),
     ]
 }
+_PER_CHANNEL = (rushlight.per_channel_affine, rushlight.per_channel_affine_float_qparams)
+_QUANTIZED_NAMES = (
+    "qint8", "quint8", "qint32", "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine",
+    "per_channel_symmetric", "per_channel_affine_float_qparams",
+)  # fmt: skip
 _CONSTANTS = {
     **_FACTORIES,
+    **{("torch", name): getattr(rushlight, name) for name in _QUANTIZED_NAMES},
     **{("torch", name): dtype for name, dtype in DTYPES.items()},
     ("builtins", "NoneType"): type(None),
 }
@@ -342,6 +373,7 @@ _FUNCTIONS = {
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild_tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta_tensor,
     ("torch._utils", "_rebuild_sparse_tensor"): _rebuild_sparse,
+    ("torch._utils", "_rebuild_qtensor"): _rebuild_quantized,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch.nn.parameter", "Parameter"): lambda data, grad=True: _rebuild_parameter(data, grad, {}),
@@ -371,7 +403,8 @@ _FUNCTIONS = {
     ("numpy._core.multiarray", "_reconstruct"): empty_array,
 }
 _WITH_BUDGET = {
-    _rebuild_tensor, _rebuild_tensor_v3, _rebuild_sparse, _set, _frozenset, _ordered_dict
+    _rebuild_tensor, _rebuild_tensor_v3, _rebuild_sparse, _rebuild_quantized, _set, _frozenset,
+    _ordered_dict,
 }  # fmt: skip
 _TENSOR_TYPES = {("torch", "Tensor"), ("torch._tensor", "Tensor")}
 _TYPE_NAMES = {*_TENSOR_TYPES, ("numpy", "ndarray")}

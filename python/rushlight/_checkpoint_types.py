@@ -33,6 +33,14 @@ STORAGE_DTYPES = {
 STORAGE_NAMES = {dtype: name for name, dtype in STORAGE_DTYPES.items()}
 DTYPES = {str(dtype).rpartition(".")[2]: dtype for dtype in STORAGE_NAMES}
 
+# Storages of quantized tensors: a file says by the tensor what the integers stand for.
+QUANTIZED_STORAGES = {
+    "QInt8Storage": rushlight.int8,
+    "QUInt8Storage": rushlight.uint8,
+    "QInt32Storage": rushlight.int32,
+}
+STORAGE_DTYPES |= QUANTIZED_STORAGES
+
 _MAX_DIMS = 64
 _ONLY_ZERO_AND_ONE = bytes([0]) + bytes([1]) * 255
 
@@ -40,9 +48,10 @@ _ONLY_ZERO_AND_ONE = bytes([0]) + bytes([1]) * 255
 class StoredData:
     """A storage in a file, together with the dtype that the file gives it."""
 
-    def __init__(self, storage: Any, dtype: _dtype | None) -> None:
+    def __init__(self, storage: Any, dtype: _dtype | None, quantized: bool = False) -> None:
         self.storage = storage
         self.dtype = dtype
+        self.quantized = quantized
 
 
 def storage_of(

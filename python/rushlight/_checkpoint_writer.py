@@ -9,7 +9,8 @@ import pickle
 from collections import OrderedDict
 
 import rushlight
-from rushlight._checkpoint_types import STORAGE_NAMES, StoredData
+from rushlight._absent_dtypes import _AbsentDtype
+from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES, StoredData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ _REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_w
 _REBUILD_FROM_TYPE = _TorchName("torch._tensor", "_rebuild_from_type_v2")
 _STORAGE_TYPES = {dtype: _TorchName("torch", name) for dtype, name in STORAGE_NAMES.items()}
 _REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
+_REBUILD_QUANTIZED = _TorchName("torch._utils", "_rebuild_qtensor")
+_QUANTIZED_STORAGES = {
+    dtype: _TorchName("torch", name) for name, dtype in QUANTIZED_STORAGES.items()
+}
 _UNTYPED_STORAGE = _TorchName("torch.storage", "UntypedStorage")
 _TENSOR = _TorchName("torch", "Tensor")
 
@@ -70,7 +75,7 @@ class CheckpointWriter(pickle._Pickler):
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, _TorchName):
             module, name = obj.module, obj.name
-        elif isinstance(obj, rushlight.dtype):
+        elif isinstance(obj, (rushlight.dtype, _AbsentDtype, rushlight.qscheme)):
             module = "torch"
         else:
             module = getattr(obj, "__module__", None) or ""
@@ -86,7 +91,8 @@ class CheckpointWriter(pickle._Pickler):
 
     def persistent_id(self, obj: Any) -> tuple[_TorchName | str, ...] | None:
         if isinstance(obj, StoredData):
-            storage, kind = obj.storage, _STORAGE_TYPES[obj.dtype]
+            types = _QUANTIZED_STORAGES if obj.quantized else _STORAGE_TYPES
+            storage, kind = obj.storage, types[obj.dtype]
             count = storage.nbytes() // obj.dtype.itemsize
         elif isinstance(obj, rushlight.UntypedStorage):
             storage, kind, count = obj, _UNTYPED_STORAGE, obj.nbytes()
@@ -108,6 +114,8 @@ class CheckpointWriter(pickle._Pickler):
     def _reduce_tensor(self, tensor):
         kind = type(tensor)
         state = dict(getattr(tensor, "__dict__", {}))
+        if tensor.is_quantized:
+            return _REBUILD_QUANTIZED, self._quantized(tensor)
         if kind is not rushlight.Tensor and kind is rushlight.nn.Parameter:
             arguments = (tensor.data, tensor.requires_grad, OrderedDict())
             if state:
@@ -124,6 +132,16 @@ class CheckpointWriter(pickle._Pickler):
             return rebuild, arguments
         named = _TENSOR if kind is rushlight.Tensor else kind
         return _REBUILD_FROM_TYPE, (rebuild, named, arguments, state or None)
+
+    @staticmethod
+    def _quantized(tensor):
+        integers, quantizer = tensor.int_repr(), tensor._quantizer
+        data = StoredData(integers.untyped_storage(), integers.dtype, quantized=True)
+        parts = (quantizer.scheme, quantizer.scale, quantizer.zero_point)
+        if quantizer.axis is not None:
+            parts = (*parts, quantizer.axis)
+        place = (integers.storage_offset(), tuple(integers.size()), integers.stride())
+        return data, *place, parts, False, OrderedDict()
 
     @staticmethod
     def _plain_tensor(tensor):

@@ -175,7 +175,12 @@ class _Learnable(Function):
             (grad * part * ctx.grad_factor).sum(ctx.dims, keepdim=True)
             for part in (of_scale, of_zero)
         ]
-        return grad * inside, sums[0].reshape(scale.shape), sums[1].reshape(scale.shape), *[None] * 3
+        return (
+            grad * inside,
+            sums[0].reshape(scale.shape),
+            sums[1].reshape(scale.shape),
+            *[None] * 3,
+        )
 
 
 def _learnable(input, scale, zero_point, shape, dims, limits, grad_factor):
@@ -276,7 +281,5 @@ def fused_moving_avg_obs_fake_quant(
         return input
     if per_row_fake_quant:
         zeros = zero_point.to(rushlight.int32)
-        return fake_quantize_per_channel_affine(
-            input, scale, zeros, ch_axis, quant_min, quant_max
-        )
+        return fake_quantize_per_channel_affine(input, scale, zeros, ch_axis, quant_min, quant_max)
     return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)

@@ -36,6 +36,7 @@ per_tensor_symmetric: qscheme = qscheme("per_tensor_symmetric")
 per_channel_affine: qscheme = qscheme("per_channel_affine")
 per_channel_symmetric: qscheme = qscheme("per_channel_symmetric")
 per_channel_affine_float_qparams: qscheme = qscheme("per_channel_affine_float_qparams")
+_PER_TENSOR_SCHEMES = (per_tensor_affine, per_tensor_symmetric)
 
 INTEGERS = {qint8: rushlight.int8, quint8: rushlight.uint8, qint32: rushlight.int32}
 QUANTIZED = {integer: dtype for dtype, integer in INTEGERS.items()}
@@ -414,9 +415,7 @@ def _choose_qparams_per_tensor(input: Tensor, reduce_range: bool = False) -> tup
     return scale.item(), zero_point.item()
 
 
-def quantize_per_tensor_dynamic(
-    input: Tensor, dtype: Any, reduce_range: bool
-) -> QuantizedTensor:
+def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -> QuantizedTensor:
     """Quantize with the scale and zero point that cover the tensor's own range.
 
     Args:

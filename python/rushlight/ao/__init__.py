@@ -1,5 +1,19 @@
-"""Quantisation, as far as models that are not quantised need its names."""
+"""Quantization: the layers, and the functions that make quantized models of ordinary ones."""
 
-from rushlight.ao import quantization
+from __future__ import annotations
 
-__all__ = ["quantization"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rushlight.ao import nn, quantization
+
+__all__ = ["nn", "quantization"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        import importlib
+
+        return importlib.import_module(f"rushlight.ao.{name}")
+    raise AttributeError(f"module 'rushlight.ao' has no attribute {name!r}")

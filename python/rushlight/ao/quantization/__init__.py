@@ -1,29 +1,216 @@
-"""The marks at which a model would be quantised: tensors pass them as they are."""
+"""Quantization in eager mode: observers, fake quantization, prepare and convert.
+
+docs/quantization.md has a guide, and what is missing.
+"""
 
 from __future__ import annotations
 
-from rushlight.nn.modules.module import Module
+from rushlight.ao.quantization.fake_quantize import (
+    FakeQuantize,
+    FakeQuantizeBase,
+    FixedQParamsFakeQuantize,
+    FusedMovingAvgObsFakeQuantize,
+    default_affine_fixed_qparams_fake_quant,
+    default_dynamic_fake_quant,
+    default_embedding_fake_quant,
+    default_fake_quant,
+    default_fixed_qparams_range_0to1_fake_quant,
+    default_fixed_qparams_range_neg1to1_fake_quant,
+    default_fused_act_fake_quant,
+    default_fused_per_channel_wt_fake_quant,
+    default_fused_wt_fake_quant,
+    default_histogram_fake_quant,
+    default_per_channel_weight_fake_quant,
+    default_symmetric_fixed_qparams_fake_quant,
+    default_weight_fake_quant,
+    disable_fake_quant,
+    disable_observer,
+    enable_fake_quant,
+    enable_observer,
+    fused_per_channel_wt_fake_quant_range_neg_127_to_127,
+    fused_wt_fake_quant_range_neg_127_to_127,
+)
+from rushlight.ao.quantization.fuse_modules import (
+    fuse_conv_bn,
+    fuse_conv_bn_relu,
+    fuse_known_modules,
+    fuse_linear_bn,
+    fuse_modules,
+    fuse_modules_qat,
+)
+from rushlight.ao.quantization.observer import (
+    FixedQParamsObserver,
+    HistogramObserver,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    NoopObserver,
+    ObserverBase,
+    PerChannelMinMaxObserver,
+    PlaceholderObserver,
+    RecordingObserver,
+    ReuseInputObserver,
+    UniformQuantizationObserverBase,
+    default_affine_fixed_qparams_observer,
+    default_debug_observer,
+    default_dynamic_quant_observer,
+    default_fixed_qparams_range_0to1_observer,
+    default_fixed_qparams_range_neg1to1_observer,
+    default_float_qparams_observer,
+    default_float_qparams_observer_4bit,
+    default_histogram_observer,
+    default_observer,
+    default_per_channel_weight_observer,
+    default_placeholder_observer,
+    default_reuse_input_observer,
+    default_symmetric_fixed_qparams_observer,
+    default_weight_observer,
+    per_channel_weight_observer_range_neg_127_to_127,
+    weight_observer_range_neg_127_to_127,
+)
+from rushlight.ao.quantization.qconfig import (
+    QConfig,
+    QConfigAny,
+    default_activation_only_qconfig,
+    default_debug_qconfig,
+    default_dynamic_qat_qconfig,
+    default_dynamic_qconfig,
+    default_embedding_qat_qconfig,
+    default_per_channel_qconfig,
+    default_per_channel_symmetric_qnnpack_qconfig,
+    default_qat_qconfig,
+    default_qat_qconfig_v2,
+    default_qconfig,
+    default_quint8_weight_qconfig,
+    default_reuse_input_qconfig,
+    default_symmetric_qnnpack_qconfig,
+    default_weight_only_qconfig,
+    float16_dynamic_qconfig,
+    float_qparams_weight_only_qconfig,
+    get_default_qat_qconfig,
+    get_default_qconfig,
+    per_channel_dynamic_qconfig,
+)
+from rushlight.ao.quantization.quantize import (
+    add_quant_dequant,
+    convert,
+    get_default_dynamic_quant_module_mappings,
+    get_default_qat_module_mappings,
+    get_default_qconfig_propagation_list,
+    get_default_static_quant_module_mappings,
+    prepare,
+    prepare_qat,
+    propagate_qconfig_,
+    quantize,
+    quantize_dynamic,
+    quantize_qat,
+    swap_module,
+)
+from rushlight.ao.quantization.stubs import (
+    DeQuantStub,
+    QuantStub,
+    QuantWrapper,
+)
+from rushlight.ao.quantization.weight_only import (
+    WeightOnlyLinear,
+    quantize_weight_only,
+)
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-
-
-class QuantStub(Module):
-    """Where a model's input would be quantised: the identity."""
-
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        self.qconfig = qconfig
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x
-
-
-class DeQuantStub(QuantStub):
-    """Where a model's output would become floating-point again: the identity."""
-
-
-__all__ = ["DeQuantStub", "QuantStub"]
+__all__ = [
+    "DeQuantStub",
+    "FakeQuantize",
+    "FakeQuantizeBase",
+    "FixedQParamsFakeQuantize",
+    "FixedQParamsObserver",
+    "FusedMovingAvgObsFakeQuantize",
+    "HistogramObserver",
+    "MinMaxObserver",
+    "MovingAverageMinMaxObserver",
+    "MovingAveragePerChannelMinMaxObserver",
+    "NoopObserver",
+    "ObserverBase",
+    "PerChannelMinMaxObserver",
+    "PlaceholderObserver",
+    "QConfig",
+    "QConfigAny",
+    "QuantStub",
+    "QuantWrapper",
+    "RecordingObserver",
+    "ReuseInputObserver",
+    "UniformQuantizationObserverBase",
+    "WeightOnlyLinear",
+    "add_quant_dequant",
+    "convert",
+    "default_activation_only_qconfig",
+    "default_affine_fixed_qparams_fake_quant",
+    "default_affine_fixed_qparams_observer",
+    "default_debug_observer",
+    "default_debug_qconfig",
+    "default_dynamic_fake_quant",
+    "default_dynamic_qat_qconfig",
+    "default_dynamic_qconfig",
+    "default_dynamic_quant_observer",
+    "default_embedding_fake_quant",
+    "default_embedding_qat_qconfig",
+    "default_fake_quant",
+    "default_fixed_qparams_range_0to1_fake_quant",
+    "default_fixed_qparams_range_0to1_observer",
+    "default_fixed_qparams_range_neg1to1_fake_quant",
+    "default_fixed_qparams_range_neg1to1_observer",
+    "default_float_qparams_observer",
+    "default_float_qparams_observer_4bit",
+    "default_fused_act_fake_quant",
+    "default_fused_per_channel_wt_fake_quant",
+    "default_fused_wt_fake_quant",
+    "default_histogram_fake_quant",
+    "default_histogram_observer",
+    "default_observer",
+    "default_per_channel_qconfig",
+    "default_per_channel_symmetric_qnnpack_qconfig",
+    "default_per_channel_weight_fake_quant",
+    "default_per_channel_weight_observer",
+    "default_placeholder_observer",
+    "default_qat_qconfig",
+    "default_qat_qconfig_v2",
+    "default_qconfig",
+    "default_quint8_weight_qconfig",
+    "default_reuse_input_observer",
+    "default_reuse_input_qconfig",
+    "default_symmetric_fixed_qparams_fake_quant",
+    "default_symmetric_fixed_qparams_observer",
+    "default_symmetric_qnnpack_qconfig",
+    "default_weight_fake_quant",
+    "default_weight_observer",
+    "default_weight_only_qconfig",
+    "disable_fake_quant",
+    "disable_observer",
+    "enable_fake_quant",
+    "enable_observer",
+    "float16_dynamic_qconfig",
+    "float_qparams_weight_only_qconfig",
+    "fuse_conv_bn",
+    "fuse_conv_bn_relu",
+    "fuse_known_modules",
+    "fuse_linear_bn",
+    "fuse_modules",
+    "fuse_modules_qat",
+    "fused_per_channel_wt_fake_quant_range_neg_127_to_127",
+    "fused_wt_fake_quant_range_neg_127_to_127",
+    "get_default_dynamic_quant_module_mappings",
+    "get_default_qat_module_mappings",
+    "get_default_qat_qconfig",
+    "get_default_qconfig",
+    "get_default_qconfig_propagation_list",
+    "get_default_static_quant_module_mappings",
+    "per_channel_dynamic_qconfig",
+    "per_channel_weight_observer_range_neg_127_to_127",
+    "prepare",
+    "prepare_qat",
+    "propagate_qconfig_",
+    "quantize",
+    "quantize_dynamic",
+    "quantize_qat",
+    "quantize_weight_only",
+    "swap_module",
+    "weight_observer_range_neg_127_to_127",
+]

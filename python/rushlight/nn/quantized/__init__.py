@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.nn.modules.linear import Identity
 from rushlight.nn.modules.module import Module
 
 
 class FloatFunctional(Module):
-    """Arithmetic as a module, whose results a quantised model would observe."""
+    """Arithmetic as a module, whose results a quantised model observes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.activation_post_process = Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use add()")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.activation_post_process(rushlight.add(x, y))
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
         return rushlight.add(x, y)
 
-    add_scalar = add
-
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.activation_post_process(rushlight.mul(x, y))
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         return rushlight.mul(x, y)
 
-    mul_scalar = mul
-
     def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
-        return rushlight.cat(x, dim=dim)
+        return self.activation_post_process(rushlight.cat(x, dim=dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        return rushlight.add(x, y).relu()
+        return self.activation_post_process(rushlight.add(x, y).relu())
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        return rushlight.matmul(x, y)
+        return self.activation_post_process(rushlight.matmul(x, y))
 
 
 __all__ = ["FloatFunctional"]

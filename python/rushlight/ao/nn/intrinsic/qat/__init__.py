@@ -1,0 +1,204 @@
+"""Fused layers whose weights are rounded to quantized steps while they are trained."""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight import Tensor
+from rushlight.ao.nn import intrinsic as _intrinsic, qat as _qat
+from rushlight.nn import functional as F
+from rushlight.nn.modules import batchnorm as _norm, conv as _conv
+from rushlight.nn.modules.module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class LinearReLU(_qat.Linear):
+    """A fake-quantized `Linear` and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.LinearReLU
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class ConvReLU1d(_qat.Conv1d):
+    """A fake-quantized `Conv1d` and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvReLU1d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class ConvReLU2d(_qat.Conv2d):
+    """A fake-quantized `Conv2d` and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvReLU2d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class ConvReLU3d(_qat.Conv3d):
+    """A fake-quantized `Conv3d` and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvReLU3d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class _ConvBn:
+    """A convolution, its weight scaled as the norm does and fake-quantized, and a batch norm.
+
+    The result is divided by that scale before the norm, so that the norm's statistics are those of
+    the plain convolution (Krishnamoorthi, "Quantizing deep convolutional networks for efficient
+    inference", 2018).
+    """
+
+    _norm_class: type[Module]
+
+    def __init__(
+        self,
+        *args: Any,
+        bias: bool | None = None,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        freeze_bn: bool = False,
+        qconfig: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        _qat.check_qconfig(type(self), qconfig)
+        super().__init__(*args, bias=bool(bias), **kwargs)
+        self.qconfig = qconfig
+        self.bn = self._norm_class(self.out_channels, eps, momentum)
+        self.weight_fake_quant = qconfig.weight()
+        self.freeze_bn = freeze_bn
+        self.bn.train(not freeze_bn)
+
+    def update_bn_stats(self) -> Self:
+        """Normalize by the batch and update the running statistics."""
+        self.freeze_bn = False
+        self.bn.training = True
+        return self
+
+    def freeze_bn_stats(self) -> Self:
+        """Normalize by the running statistics and keep them."""
+        self.freeze_bn = True
+        self.bn.training = False
+        return self
+
+    def reset_running_stats(self) -> None:
+        """Forget the running statistics."""
+        self.bn.reset_running_stats()
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; of a frozen norm it stays."""
+        self.training = mode
+        if not self.freeze_bn:
+            for child in self.children():
+                child.train(mode)
+        return self
+
+    def forward(self, input: Tensor) -> Tensor:
+        factor = self.bn.weight / rushlight.sqrt(self.bn.running_var + self.bn.eps)
+        by_row = [-1] + [1] * (self.weight.dim() - 1)
+        by_channel = [1, -1] + [1] * (self.weight.dim() - 2)
+        weight = self.weight_fake_quant(self.weight * factor.reshape(by_row))
+        zeros = rushlight.zeros(self.out_channels, dtype=input.dtype)
+        result = self._conv_forward(input, weight, zeros) / factor.reshape(by_channel)
+        if self.bias is not None:
+            result = result + self.bias.reshape(by_channel)
+        return self.bn(result)
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return such a layer that shares the parameters of a fused pair with a qconfig."""
+        qconfig = _qat.check_source(cls, mod)
+        conv, norm = mod[0], mod[1]
+        layer = cls(
+            **_qat.conv_options(conv), eps=norm.eps, momentum=norm.momentum, qconfig=qconfig
+        )
+        layer.weight, layer.bias = conv.weight, conv.bias
+        layer.bn.weight, layer.bn.bias = norm.weight, norm.bias
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            setattr(layer.bn, name, getattr(norm, name))
+        return layer
+
+    def fused_parameters(self) -> tuple[Tensor, Tensor]:
+        """Return the weight and bias of a convolution that includes the norm."""
+        from rushlight.nn.utils.fusion import fuse_conv_bn_weights
+
+        norm = self.bn
+        return fuse_conv_bn_weights(
+            self.weight, self.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight,
+            norm.bias,
+        )  # fmt: skip
+
+
+class ConvBn1d(_ConvBn, _conv.Conv1d):
+    """A fake-quantized `Conv1d` and a batch norm."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBn1d
+    _norm_class = _norm.BatchNorm1d
+
+
+class ConvBn2d(_ConvBn, _conv.Conv2d):
+    """A fake-quantized `Conv2d` and a batch norm."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBn2d
+    _norm_class = _norm.BatchNorm2d
+
+
+class ConvBn3d(_ConvBn, _conv.Conv3d):
+    """A fake-quantized `Conv3d` and a batch norm."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBn3d
+    _norm_class = _norm.BatchNorm3d
+
+
+class ConvBnReLU1d(ConvBn1d):
+    """A fake-quantized `Conv1d`, a batch norm and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBnReLU1d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class ConvBnReLU2d(ConvBn2d):
+    """A fake-quantized `Conv2d`, a batch norm and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBnReLU2d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+class ConvBnReLU3d(ConvBn3d):
+    """A fake-quantized `Conv3d`, a batch norm and a ReLU."""
+
+    _FLOAT_MODULE = _intrinsic.ConvBnReLU3d
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(super().forward(input))
+
+
+def freeze_bn_stats(mod: Module) -> None:
+    """Keep the running statistics of a module: `model.apply(freeze_bn_stats)`."""
+    if isinstance(mod, _ConvBn):
+        mod.freeze_bn_stats()
+
+
+def update_bn_stats(mod: Module) -> None:
+    """Update the running statistics of a module: `model.apply(update_bn_stats)`."""
+    if isinstance(mod, _ConvBn):
+        mod.update_bn_stats()
+
+
+__all__ = [
+    "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d",
+    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU", "freeze_bn_stats", "update_bn_stats",
+]  # fmt: skip

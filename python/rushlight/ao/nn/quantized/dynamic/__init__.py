@@ -1,0 +1,71 @@
+"""Layers of int8 weights whose inputs are quantized when they come."""
+
+from __future__ import annotations
+
+from rushlight import Tensor
+from rushlight._absent_dtypes import qint8
+from rushlight.ao.nn import quantized as _quantized
+from rushlight.ao.nn.intrinsic import LinearReLU as _LinearReLU
+from rushlight.ao.nn.quantized._packed import quantize_weight
+from rushlight.nn.modules import linear as _linear
+from rushlight.nn.modules.module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class Linear(_quantized.Linear):
+    """`nn.Linear` of an int8 weight, from a floating-point tensor to one of the same dtype.
+
+    Each input is rounded to 7 bits of its own range, as by torch, and multiplied as bytes.
+
+    Args:
+        in_features, out_features: the sizes of the last dim.
+        bias_: whether there is a bias.
+        dtype: `qint8`.
+    """
+
+    _version = 4
+
+    def __init__(
+        self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = qint8
+    ) -> None:
+        super().__init__(in_features, out_features, bias_, dtype)
+        self.version = 4
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed = self._packed_params._packed_params
+        rows = x.detach().float().reshape(-1, self.in_features)
+        result = packed.dynamic(rows, reduce_range=True)
+        return result.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
+
+    def _get_name(self):
+        return "DynamicQuantizedLinear"
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"dtype={self._packed_params.dtype}, qscheme={self.weight().qscheme()}"
+        )
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return what replaces an `nn.Linear` with a qconfig."""
+        qconfig = mod.qconfig
+        if type(mod) is _LinearReLU:
+            mod = mod[0]
+        if not isinstance(mod, _linear.Linear):
+            raise AssertionError(f"dynamic Linear.from_float: expected Linear, got {type(mod)}")
+        observer = qconfig.weight()
+        if observer.dtype is not qint8:
+            raise NotImplementedError(
+                f"dynamic Linear: the weight's dtype must be qint8, got {observer.dtype}"
+            )
+        observer(mod.weight)
+        layer = cls(mod.in_features, mod.out_features)
+        layer.set_weight_bias(quantize_weight(mod.weight, observer), mod.bias)
+        return layer
+
+
+__all__ = ["Linear"]

@@ -1,0 +1,162 @@
+"""Quantized tensors and models."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.ao import quantization
+from rushlight.ao.quantization import quantize_dynamic, quantize_weight_only
+
+
+def quantized(*shape, dtype=torch.quint8):
+    torch.manual_seed(0)
+    return torch.quantize_per_tensor(torch.randn(*shape), 0.1, 7, dtype)
+
+
+def test_a_quantized_tensor_says_what_it_is():
+    q = quantized(2, 3)
+    assert q.is_quantized and q.dtype is torch.quint8 and q.int_repr().dtype is torch.uint8
+    assert (q.q_scale(), q.q_zero_point(), q.qscheme()) == (0.1, 7, torch.per_tensor_affine)
+    assert torch.equal(q.dequantize(), (q.int_repr().int() - 7).float() * 0.1)
+    assert q.element_size() == 1 and q.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x.t(), lambda x: x.reshape(3, 2), lambda x: x[0], lambda x: x.flatten(),
+        lambda x: x.unsqueeze(0), lambda x: x.relu(), lambda x: torch.cat([x, x]),
+        lambda x: x.clone(), lambda x: x.permute(1, 0).contiguous(),
+    ],
+)  # fmt: skip
+def test_operations_on_quantized_tensors(move):
+    q = quantized(2, 3)
+    assert move(q).q_scale() == 0.1
+    torch.testing.assert_close(move(q).dequantize(), move(q.dequantize()))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda q: q + q, lambda q: q.exp(), lambda q: q @ q, lambda q: nn.functional.linear(q, q)],
+)
+def test_other_operations_refuse_by_name(use):
+    with pytest.raises(NotImplementedError, match="not implemented for quantized tensors"):
+        use(quantized(2, 2))
+
+
+def test_quantized_tensors_are_copied_and_pickled():
+    per_channel = torch.quantize_per_channel(
+        torch.randn(2, 3), torch.tensor([0.1, 0.2]), torch.tensor([0, 3]), 0, torch.qint8
+    )
+    for q in (quantized(2, 3), per_channel):
+        assert torch.equal(copy.deepcopy(q), q)
+        assert torch.equal(pickle.loads(pickle.dumps(q)), q)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: torch.quantize_per_tensor(torch.ones(2), 1.0, 300, torch.quint8), RuntimeError,
+         "zero_point must be from 0 to 255"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.int8), RuntimeError,
+         "dtype must be qint8"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2).double(), 1.0, 0, torch.qint8),
+         RuntimeError, "float32"),
+        (lambda: torch.ones(2).q_scale(), NotImplementedError, "q_scale: needs a quantized"),
+        (lambda: torch.fake_quantize_per_tensor_affine(torch.ones(2), 1.0, 9, 0, 5), RuntimeError,
+         "zero_point must be from"),
+        (lambda: torch.fake_quantize_per_tensor_affine(torch.ones(2), 1.0, 0, 5, 0), RuntimeError,
+         "quant_min must be at most"),
+        (lambda: torch.fake_quantize_per_channel_affine(
+            torch.ones(2, 2), torch.ones(3), torch.zeros(3, dtype=torch.int32), 0, 0, 5),
+         RuntimeError, "scale must have shape"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 32)).eval()
+
+
+def bytes_of(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    return file
+
+
+def test_dynamic_quantization_is_close_and_small():
+    x, plain = torch.randn(9, 64), model()
+    small = quantize_dynamic(plain, {nn.Linear})
+    assert type(plain[0]) is nn.Linear and small[0].weight().dtype is torch.qint8
+    error = (small(x) - plain(x)).norm() / plain(x).norm()
+    assert error < 0.03
+    assert bytes_of(small.state_dict()).tell() < 0.5 * bytes_of(plain.state_dict()).tell()
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_quantized_model_is_saved_and_loaded(per_channel):
+    spec = {nn.Linear}
+    if per_channel:
+        spec = {nn.Linear: quantization.per_channel_dynamic_qconfig}
+    small, x = quantize_dynamic(model(), spec), torch.randn(3, 64)
+    file = bytes_of(small.state_dict())
+    file.seek(0)
+    torch.manual_seed(1)
+    other = quantize_dynamic(nn.Sequential(*model()), spec)
+    for layer in (other[0], other[2]):
+        layer.bias().zero_()
+    assert not torch.equal(other(x), small(x))
+    other.load_state_dict(torch.load(file))
+    assert torch.equal(other(x), small(x))
+
+
+def test_recurrent_layers_are_refused_or_left_with_a_warning():
+    recurrent = nn.Sequential(nn.LSTM(4, 4))
+    with pytest.raises(NotImplementedError, match="LSTM"):
+        quantize_dynamic(recurrent, {nn.LSTM})
+    with pytest.warns(UserWarning, match="LSTM"):
+        assert type(quantize_dynamic(recurrent)[0]) is nn.LSTM
+
+
+@pytest.mark.parametrize(("bits", "bound"), [(8, 0.01), (4, 0.12)])
+@pytest.mark.parametrize("group_size", [None, 16])
+def test_weight_only(bits, bound, group_size):
+    x, plain = torch.randn(9, 64), model()
+    small = quantize_weight_only(plain, bits, group_size)
+    assert small[0].integers.nbytes == plain[0].weight.numel() * bits // 8
+    assert (small(x) - plain(x)).norm() / plain(x).norm() < bound
+    weight = plain[0].weight.unflatten(1, (-1, small[0].group_size))
+    step = small[0].scales.unsqueeze(2)
+    error = (small[0].dequantized_weight().unflatten(1, (-1, small[0].group_size)) - weight).abs()
+    assert (error <= step * 0.5001).all()
+
+
+def test_weight_only_is_saved_and_loaded():
+    small, x = quantize_weight_only(model(), 4, 32), torch.randn(2, 64)
+    file = bytes_of(small.state_dict())
+    file.seek(0)
+    other = quantize_weight_only(
+        nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 32)), 4, 32
+    )
+    other.load_state_dict(torch.load(file))
+    assert torch.equal(other(x), small(x))
+    with pytest.raises(ValueError, match="group_size must divide"):
+        quantize_weight_only(model(), 4, 48)
+
+
+@pytest.mark.filterwarnings("ignore:reduce_range")
+def test_a_layer_without_a_quantized_form_is_named():
+    net = nn.Sequential(quantization.QuantStub(), nn.LayerNorm(4), quantization.DeQuantStub())
+    net.qconfig = quantization.get_default_qconfig("x86")
+    prepared = quantization.prepare(net.eval())
+    prepared(torch.randn(2, 4))
+    with pytest.raises(NotImplementedError, match="LayerNorm"):
+        quantization.convert(prepared)
