@@ -442,7 +442,7 @@ void init_node_type(PyObject* module) {
                                {Py_tp_getset, saved_attributes},
                                {Py_tp_methods, saved_methods},
                                {0, nullptr}};
-  saved_type = make_type(module, "rushlight._C.SavedTensor", sizeof(PySaved),
+  saved_type = make_type(nullptr, "rushlight._C.SavedTensor", sizeof(PySaved),
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots);
   release_node_metadata = release_metadata;
   init_function_type(module, node_type);
