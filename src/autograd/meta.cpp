@@ -235,19 +235,9 @@ void AccumulateGrad::destroy() {
   Node::destroy();
 }
 
-bool AccumulateGrad::runs_without_gradient() const {
-  return !meta(variable).after_accumulate.empty();
-}
-
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {
   if (!variable.impl()->requires_grad) return;  // since the forward pass: detach_(), frozen
-  if (grads[0].defined()) add(grads[0]);
-  // A hook may remove itself.
-  std::vector<std::shared_ptr<TensorHook>> hooks = meta(variable).after_accumulate;
-  for (const auto& hook : hooks) hook->call(variable);
-}
-
-void AccumulateGrad::add(Tensor& incoming) {
+  Tensor& incoming = grads[0];
   Tensor known = grad_of(variable);
   if (grad_enabled()) {
     set_grad(variable,
@@ -272,6 +262,9 @@ void AccumulateGrad::add(Tensor& incoming) {
     view_ops.copy(copy, incoming);
     set_grad(variable, std::move(copy));
   }
+  // A hook may remove itself.
+  std::vector<std::shared_ptr<TensorHook>> hooks = meta(variable).after_accumulate;
+  for (const auto& hook : hooks) hook->call(variable);
 }
 
 TensorList leaves_of(const std::vector<Edge>& roots) {
