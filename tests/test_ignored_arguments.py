@@ -49,7 +49,6 @@ EXCEPTIONS = {
     "library/__init__.py:Library.define": {"alias_analysis": "the schema says what is changed"},
     "library/_schema.py:infer_schema": {"tags": "tags are no part of a schema's text"},
     "nn/_losses.py:linear_cross_entropy": {"options": ONE_WAY},
-    "nn/_random.py:gumbel_softmax": {"eps": AS_TORCH},
     "nn/attention/__init__.py:sdpa_kernel": {"set_priority": ONE_WAY},
     "nn/attention/flex_attention.py:noop_mask": PROTOCOL,
     "nn/attention/flex_attention.py:flex_attention": {"kernel_options": ONE_WAY},

@@ -20,10 +20,20 @@ def warn_once(text: str) -> None:
     if text in _warned:
         return
     _warned.add(text)
+    warn_program(text)
+
+
+def warn_program(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line outside of rushlight that led here."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
+
+
+def older_name(name: str, newer: str) -> None:
+    """Warn that a program uses a name for which torch has a newer one."""
+    warn_program(f"{name} is an older name: write {newer}", FutureWarning)
 
 
 def warn_of(function: Callable[..., Any], reason: str, **arguments: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def set_num_interop_threads(n: int) -> None:
 
 def set_default_tensor_type(t: type[Tensor] | str) -> None:
     """Make the dtype of a tensor type, such as rushlight.DoubleTensor or its name, the default."""
+    warn_program("set_default_tensor_type is deprecated: call set_default_dtype")
     if isinstance(t, str):
         t = getattr(rushlight, t.rpartition(".")[2])
     rushlight.set_default_dtype(t.dtype)

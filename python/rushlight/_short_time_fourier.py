@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight._autocast import autocasts
+from rushlight._ignored import warn_program
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -84,6 +85,7 @@ def stft(
         )
     if hop_length <= 0:
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop_length}")
+    _warn_without_window("stft", window)
     _check_window("stft", window, win_length, n_fft)
     if onesided is None:
         onesided = not is_complex
@@ -161,6 +163,7 @@ def istft(
         raise RuntimeError(
             f"istft: expected 0 < hop_length <= win_length, got {hop_length} and {win_length}"
         )
+    _warn_without_window("istft", window)
     _check_window("istft", window, win_length, n_fft)
     if return_complex and onesided:
         raise RuntimeError("istft: cannot have onesided input if output is complex")
@@ -188,6 +191,11 @@ def istft(
     if end > full:
         signal = F.pad(signal, (0, end - full))
     return signal if input.dim() == 3 else signal.squeeze(0)
+
+
+def _warn_without_window(name, window):
+    if window is None:
+        warn_program(f"{name}: without a window all samples count alike, which leaks spectrally")
 
 
 def _check_window(op, window, win_length, n_fft):

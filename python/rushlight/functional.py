@@ -9,6 +9,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._contraction_order import contraction_order
+from rushlight._ignored import warn_program
 from rushlight._out import into
 from rushlight._set_module import set_module
 
@@ -73,7 +74,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     tensors = _tensor_args(tensors)
     if not tensors:
         raise ValueError("meshgrid expects a non-empty TensorList")
-    if indexing not in (None, "ij", "xy"):
+    if indexing is None:
+        warn_program("meshgrid: say indexing='ij' or 'xy'; it is 'ij' where nothing is said")
+    elif indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
@@ -329,7 +332,6 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     if list(labels) == list(output) and all(result is not operand for operand in given):
         return result  # made here, so no view
     return result.permute([labels.index(c) for c in output])
-
 
 
 def _order(inputs, output, sizes):

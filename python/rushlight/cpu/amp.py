@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._ignored import older_name as _older_name
 from rushlight.amp import GradScaler as _GradScaler, autocast as _autocast
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ class autocast(_autocast):
     def __init__(
         self, enabled: bool = True, dtype: _dtype | None = None, cache_enabled: bool = True
     ) -> None:
+        _older_name("cpu.amp.autocast", 'amp.autocast("cpu")')
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
@@ -29,4 +31,5 @@ class GradScaler(_GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        _older_name("cpu.amp.GradScaler", 'amp.GradScaler("cpu")')
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

@@ -11,6 +11,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight._table import nn_functional as _table
 
 
@@ -158,11 +159,13 @@ def gumbel_softmax(
         logits: unnormalised log-probabilities.
         tau: temperature.
         hard: return one-hot vectors whose gradient is that of the relaxed sample.
-        eps: not used.
+        eps: not used; another than the default is warned of.
         dim: the dim over which probabilities sum to 1.
 
     Jang, Gu and Poole, "Categorical Reparameterization with Gumbel-Softmax", 2017.
     """
+    if eps != 1e-10:
+        warn_program("gumbel_softmax: eps is deprecated and has no effect")
     gumbels = -rushlight.empty_like(logits.detach()).exponential_().log()
     soft = rushlight.softmax((logits + gumbels) / tau, dim)
     if not hard:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import rushlight
 from rushlight import Tensor, _spans, strided
+from rushlight._ignored import warn_of
 from rushlight.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
@@ -587,6 +588,8 @@ class ElementwiseOptimizer(Optimizer):
 
     def __init__(self, params: Iterable[Any], defaults: dict[Any, Any]) -> None:
         super().__init__(params, defaults)
+        warn_of(type(self).__name__, "steps are not captured in CUDA graphs",
+                capturable=defaults.get("capturable"))  # fmt: skip
         if defaults.get("fused"):
             if defaults.get("differentiable"):
                 raise RuntimeError("`fused` does not support `differentiable`")

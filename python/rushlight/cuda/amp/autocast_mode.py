@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._ignored import older_name as _older_name
 from rushlight.amp.autocast_mode import (
     autocast as _autocast,
     custom_bwd as _custom_bwd,
@@ -22,6 +23,7 @@ class autocast(_autocast):
     def __init__(
         self, enabled: bool = True, dtype: _dtype = rushlight.float16, cache_enabled: bool = True
     ) -> None:
+        _older_name("cuda.amp.autocast", 'amp.autocast("cuda")')
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 

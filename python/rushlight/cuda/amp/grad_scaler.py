@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._ignored import older_name as _older_name
 from rushlight.amp.grad_scaler import GradScaler as _GradScaler
 
 
@@ -16,6 +17,7 @@ class GradScaler(_GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        _older_name("cuda.amp.GradScaler", 'amp.GradScaler("cuda")')
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )

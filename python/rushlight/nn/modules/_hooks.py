@@ -311,7 +311,7 @@ class _Hooks:
         if single_node:
             next_nodes = {node for node, _ in grad_fn.next_functions}
             input_nodes = {v.grad_fn for v in inputs if v.grad_fn is not None}
-            single_node = len(outputs) == 1 and input_nodes <= next_nodes
+            single_node = len(outputs) == 1 and input_nodes == next_nodes
         if not single_node:
             warnings.warn(
                 f"{type(self).__name__}: register_backward_hook sees only the gradients of the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import Tensor
+from rushlight._ignored import warn_of
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
@@ -62,14 +63,25 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean 0 and variance 1, for SELU networks."""
+    """Dropout that keeps mean 0 and variance 1, for SELU networks.
+
+    `inplace` has no effect, as in torch; `nn.functional.alpha_dropout` has the one that does.
+    """
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__(p, inplace)
+        warn_of("AlphaDropout", "the input is never changed", inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """Alpha dropout of whole channels."""
+    """Alpha dropout of whole channels; `inplace` has no effect, as in torch."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__(p, inplace)
+        warn_of("FeatureAlphaDropout", "the input is never changed", inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from rushlight import Tensor
+from rushlight._ignored import older_name as _older_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def functional_call(
         tie_weights: a tensor for one name of a shared parameter stands for all its names.
         strict: every name must be given and none more.
     """
+    _older_name("nn.utils.stateless.functional_call", "func.functional_call")
     return _functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import older_name as _older_name
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 
 TYPE_CHECKING = False
@@ -74,6 +75,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
 
     Salimans and Kingma, "Weight Normalization", 2016.
     """
+    _older_name("nn.utils.weight_norm", "nn.utils.parametrizations.weight_norm")
     WeightNorm.apply(module, name, dim)
     return module
 
