@@ -38,8 +38,8 @@ help:
 	@echo 'make test-ecosystem   suites of libraries with torch and with rushlight, in an environment'
 	@echo '                  of their own in build/ecosystem: an hour or two; ARGS="einops zuko"'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
-	@echo 'make fuzz         10 minutes each of hostile calls, damaged files and random programs, then'
-	@echo '                  the sweeps of bad input; FUZZ_SECONDS=60 shortens the three'
+	@echo 'make fuzz         10 minutes each of hostile calls, damaged files (two kinds), random programs, then'
+	@echo '                  the sweeps of bad input; FUZZ_SECONDS=60 shortens the four'
 	@echo 'make bench        what an operation and a start cost beside torch: a minute'
 	@echo 'make bench-full   kernels, networks and data loading too, beside torch, torch.compile and'
 	@echo '                  JAX: an hour, of which most is compilation; ARGS=--two-threads'
@@ -142,6 +142,7 @@ gpu-check: build
 fuzz: build
 	cd tests && $(IN_PLACE) $(PY) -m fuzz calls $(ARGS)
 	cd tests && $(IN_PLACE) $(PY) -m fuzz files $(ARGS)
+	cd tests && $(IN_PLACE) $(PY) -m fuzz exported $(ARGS)
 	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz programs $(ARGS)
 	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz hooks $(ARGS)
 	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz -o faulthandler_timeout=3600

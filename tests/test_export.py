@@ -3,6 +3,8 @@
 import io
 import json
 import random
+import struct
+import time
 import zipfile
 
 import pytest
@@ -394,6 +396,65 @@ def test_deep_files(depth):
     out.seek(0)
     with pytest.raises(ValueError, match="damaged"):
         load(out)
+
+
+def nested_graphs(count):
+    """A file of graphs, each of which calls the next."""
+    graphs = [
+        {"name": f"body_graph_{i}", "inputs": [], "outputs": [], "nodes": [
+            {"op": ".scan", "name": "a", "args": [{"graph": i + 1}], "kwargs": {}}]}
+        for i in range(count)
+    ]  # fmt: skip
+    document = {"format": "rushlight.program", "version": 1, "symbols": {}, "graphs": graphs}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("weights.safetensors", (2).to_bytes(8, "little") + b"{}")
+        archive.writestr("program.json", json.dumps(document))
+    return out.getvalue()
+
+
+def test_nested_graphs():
+    with pytest.raises(ValueError, match="nested too deeply"):
+        load(io.BytesIO(nested_graphs(20_000)))
+
+
+def weights_of(entry, data=b""):
+    header = json.dumps({"w": entry}).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("weights.safetensors", struct.pack("<Q", len(header)) + header + data)
+        archive.writestr("program.json", '{"format": "rushlight.program", "version": 1}')
+    out.seek(0)
+    return out
+
+
+def test_a_tensor_of_many_dims():
+    """Whose number of elements alone would take hours to compute."""
+    for shape, data in (([2**61] * 300_000, b""), ([1] * 65, bytes(4))):
+        entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, len(data)]}
+        before = time.process_time()
+        with pytest.raises(ValueError, match="dims"):
+            load(weights_of(entry, data))
+        assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_numbers_with_another_count_of_operands(count):
+    def change(document):
+        node = {"op": ".add", "name": "odd", "args": [1] * count, "kwargs": {}}
+        document["graphs"][0]["nodes"].append(node)
+
+    with pytest.raises(ValueError, match=rf"\.add of {count} arguments"):
+        load(_edit(change))
+
+
+def test_a_size_of_a_symbol_that_is_no_name():
+    def change(document):
+        size = {"symbol": [], "factor": 1, "offset": 0}
+        document["graphs"][0]["inputs"][-1]["shape"][0] = size
+
+    with pytest.raises(ValueError, match="symbol"):
+        load(_edit(change))
 
 
 def test_damaged_files():

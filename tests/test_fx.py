@@ -683,3 +683,19 @@ def test_graphs_print_as_in_torch():
     ours, theirs = program(rushlight), program(torch)
     assert str(ours.graph) == str(theirs.graph)
     assert ours.code == theirs.code
+
+
+@pytest.mark.parametrize("operands", [0, 1, 3])
+def test_operators_with_another_count_of_operands_are_called(operands):
+    """As Python does: an error that says so, not the first two of three."""
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(operator.add, (x,) * operands))
+    module = fx.GraphModule(rushlight.nn.Module(), graph)
+    with pytest.raises(TypeError, match=f"expected 2 arguments, got {operands}"):
+        module(1)
+
+
+def test_side_effects_are_functions():
+    with pytest.raises(TypeError, match="has_side_effect: expected a function, got Tensor"):
+        fx.has_side_effect(rushlight.ones(2))

@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_export import BRANCHING, GPT, Indexing, LeNet, Operators, Recurrent, ResNet
+from test_export import (
+    BRANCHING,
+    GPT,
+    Indexing,
+    LeNet,
+    Operators,
+    Recurrent,
+    ResNet,
+    nested_graphs,
+)  # fmt: skip
 
 import rushlight as torch
 from rushlight import nn
@@ -113,6 +122,12 @@ def test_damaged_files_are_errors(tmp_path):
         data[random.integers(len(data))] ^= int(random.integers(1, 256))
         bad.write_bytes(data)
         assert run(bad, [tmp_path / "x.npy"], []).returncode in (0, 1)
+
+
+def test_nested_graphs_are_an_error(tmp_path):
+    (tmp_path / "deep.rl").write_bytes(nested_graphs(50_000))
+    done = run(tmp_path / "deep.rl", [], [], "--describe")
+    assert done.returncode == 1 and "nested too deeply" in done.stderr, done
 
 
 @pytest.mark.skipif(not shutil.which("nm") or not shutil.which("ldd"), reason="needs binutils")

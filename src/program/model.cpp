@@ -18,6 +18,7 @@ namespace {
 
 constexpr int version = 1;
 constexpr size_t max_slots = size_t(1) << 24;
+constexpr int max_depth = 100;  // of graphs inside each other
 
 // An argument of an instruction: a constant, the value in a slot, or a list that holds some.
 struct Argument {
@@ -107,7 +108,9 @@ class Reader {
   std::unique_ptr<Graph> graph(int64_t place) {
     if (place < 0 || place >= static_cast<int64_t>(graphs_.size()) || used_[place])
       damaged("graph " + std::to_string(place));
+    if (depth_ == max_depth) damaged("graphs are nested too deeply");
     used_[place] = true;
+    ++depth_;
     const Json& entry = graphs_[place];
     auto made = std::make_unique<Graph>();
     Names names;
@@ -118,6 +121,7 @@ class Reader {
     for (const Json& output : entry.at("outputs").list("outputs"))
       made->outputs.push_back(argument(names, output));
     note_last_uses(*made);
+    --depth_;
     return made;
   }
 
@@ -287,6 +291,7 @@ class Reader {
 
   const JsonList& graphs_;
   std::vector<bool> used_;
+  int depth_ = 0;  // of the graph that is read
 };
 
 // ---- running

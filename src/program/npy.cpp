@@ -58,6 +58,7 @@ Tensor read_npy(const std::string& path) {
   std::string header(length, ' ');
   read(file.get(), &header[0], length, path);
   const std::string descr = field(header, "descr", path);
+  check_value(!descr.empty(), "npy: '", path, "': the header has no dtype");
   const TypeName* type = std::find_if(
       std::begin(type_names), std::end(type_names),
       [&](const TypeName& t) { return descr.compare(1, std::strlen(t.name), t.name) == 0; });

@@ -1,6 +1,6 @@
-"""The fuzzer: hostile calls, programs beside torch, damaged files.
+"""The fuzzer: hostile calls, programs beside torch, damaged files of checkpoints and of programs.
 
-    python -m fuzz calls --seconds 600          every kind: calls, programs, files
+    python -m fuzz calls --seconds 600          every kind: calls, programs, files, exported
     python -m fuzz calls --seed 1234            one case again, each step printed before it is made
 
 A case follows from its seed alone. Cases run in a worker process, which says which seed it is at:

@@ -34,15 +34,26 @@ NOT_CALLED = re.compile(
 )
 MODULES = ["", "nn.functional", "linalg", "fft", "special", "sparse", "nn.init", "nn.utils", "func"]
 MODULES += ["autograd.functional", "nn", "masked", "signal.windows", "autograd.forward_ad"]
+# Of these what they call public alone: helpers that they import may keep what they are given.
+DECLARED = ["autograd", "autograd.profiler", "profiler", "debug", "export"]
+DECLARED += ["amp", "cpu", "fx", "library"]
+DECLARED += ["nn.attention", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.prune"]
+DECLARED += ["optim.lr_scheduler", "overrides", "testing", "utils", "utils.data", "quasirandom"]
+DECLARED += ["utils.flop_counter", "utils.dlpack", "utils.benchmark", "nested", "distributions"]
 
 
 def public_functions():
     found = {}
-    for name in MODULES:
+    for name in [*MODULES, *DECLARED]:
         module = importlib.import_module(f"rushlight.{name}".rstrip("."))
-        for attribute in dir(module):
-            value = getattr(module, attribute)
-            if attribute.startswith("_") or NOT_CALLED.search(attribute) or not callable(value):
+        for attribute in getattr(module, "__all__", ()) if name in DECLARED else dir(module):
+            if attribute.startswith("_") or NOT_CALLED.search(attribute):
+                continue
+            try:
+                value = getattr(module, attribute)
+            except ImportError:  # needs a library that is not there
+                continue
+            if not callable(value):
                 continue
             if isinstance(value, type) and issubclass(value, (BaseException, rl.optim.Optimizer)):
                 continue

@@ -27,7 +27,12 @@ Argument = Any
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function as one that dead-code elimination keeps; usable as a decorator."""
+    """Mark a function as one that dead-code elimination keeps; usable as a decorator.
+
+    Raises: TypeError for what cannot be called, which no node can name.
+    """
+    if not callable(fn):
+        raise TypeError(f"has_side_effect: expected a function, got {type(fn).__name__}")
     _side_effectful_functions.add(fn)
     return fn
 
