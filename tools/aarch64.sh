@@ -72,8 +72,9 @@ done
 
 tests=("$@")
 if [ $# = 0 ]; then
-  tests=(tests/test_elementwise.py tests/test_reductions.py tests/test_matmul.py
-         tests/test_convolution.py tests/test_autograd.py tests/test_nn_module.py)
+  tests=(tests/test_small_networks.py tests/test_reductions.py tests/test_matmul.py
+         tests/test_convolution.py tests/test_autograd.py tests/test_nn_module.py
+         tests/test_elementwise.py)
 fi
 $emulator "$root" -E PYTHONHOME="$root/usr" -E PYTHONPATH="$folder/python:$folder/site" \
   "$root/usr/bin/python$version" -m pytest -p no:cacheprovider -o faulthandler_timeout=1800 \
