@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/units.h"
-#ifdef __aarch64__
+#if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -48,7 +48,7 @@ bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
 #else
 bool processor_has(Isa) { return true; }  // neon is part of every aarch64
 
-#ifdef __aarch64__
+#if defined(__aarch64__) && defined(__linux__)
 // `neon` as a wish does without, as `avx512` does.
 bool choose_bfloat16_products() { return getauxval(AT_HWCAP2) & HWCAP2_BF16 && !wishes("neon"); }
 bool choose_byte_products() { return getauxval(AT_HWCAP2) & HWCAP2_I8MM; }

@@ -298,7 +298,7 @@ template <class V> RL_INLINE V add_bfloat16_pairs(V sum, V x, V y) {
 #if defined(__AVX512F__)
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #elif defined(RL_NEON)
-  __asm__(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(x), "w"(y));
+  __asm__(".arch armv8.6-a\n\tbfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(x), "w"(y));
 #else
   static_cast<void>(x), static_cast<void>(y);
 #endif
@@ -310,7 +310,7 @@ template <class V> RL_INLINE V add_byte_groups(V sum, V x, V y) {
 #if defined(__AVX512F__)
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #elif defined(RL_NEON)
-  __asm__(".arch_extension i8mm\n\tusdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(x), "w"(y));
+  __asm__(".arch armv8.6-a\n\tusdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(x), "w"(y));
 #else
   static_cast<void>(x), static_cast<void>(y);
 #endif
