@@ -635,7 +635,7 @@ bool suits(ConvOp op, const ConvProblem& p) {
   int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
   if (p.groups > 1 || outputs < panel_width || operations_of(p) < 4e7) return false;
   if (op == ConvOp::Weight) return taps && (strided || p.dims < 3);
-  return strided && !(op == ConvOp::Gather && isa() == Isa::AVX2);
+  return strided && !(op == ConvOp::Gather && isa() == Isa::avx2);
 }
 
 }  // namespace
