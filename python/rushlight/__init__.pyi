@@ -780,7 +780,6 @@ from rushlight._older_methods import (
     AcceleratorError as AcceleratorError,
     FatalError as FatalError,
     TensorType as TensorType,
-    dequantize as dequantize,
     has_cuda as has_cuda,
     has_lapack as has_lapack,
     has_mkl as has_mkl,
@@ -793,6 +792,35 @@ from rushlight._printing import (
     get_printoptions as get_printoptions,
     printoptions as printoptions,
     set_printoptions as set_printoptions,
+)
+from rushlight._quantized._fake import (
+    _fake_quantize_learnable_per_channel_affine as _fake_quantize_learnable_per_channel_affine,
+    _fake_quantize_learnable_per_tensor_affine as _fake_quantize_learnable_per_tensor_affine,
+    fake_quantize_per_channel_affine as fake_quantize_per_channel_affine,
+    fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine,
+    fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant,
+)
+from rushlight._quantized._tensor import (
+    _choose_qparams_per_tensor as _choose_qparams_per_tensor,
+    _empty_affine_quantized as _empty_affine_quantized,
+    _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor,
+    _make_per_tensor_quantized_tensor as _make_per_tensor_quantized_tensor,
+    dequantize as dequantize,
+    int_repr as int_repr,
+    per_channel_affine as per_channel_affine,
+    per_channel_affine_float_qparams as per_channel_affine_float_qparams,
+    per_channel_symmetric as per_channel_symmetric,
+    per_tensor_affine as per_tensor_affine,
+    per_tensor_symmetric as per_tensor_symmetric,
+    q_per_channel_axis as q_per_channel_axis,
+    q_per_channel_scales as q_per_channel_scales,
+    q_per_channel_zero_points as q_per_channel_zero_points,
+    q_scale as q_scale,
+    q_zero_point as q_zero_point,
+    qscheme as qscheme,
+    quantize_per_channel as quantize_per_channel,
+    quantize_per_tensor as quantize_per_tensor,
+    quantize_per_tensor_dynamic as quantize_per_tensor_dynamic,
 )
 from rushlight._segments import (
     _segment_reduce as _segment_reduce,
@@ -1000,8 +1028,6 @@ from rushlight._version import __version__ as __version__
 newaxis: None
 legacy_contiguous_format: memory_format
 _grouped_mm: Any
-_make_per_channel_quantized_tensor: Any
-_make_per_tensor_quantized_tensor: Any
 _nested_view_from_buffer: Any
 _scaled_mm: Any
 _sym_acos: Any
@@ -1021,17 +1047,10 @@ empty_quantized: Any
 hash_tensor: Any
 import_ir_module: Any
 import_ir_module_from_buffer: Any
-int_repr: Any
 lstsq: Any
 merge_type_from_type_comment: Any
 parse_ir: Any
 parse_type_comment: Any
-q_per_channel_axis: Any
-q_per_channel_scales: Any
-q_per_channel_zero_points: Any
-q_scale: Any
-q_zero_point: Any
-qscheme: Any
 solve: Any
 symeig: Any
 unify_type_list: Any
