@@ -461,6 +461,21 @@ def distinct():
     both("bytes", lambda x: (x.view(5, 8) * 3).to(torch.int8).int() @ x.view(8, 5).int(), x)
 
 
+def host_elements():
+    """What the host reads or writes itself, by copies."""
+    x = torch.randn(6)
+    both("arange", lambda x: torch.arange(2, 20, 3, device=x.device), x)
+    both("linspace", lambda x: torch.linspace(0, 9, 4, dtype=torch.int64, device=x.device), x)
+    both("frexp", lambda x: torch.frexp(x)[0], x)
+    both("exponents", lambda x: torch.frexp(x)[1], x)
+    both("repeats", lambda x: x.repeat_interleave(at(x, [1, 0, 2, 1, 9, 1])), x)
+    both("split", lambda x: x.tensor_split(at(x, [1, 4]).cpu())[1], x)
+    both("combinations", lambda x: torch.combinations(x, 2), x)
+    both("condition", lambda x: x[True] * 2, x)
+    both("list", lambda x: torch.tensor(x.tolist(), device=x.device), x)
+    both("bytes", lambda x: torch.tensor(list(x.untyped_storage())[:8], device=x.device), x)
+
+
 def optimizers():
     for make in (
         lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
@@ -623,7 +638,7 @@ def quickstart():
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
     more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
-    transforms, recurrent_layers, matrices, distinct, optimizers, random_numbers,
+    transforms, recurrent_layers, matrices, distinct, host_elements, optimizers, random_numbers,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip
 
