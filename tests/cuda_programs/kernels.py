@@ -435,29 +435,33 @@ def distinct():
         for i in range(len(options) + 1):
             both(
                 f"unique {i}",
-                lambda x, o=options, i=i: torch.unique(x, **o)[i] if o else torch.unique(x),
+                lambda x, o=options, i=i: (
+                    torch.unique(x.detach(), **o)[i] if o else torch.unique(x.detach())
+                ),
                 x,
             )
             both(
                 f"unique_consecutive {i}",
                 lambda x, o=options, i=i: (
-                    torch.unique_consecutive(x, **o)[i] if o else torch.unique_consecutive(x)
+                    torch.unique_consecutive(x.detach(), **o)[i]
+                    if o
+                    else torch.unique_consecutive(x.detach())
                 ),
                 x,
             )
             both(
                 f"rows {i}",
                 lambda x, o=options, i=i: (
-                    torch.unique(x.view(20, 2), dim=0, **o)[i]
+                    torch.unique(x.detach().view(20, 2), dim=0, **o)[i]
                     if o
-                    else torch.unique(x.view(20, 2), dim=0)
+                    else torch.unique(x.detach().view(20, 2), dim=0)
                 ),
                 x,
             )
     both("mode", lambda x: x.view(4, 10).mode(1).values, x)
     both("mode place", lambda x: x.view(4, 10).mode(1).indices, x)
-    both("histc", lambda x: x.histc(5, -4, 4), x)
-    both("histc of its range", lambda x: x.histc(7), x)
+    both("histc", lambda x: x.detach().histc(5, -4, 4), x)
+    both("histc of its range", lambda x: x.detach().histc(7), x)
     both("bytes", lambda x: (x.view(5, 8) * 3).to(torch.int8).int() @ x.view(8, 5).int(), x)
 
 
