@@ -65,3 +65,35 @@ def test_importing_the_package_opens_no_library():
     ).stdout
     assert "libcuda" not in maps
     assert "nvrtc" not in maps
+
+
+def test_gpu_check_says_what_is_missing():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "gpu_check.py")],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "there is no GPU to check: " in done.stdout and "install" in done.stdout
+
+
+def test_the_table_of_figures_is_that_of_the_documentation():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import gpu_check
+
+    sys.path.remove(str(ROOT / "tools"))
+    documented = (ROOT / "docs" / "cuda.md").read_text()
+    for text in gpu_check.FIGURES.values():
+        assert f"| {text} |" in documented
+
+
+def test_sync_debug_mode_names_its_values():
+    with pytest.raises(RuntimeError, match="set_sync_debug_mode: expected 0, 1, 2 .* got 'loud'"):
+        rushlight.cuda.set_sync_debug_mode("loud")
+    assert rushlight.cuda.get_sync_debug_mode() == 0
+
+
+def test_memory_of_the_cpu_has_no_cuda_array_interface():
+    assert not hasattr(rushlight.ones(2), "__cuda_array_interface__")
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        rushlight.ones(2).__dlpack__(stream=5)
+    assert rushlight.ones(2).__dlpack_device__() == (1, 0)

@@ -53,10 +53,11 @@ def test_kernels():
     check_kernels(["elementwise", "reductions", "losses", "products", "images"], least=40)
 
 
-GROUPS = ("formulas", "more_reductions", "more_losses", "more_products", "more_images", "norms",
-          "indexing", "order", "resampling", "distances", "tables", "transforms",
-          "recurrent_layers", "matrices", "distinct", "optimizers", "random_numbers",
-          "training")  # fmt: skip
+GROUPS = (
+    "formulas more_reductions more_losses more_products more_images norms indexing order "
+    "resampling distances tables transforms recurrent_layers matrices distinct host_elements "
+    "optimizers random_numbers training"
+).split()
 
 
 @pytest.mark.cuda_sim
@@ -83,13 +84,31 @@ def test_kernels_stay_in_their_memory(group):
 
 @pytest.mark.cuda_sim
 def test_the_host_reads_no_memory_of_the_device():
-    check_kernels(["elementwise", "products", "indexing"], RUSHLIGHT_SIMULATOR_GUARD="1")
+    check_kernels(
+        ["elementwise", "products", "indexing", "matrices", "distinct", "host_elements"],
+        RUSHLIGHT_SIMULATOR_GUARD="1",
+    )
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_rows_of_the_op_table(dtype):
+    done = simulate("rows.py", "--dtype", dtype, timeout=3000)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.cuda_sim
+def test_gpu_check():
+    done = simulate("../../tools/gpu_check.py", "--quick")
+    assert done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr
 
 
 # ---- streams, memory, errors
 
-RIGHT = ("two_streams", "reused_memory", "pinned_memory", "reused_pinned_memory", "events", "graph",
-         "two_devices", "errors", "memory", "backward", "exchange", "sync_debug", "training_graph")  # fmt: skip
+RIGHT = (
+    "two_streams reused_memory pinned_memory reused_pinned_memory events graph two_devices errors "
+    "memory backward exchange sync_debug training_graph"
+).split()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -107,6 +126,12 @@ def test_programs_of_several_streams_under_other_schedules(seed):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_memory_of_four_streams_holds_what_was_written(seed):
     assert lines(simulate("streams.py", "random_allocations", seed=seed)) == ["right"]
+
+
+@pytest.mark.parametrize("program", ["backward", "exchange", "sync_debug"])
+def test_the_host_touches_no_memory_of_the_device_in(program):
+    done = simulate("streams.py", program, seed=1, RUSHLIGHT_SIMULATOR_GUARD="1")
+    assert lines(done) == ["right"]
 
 
 # ---- planted faults are found

@@ -181,7 +181,8 @@ def figures_of(library, python, quick):
     last = done.stdout.splitlines()[-1:] or [""]
     if done.returncode == 0:
         return json.loads(last[0]), ""
-    return {}, (done.stderr.strip().splitlines() or ["no message"])[-1]
+    lines = done.stderr.strip().splitlines() or ["no message"]
+    return {}, f"{library}: {next((x for x in reversed(lines) if 'Error' in x), lines[-1])}"
 
 
 def table(ours, theirs):

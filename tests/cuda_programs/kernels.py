@@ -435,30 +435,49 @@ def distinct():
         for i in range(len(options) + 1):
             both(
                 f"unique {i}",
-                lambda x, o=options, i=i: torch.unique(x, **o)[i] if o else torch.unique(x),
+                lambda x, o=options, i=i: (
+                    torch.unique(x.detach(), **o)[i] if o else torch.unique(x.detach())
+                ),
                 x,
             )
             both(
                 f"unique_consecutive {i}",
                 lambda x, o=options, i=i: (
-                    torch.unique_consecutive(x, **o)[i] if o else torch.unique_consecutive(x)
+                    torch.unique_consecutive(x.detach(), **o)[i]
+                    if o
+                    else torch.unique_consecutive(x.detach())
                 ),
                 x,
             )
             both(
                 f"rows {i}",
                 lambda x, o=options, i=i: (
-                    torch.unique(x.view(20, 2), dim=0, **o)[i]
+                    torch.unique(x.detach().view(20, 2), dim=0, **o)[i]
                     if o
-                    else torch.unique(x.view(20, 2), dim=0)
+                    else torch.unique(x.detach().view(20, 2), dim=0)
                 ),
                 x,
             )
     both("mode", lambda x: x.view(4, 10).mode(1).values, x)
     both("mode place", lambda x: x.view(4, 10).mode(1).indices, x)
-    both("histc", lambda x: x.histc(5, -4, 4), x)
-    both("histc of its range", lambda x: x.histc(7), x)
+    both("histc", lambda x: x.detach().histc(5, -4, 4), x)
+    both("histc of its range", lambda x: x.detach().histc(7), x)
     both("bytes", lambda x: (x.view(5, 8) * 3).to(torch.int8).int() @ x.view(8, 5).int(), x)
+
+
+def host_elements():
+    """What the host reads or writes itself, by copies."""
+    x = torch.randn(6)
+    both("arange", lambda x: torch.arange(2, 20, 3, device=x.device), x)
+    both("linspace", lambda x: torch.linspace(0, 9, 4, dtype=torch.int64, device=x.device), x)
+    both("frexp", lambda x: torch.frexp(x)[0], x)
+    both("exponents", lambda x: torch.frexp(x)[1], x)
+    both("repeats", lambda x: x.repeat_interleave(at(x, [1, 0, 2, 1, 9, 1])), x)
+    both("split", lambda x: x.tensor_split(at(x, [1, 4]).cpu())[1], x)
+    both("combinations", lambda x: torch.combinations(x, 2), x)
+    both("condition", lambda x: x[True] * 2, x)
+    both("list", lambda x: torch.tensor(x.tolist(), device=x.device), x)
+    both("bytes", lambda x: torch.tensor(list(x.untyped_storage())[:8], device=x.device), x)
 
 
 def optimizers():
@@ -623,7 +642,7 @@ def quickstart():
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
     more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
-    transforms, recurrent_layers, matrices, distinct, optimizers, random_numbers,
+    transforms, recurrent_layers, matrices, distinct, host_elements, optimizers, random_numbers,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip
 

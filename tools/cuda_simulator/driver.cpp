@@ -69,15 +69,19 @@ namespace rl::cuda {
 struct CUctx_st {
   int device;
 };
-struct CUevent_st {
-  uint64_t recorded = 0, done = 0;
+// One record of an event. Who waits for it waits for that record, though the event be recorded
+// again meanwhile, on whatever stream.
+struct Record {
+  bool done = false;
   double time = 0;
-  bool timed = true, destroyed = false;
+};
+struct CUevent_st {
+  std::shared_ptr<Record> last;  // null: never recorded
+  bool timed = true;
 };
 struct Operation {
   std::function<void()> run;
-  std::shared_ptr<CUevent_st> wait;
-  uint64_t version = 0;
+  std::shared_ptr<Record> wait;
 };
 struct CUstream_st {
   int device = 0;
@@ -109,6 +113,7 @@ using rl::cuda::CUgraphExec_st;
 using rl::cuda::CUmod_st;
 using rl::cuda::CUstream_st;
 using rl::cuda::Operation;
+using rl::cuda::Record;
 
 namespace {
 
@@ -156,7 +161,7 @@ struct Opened {
 bool runnable(CUstream s) {
   if (s->queue.empty()) return false;
   const Operation& o = s->queue.front();
-  return !o.wait || o.wait->done >= o.version;
+  return !o.wait || o.wait->done;
 }
 void step(CUstream s) {
   Operation o = std::move(s->queue.front());
@@ -183,9 +188,8 @@ void drain(CUstream s) {
       step(s);
       continue;
     }
-    std::shared_ptr<CUevent_st> event = s->queue.front().wait;
-    uint64_t version = s->queue.front().version;
-    if (!run_until([&] { return event->done >= version; })) {
+    std::shared_ptr<Record> record = s->queue.front().wait;
+    if (!run_until([&] { return record->done; })) {
       std::fprintf(stderr, "simulator: a stream waits for an event that nothing records\n");
       std::abort();
     }
@@ -450,18 +454,18 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream
   ENTER_CONTEXT("cuMemcpyHtoDAsync_v2");
   if (size && !inside(to, size)) return InvalidValue;
   if (is_pinned(from))
-    return push(s, {[=] { std::memcpy(reinterpret_cast<void*>(to), from, size); }, nullptr, 0});
+    return push(s, {[=] { std::memcpy(reinterpret_cast<void*>(to), from, size); }, nullptr});
   if (resolve(s)->capturing) return CaptureUnsupported;
   const char* begin = static_cast<const char*>(from);  // pageable: staged at the call
   auto staged = std::make_shared<std::vector<char>>(begin, begin + size);
-  return push(
-      s, {[=] { std::memcpy(reinterpret_cast<void*>(to), staged->data(), size); }, nullptr, 0});
+  return push(s,
+              {[=] { std::memcpy(reinterpret_cast<void*>(to), staged->data(), size); }, nullptr});
 }
 API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream s) {
   ENTER_CONTEXT("cuMemcpyDtoHAsync_v2");
   if (size && !inside(from, size)) return InvalidValue;
   if (!is_pinned(to) && resolve(s)->capturing) return CaptureUnsupported;
-  int result = push(s, {[=] { std::memcpy(to, reinterpret_cast<void*>(from), size); }, nullptr, 0});
+  int result = push(s, {[=] { std::memcpy(to, reinterpret_cast<void*>(from), size); }, nullptr});
   if (!is_pinned(to)) drain(resolve(s));
   return last_error ? last_error : result;
 }
@@ -470,7 +474,7 @@ API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream
   if (size && (!inside(to, size) || !inside(from, size))) return InvalidValue;
   return push(
       s, {[=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); },
-          nullptr, 0});
+          nullptr});
 }
 API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size,
                       CUstream s) {
@@ -479,7 +483,7 @@ API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, si
 API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream s) {
   ENTER_CONTEXT("cuMemsetD8Async");
   if (size && !inside(to, size)) return InvalidValue;
-  return push(s, {[=] { std::memset(reinterpret_cast<void*>(to), value, size); }, nullptr, 0});
+  return push(s, {[=] { std::memset(reinterpret_cast<void*>(to), value, size); }, nullptr});
 }
 API cuStreamCreateWithPriority(CUstream* s, unsigned, int) {
   ENTER_CONTEXT("cuStreamCreateWithPriority");
@@ -513,8 +517,8 @@ API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   ENTER_CONTEXT("cuStreamWaitEvent");
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
-  if (!event->recorded) return 0;
-  return push(s, {nullptr, event, event->recorded});
+  if (!event->last) return 0;
+  return push(s, {nullptr, event->last});
 }
 API cuEventCreate(CUevent* e, unsigned flags) {
   ENTER_CONTEXT("cuEventCreate");
@@ -532,36 +536,38 @@ API cuEventRecord(CUevent e, CUstream s) {
   ENTER_CONTEXT("cuEventRecord");
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
-  uint64_t version = ++event->recorded;
+  auto record = std::make_shared<Record>();
+  event->last = record;
   return push(s, {[=] {
-                    event->done = version;
-                    event->time = now();
+                    record->done = true;
+                    record->time = now();
                   },
-                  nullptr, 0});
+                  nullptr});
 }
 API cuEventQuery(CUevent e) {
   ENTER("cuEventQuery");
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
-  if (event->done < event->recorded) {
+  if (event->last && !event->last->done) {
     CUstream s = streams[random_below(static_cast<unsigned>(streams.size()))];
     if (runnable(s)) step(s);
   }
-  return event->done >= event->recorded ? last_error : NotReady;
+  return !event->last || event->last->done ? last_error : NotReady;
 }
 API cuEventSynchronize(CUevent e) {
   ENTER("cuEventSynchronize");
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
-  uint64_t version = event->recorded;
-  return run_until([&] { return event->done >= version; }) ? last_error : LaunchFailed;
+  std::shared_ptr<Record> record = event->last;
+  if (!record) return last_error;
+  return run_until([&] { return record->done; }) ? last_error : LaunchFailed;
 }
 API cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
   ENTER("cuEventElapsedTime");
   std::shared_ptr<CUevent_st> a = shared(begin), b = shared(end);
-  if (!a || !b || !a->timed || !b->timed || !a->recorded || !b->recorded) return InvalidValue;
-  if (a->done < a->recorded || b->done < b->recorded) return NotReady;
-  *milliseconds = static_cast<float>(b->time - a->time);
+  if (!a || !b || !a->timed || !b->timed || !a->last || !b->last) return InvalidValue;
+  if (!a->last->done || !b->last->done) return NotReady;
+  *milliseconds = static_cast<float>(b->last->time - a->last->time);
   return 0;
 }
 // An image is a length and the ELF file that the simulator's libnvrtc made.
@@ -634,7 +640,7 @@ API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
       last_error = LaunchFailed;
     }
   };
-  return push(s, {run, nullptr, 0});
+  return push(s, {run, nullptr});
 }
 API cuStreamBeginCapture_v2(CUstream s, int) {
   ENTER_CONTEXT("cuStreamBeginCapture_v2");
