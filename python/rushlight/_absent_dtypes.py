@@ -1,5 +1,5 @@
 """The dtypes and layouts that torch has and rushlight has not: names to compare with; no tensor is
-of one.
+of one, but quantized ones (`_quantized/_tensor.py`) say qint8, quint8 or qint32.
 """
 
 from __future__ import annotations
