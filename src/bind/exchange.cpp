@@ -354,9 +354,8 @@ void hand_over(const Tensor& t, PyObject* stream) {
     if (PyLong_AsLongLongAndOverflow(stream, &overflow) == -1 && !overflow) return;
   }
   if (t.device().type != DeviceType::CUDA) {
-    if (!stream || stream == Py_None) return;
-    PyErr_SetString(PyExc_AssertionError, "__dlpack__: stream should be None on cpu.");
-    throw PythonError{};
+    check(!stream || stream == Py_None, "__dlpack__: stream should be None on cpu.");
+    return;
   }
   int device = t.device().index;
   cuda::CUstream waiting = stream_of(stream);
