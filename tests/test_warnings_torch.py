@@ -31,7 +31,9 @@ def hooked(T):
 
 
 PROGRAMS = {
+    "out that is resized": lambda T: T.add(T.ones(3), T.ones(3), out=T.ones(2)),
     "out without elements": lambda T: T.add(T.ones(3), T.ones(3), out=T.ones(0)),
+    "outs that are resized": lambda T: T.sort(T.ones(3), out=(T.ones(2), T.ones(2).long())),
     "grad of a result": lambda T: (T.ones(2, requires_grad=True) * 2).grad,
     "scheduler before optimizer": lambda T: scheduled(T, lambda s, o: (s.step(), s.step())),
     "scheduler told the epoch": lambda T: scheduled(T, lambda s, o: (o.step(), s.step(3))),
@@ -43,7 +45,11 @@ PROGRAMS = {
     "softmax without dim": lambda T: T.nn.functional.softmax(T.ones(3)),
     "log_softmax without dim": lambda T: T.nn.functional.log_softmax(T.ones(3)),
     "Softmax without dim": lambda T: T.nn.Softmax()(T.ones(3)),
+    "size_average": lambda T: T.nn.functional.mse_loss(T.ones(3), T.ones(3), size_average=True),
     "reduce of a module": lambda T: T.nn.MSELoss(reduce=True),
+    "bce size_average": lambda T: T.nn.functional.binary_cross_entropy(
+        T.ones(2), T.ones(2), size_average=False
+    ),
     "mean of kl_div": lambda T: T.nn.functional.kl_div(T.zeros(3), T.ones(3) / 3),
     "functional.upsample": lambda T: T.nn.functional.upsample(T.ones(1, 1, 2, 2), scale_factor=2),
     "grid_sample": lambda T: T.nn.functional.grid_sample(T.ones(1, 1, 2, 2), T.zeros(1, 2, 2, 2)),
@@ -62,9 +68,11 @@ PROGRAMS = {
     "dropout2d of a matrix": lambda T: T.nn.functional.dropout2d(T.ones(2, 3)),
     "complex to real": lambda T: T.ones(2, dtype=T.complex64).to(T.float32),
     "deviation of one": lambda T: T.ones(1).std(),
+    "cross without dim": lambda T: T.cross(T.ones(2, 3), T.ones(2, 3)),
     "grad_variables": lambda T: T.autograd.backward(
         [T.ones(2, requires_grad=True) * 1], grad_variables=[T.ones(2)]
     ),
+    "index by bytes": lambda T: T.ones(2)[T.ones(2, dtype=T.uint8)],
     "default tensor type": lambda T: T.set_default_tensor_type(T.FloatTensor),
     "cpu.amp.autocast": lambda T: T.cpu.amp.autocast(),
     "cpu.amp.GradScaler": lambda T: T.cpu.amp.GradScaler(),

@@ -427,6 +427,20 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   return task.run(edges, grads);
 }
 
+Gradients call_node(Node& node, Gradients grads) {
+  check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
+        " gradients, one for each output, got ", grads.size());
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
+  CurrentTask none(nullptr);
+  ModeGuard inside(InBackward, 0);
+  Gradients results(node.edges.size());
+  RunLock lock(node);
+  node.skipped = 0;
+  if (any_defined(grads) || node.runs_without_gradient()) node.apply(grads, results);
+  return results;
+}
+
 Tensor accumulated_gradient(const Node& node, size_t i) {
   auto* task = static_cast<GraphTask*>(thread_state().backward_task);
   return task ? task->take_sum(node, i) : Tensor();

@@ -12,6 +12,10 @@ namespace rl {
 TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
                         bool create_graph, const std::vector<Edge>& inputs, bool accumulate);
 
+// What `node` makes of the gradients of its outputs, outside of any pass: nothing is passed on and
+// saved tensors stay.
+Gradients call_node(Node& node, Gradients grads);
+
 // Nobody else can see this tensor or its bytes: they may be changed or kept.
 bool is_exclusive(const Tensor& t);
 

@@ -235,9 +235,19 @@ void AccumulateGrad::destroy() {
   Node::destroy();
 }
 
+bool AccumulateGrad::runs_without_gradient() const {
+  return !meta(variable).after_accumulate.empty();
+}
+
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {
   if (!variable.impl()->requires_grad) return;  // since the forward pass: detach_(), frozen
-  Tensor& incoming = grads[0];
+  if (grads[0].defined()) add(grads[0]);
+  // A hook may remove itself.
+  std::vector<std::shared_ptr<TensorHook>> hooks = meta(variable).after_accumulate;
+  for (const auto& hook : hooks) hook->call(variable);
+}
+
+void AccumulateGrad::add(Tensor& incoming) {
   Tensor known = grad_of(variable);
   if (grad_enabled()) {
     set_grad(variable,
@@ -262,9 +272,6 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
     view_ops.copy(copy, incoming);
     set_grad(variable, std::move(copy));
   }
-  // A hook may remove itself.
-  std::vector<std::shared_ptr<TensorHook>> hooks = meta(variable).after_accumulate;
-  for (const auto& hook : hooks) hook->call(variable);
 }
 
 TensorList leaves_of(const std::vector<Edge>& roots) {

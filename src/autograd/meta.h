@@ -42,10 +42,14 @@ class AccumulateGrad final : public Node {
   void destroy() override;
   bool parked() const { return !variable.defined(); }
   void apply(Gradients& grads, Gradients& results) override;
+  bool runs_without_gradient() const override;  // hooks after accumulation are called even so
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulator() const override { return true; }
 
   Tensor variable;  // undefined while parked
+
+ private:
+  void add(Tensor& incoming);
 };
 
 // The one node that accumulates into the leaf `t`.

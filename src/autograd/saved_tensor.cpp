@@ -53,6 +53,15 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   return with_history(tensor_, saved_output_edge(owner, output_nr_));
 }
 
+void SavedTensor::replace_by(std::unique_ptr<PackedTensor> packed) {
+  if (!is_output_ && requires_grad(tensor_)) {
+    needs_history_ = true;
+    packed->history = gradient_edge(tensor_);
+  }
+  packed_ = std::move(packed);
+  tensor_ = Tensor();
+}
+
 void SavedTensor::release() {
   tensor_ = Tensor();
   packed_.reset();

@@ -27,6 +27,8 @@ class SavedTensor {
   // The tensor as it was; RuntimeError if it was changed since or released.
   Tensor unpack(const Node& owner) const;
   void release();
+  // From now on it is what `packed` unpacks.
+  void replace_by(std::unique_ptr<PackedTensor> packed);
   bool defined() const { return tensor_.defined() || packed_; }
   // What it owns, for the garbage collector.
   const Tensor& tensor() const { return tensor_; }

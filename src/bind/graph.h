@@ -34,6 +34,8 @@ void clear_hooks(const Tensor& t);
 
 // ---- saved tensors: saved_hooks.cpp
 // --------------------------------------------------------------------
+// t as `packer` packs it, a Python function; `unpacker` gives it back.
+std::unique_ptr<PackedTensor> pack_with(const Tensor& t, PyObject* packer, PyObject* unpacker);
 int visit_packed(const PackedTensor& packed, visitproc visit, void* arg);
 void init_saved_hooks(PyObject* module);
 

@@ -11,6 +11,7 @@
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind/volatile.h"
+#include "core/warning.h"
 #include "dispatch/guards.h"
 #include "dispatch/host_elements.h"
 #include "ops_basic.h"
@@ -128,6 +129,7 @@ class IndexReader {
     if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
     if (!is_tensor(o)) return 1;
     const Tensor& t = tensor_of(o);
+    if (t.dtype() == DType::UInt8) warn("indexing: masks of dtype uint8 are deprecated; use bool");
     return is_mask(t) ? t.dim() : 1;
   }
 

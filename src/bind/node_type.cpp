@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "autograd/engine.h"
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
 #include "bind/collector.h"
@@ -127,23 +128,183 @@ struct Finder final : SavedReader {
   Object found;
 };
 
+// ---- grad_fn._raw_saved_self and so on
+
+// A tensor that a node has saved, found by its name: lists of them may be dropped meanwhile.
+struct PySaved {
+  PyObject_HEAD Node* node;  // owns a count
+  PyObject* name;
+  Py_ssize_t index;
+};
+
+PyTypeObject* saved_type = nullptr;
+
+// Finds the saved tensor of one name, the index-th of a list.
+struct SavedFinder final : SavedReader {
+  SavedFinder(std::string_view name, size_t index) : wanted(name), index(index) {}
+  void tensor(const char* name, const SavedTensor& saved) override {
+    if (wanted == name) found = &saved;
+  }
+  void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
+    if (wanted == name && index < saved.size()) found = &saved[index];
+  }
+  void value(const char*, SavedValue) override {}
+  std::string_view wanted;
+  size_t index;
+  const SavedTensor* found = nullptr;
+};
+
+// f(the saved tensor, its node) while nobody else runs or releases that node.
+template <class F>
+auto with_saved(PyObject* self, F&& f) {
+  auto* o = reinterpret_cast<PySaved*>(self);
+  std::string name = to_string(o->name);
+  SavedFinder finder(name, static_cast<size_t>(o->index));
+  RunLock lock(*o->node);
+  o->node->read_saved(finder);
+  check(finder.found && finder.found->defined(), o->node->name(), ": ", name,
+        " is not saved, or has been released");
+  return f(*finder.found, *o->node);
+}
+
+void destroy_saved(PyObject* self) {
+  auto* o = reinterpret_cast<PySaved*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  Ref<Node>::adopt(o->node);
+  Py_XDECREF(o->name);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* saved_data(PyObject* self, void*) {
+  return guarded([&] {
+    return wrap(with_saved(
+        self, [](const SavedTensor& saved, const Node& node) { return saved.unpack(node); }));
+  });
+}
+
+PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
+  PyObject *packer, *unpacker;
+  if (!PyArg_ParseTuple(args, "OO:register_hooks", &packer, &unpacker)) return nullptr;
+  return guarded([&] {
+    check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker),
+               "register_hooks: both hooks must be callable");
+    with_saved(self, [&](const SavedTensor& saved, const Node& node) {
+      check(!saved.packed(), "register_hooks: this saved tensor of ", node.name(),
+            " has hooks already");
+      auto packed = pack_with(saved.tensor(), packer, unpacker);
+      const_cast<SavedTensor&>(saved).replace_by(std::move(packed));  // readers see it as const
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* wrap_saved(Node* node, std::string_view name, size_t index) {
+  auto* o = PyObject_New(PySaved, saved_type);
+  if (!o) throw PythonError{};
+  o->node = Ref<Node>::share(node).release();
+  o->name = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+  o->index = static_cast<Py_ssize_t>(index);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+// The names of what a node keeps; of one of them, its raw form.
+struct SavedNames final : SavedReader {
+  SavedNames(Node* node, std::string_view name) : node(node), wanted(name) {}
+  void tensor(const char* name, const SavedTensor&) override {
+    tensors_.emplace_back(name);
+    if (wanted == name) raw = checked(wrap_saved(node, name, 0));
+  }
+  void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
+    tensors_.emplace_back(name);
+    if (wanted != name) return;
+    raw = checked(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+    for (size_t i = 0; i < saved.size(); ++i)
+      PyTuple_SET_ITEM(raw.get(), static_cast<Py_ssize_t>(i), wrap_saved(node, name, i));
+  }
+  void value(const char* name, SavedValue) override { values_.emplace_back(name); }
+  Node* node;
+  std::string_view wanted;
+  Object raw;
+  std::vector<std::string> tensors_, values_;
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  constexpr std::string_view prefix = "_saved_";
+  constexpr std::string_view prefix = "_saved_", raw_prefix = "_raw_saved_";
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(name, &size);
   if (!text) return nullptr;
   std::string_view attribute(text, static_cast<size_t>(size));
-  if (attribute.substr(0, prefix.size()) != prefix || is_context(self))
+  const bool raw = starts_with(attribute, raw_prefix);
+  if (!(raw || starts_with(attribute, prefix)) || is_context(self))
     return PyObject_GenericGetAttr(self, name);
   return guarded([&]() -> PyObject* {
     Ref<Node> node = to_node(self);
-    Finder finder(node.get(), attribute.substr(prefix.size()));
+    Object found;
     {
       RunLock lock(*node);
-      node->read_saved(finder);
+      if (raw) {
+        SavedNames names(node.get(), attribute.substr(raw_prefix.size()));
+        node->read_saved(names);
+        found = std::move(names.raw);
+      } else {
+        Finder finder(node.get(), attribute.substr(prefix.size()));
+        node->read_saved(finder);
+        found = std::move(finder.found);
+      }
     }
-    if (finder.found) return finder.found.release();
+    if (found) return found.release();
     return PyObject_GenericGetAttr(self, name);
+  });
+}
+
+// The attributes of its kind, with those of what this node keeps.
+PyObject* list_attributes(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Object all = checked(
+        PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+    if (is_context(self)) return all.release();
+    Ref<Node> node = to_node(self);
+    SavedNames names(node.get(), "");
+    {
+      RunLock lock(*node);
+      node->read_saved(names);
+    }
+    auto add = [&](const std::string& name) {
+      checked(PyList_Append(all.get(), checked(PyUnicode_FromString(name.c_str())).get()));
+    };
+    for (const std::string& name : names.tensors_) {
+      add("_saved_" + name);
+      add("_raw_saved_" + name);
+    }
+    for (const std::string& name : names.values_) add("_saved_" + name);
+    return all.release();
+  });
+}
+
+// y.grad_fn(gradient of y): the gradients of the inputs, one by itself or a tuple of several.
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    Ref<Node> node = to_node(self);
+    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->name(),
+               ": takes gradients by position alone");
+    Gradients grads;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      check_type(o == Py_None || is_tensor(o), node->name(), ": argument ", i,
+                 " must be a Tensor or None, not ", type_name(o));
+      grads.push_back(o == Py_None ? Tensor() : tensor_of(o));
+    }
+    Gradients results = call_node(*node, std::move(grads));
+    if (results.size() == 1) return wrap(results[0]);
+    Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), wrap(results[i]));
+    return all.release();
   });
 }
 
@@ -216,7 +377,16 @@ PyMethodDef methods[] = {{"name", name, METH_NOARGS,
                          {"register_prehook", register_prehook, METH_O,
                           "register_prehook($self, hook)\n--\n\nCalls hook(grad_outputs) before "
                           "the node runs. Returns a handle."},
+                         {"__dir__", list_attributes, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef saved_attributes[] = {
+    {"data", saved_data, nullptr, "The tensor, as its hooks unpack it.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef saved_methods[] = {
+    {"register_hooks", register_saved_hooks, METH_VARARGS,
+     "register_hooks($self, pack_hook, unpack_hook)\n--\n\nKeeps what pack_hook(tensor) returns in "
+     "place of the tensor; backward uses unpack_hook of that."},
+    {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -258,6 +428,7 @@ void init_node_type(PyObject* module) {
                          {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_call, reinterpret_cast<void*>(call)},
                          {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_getset, attributes},
                          {Py_tp_methods, methods},
@@ -267,6 +438,12 @@ void init_node_type(PyObject* module) {
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
                             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
                         slots);
+  PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_saved)},
+                               {Py_tp_getset, saved_attributes},
+                               {Py_tp_methods, saved_methods},
+                               {0, nullptr}};
+  saved_type = make_type(nullptr, "rushlight._C.SavedTensor", sizeof(PySaved),
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots);
   release_node_metadata = release_metadata;
   init_function_type(module, node_type);
 }

@@ -54,6 +54,9 @@ PyObject* or_not_implemented(F&& f) {
       if (taken) return result;
     }
     if (!is_operand(op, a) || !is_operand(op, b)) Py_RETURN_NOTIMPLEMENTED;
+    // 2 * b is b * 2, whose node has b's first.
+    bool commutes = &op == &slots::nb_add || &op == &slots::nb_multiply;
+    if (commutes && !is_tensor(a)) std::swap(a, b);
     return wrap(op.call(operand(a, b), operand(b, a)));
   });
 }

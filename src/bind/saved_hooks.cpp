@@ -54,17 +54,7 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   Py_ssize_t n = PyList_GET_SIZE(list);
   if (n == 0) return nullptr;
   Object pair = Object::share(PyList_GET_ITEM(list, n - 1));
-  const uint32_t version = t.version();
-  Object argument(wrap(t));
-  Object packed(argument ? PyObject_CallOneArg(PyTuple_GET_ITEM(pair.get(), 0), argument.get())
-                         : nullptr);
-  if (!packed) throw CarriedError::take();
-  track_captured(packed.get());
-  check(t.version() == version,
-        "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
-        "Change a clone() of it.");
-  return std::make_unique<PythonPacked>(packed.release(),
-                                        Object::share(PyTuple_GET_ITEM(pair.get(), 1)).release());
+  return pack_with(t, PyTuple_GET_ITEM(pair.get(), 0), PyTuple_GET_ITEM(pair.get(), 1));
 }
 
 PyObject* push(PyObject*, PyObject* args) {
@@ -124,6 +114,18 @@ PyMethodDef functions[] = {{"push_saved_tensors_hooks", push, METH_VARARGS, null
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+std::unique_ptr<PackedTensor> pack_with(const Tensor& t, PyObject* packer, PyObject* unpacker) {
+  const uint32_t version = t.version();
+  Object argument(wrap(t));
+  Object packed(argument ? PyObject_CallOneArg(packer, argument.get()) : nullptr);
+  if (!packed) throw CarriedError::take();
+  track_captured(packed.get());
+  check(t.version() == version,
+        "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
+        "Change a clone() of it.");
+  return std::make_unique<PythonPacked>(packed.release(), Object::share(unpacker).release());
+}
 
 int visit_packed(const PackedTensor& packed, visitproc visit, void* arg) {
   const auto& python = static_cast<const PythonPacked&>(packed);

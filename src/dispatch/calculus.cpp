@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/geometry.h"
+#include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/host_elements.h"
 #include "ops_basic.h"
@@ -175,6 +176,7 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
   if (dim) {
     d = wrap_dim(*dim, input.dim(), "cross");
   } else {
+    warn("cross: without dim it takes the first dim of size 3; say dim, or use linalg.cross");
     while (d < input.dim() && input.sizes()[d] != 3) ++d;
     check(d < input.dim(), "cross: no dimension of size 3 in input");
   }

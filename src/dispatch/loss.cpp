@@ -28,8 +28,10 @@ kernels::Reduction reduction_of(const std::string& text) {
 std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce,
                            const std::string& reduction) {
   if (!size_average && !reduce) return reduction;
-  if (!reduce.value_or(true)) return "none";
-  return size_average.value_or(true) ? "mean" : "sum";
+  std::string meant = size_average.value_or(true) ? "mean" : "sum";
+  if (!reduce.value_or(true)) meant = "none";
+  warn(("size_average and reduce are deprecated, use reduction='" + meant + "'").c_str());
+  return meant;
 }
 
 Tensor reduced(const Tensor& elements, const std::string& reduction) {

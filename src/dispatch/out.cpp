@@ -1,5 +1,8 @@
 #include "dispatch/out.h"
 
+#include <sstream>
+
+#include "core/warning.h"
 #include "dispatch/generated.h"
 #include "ops_create.h"
 #include "tensor/output_layout.h"
@@ -71,6 +74,12 @@ void prepare_outs(const char* op, const TensorList& out, const OutputSpec* specs
 }
 
 void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
+  if (out.numel() > 0) {
+    std::ostringstream text;
+    text << "out: a tensor of shape " << out.sizes() << " was resized to " << sizes
+         << ", the shape of the result; give one of that shape, or without elements (resize_(0))";
+    warn(text.str().c_str());
+  }
   ops::resize_(out, sizes);
   if (strides.empty() || has_standard_strides(sizes, strides) || !is_dense(sizes, strides)) return;
   out.impl()->strides = strides;

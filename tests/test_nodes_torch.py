@@ -1,0 +1,110 @@
+"""Nodes of the graph as objects: called, listed and hooked as torch's are."""
+
+import pytest
+
+import rushlight as rl
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.torch
+
+
+def leaves(lib):
+    values = [[1.0, 2.0], [3.0, 4.0]], [[0.5, -1.0], [2.0, 1.5]]
+    return [lib.tensor(v, requires_grad=True) for v in values]
+
+
+PROGRAMS = {
+    "product": lambda lib, a, b: a * b,
+    "number first": lambda lib, a, b: 2 * b,
+    "number added": lambda lib, a, b: 2 + b,
+    "quotient": lambda lib, a, b: a / b,
+    "tanh": lambda lib, a, b: a.tanh(),
+    "matrices": lambda lib, a, b: a @ b,
+    "sum": lambda lib, a, b: a.sum(),
+    "power": lambda lib, a, b: a**3,
+    "concatenated": lambda lib, a, b: lib.cat([a, b]),
+    "view": lambda lib, a, b: a.view(4),
+    "two outputs": lambda lib, a, b: a.unbind(0)[1],
+}
+
+
+def called(lib, program):
+    """The gradients that the node gives, and those of its second call with recording."""
+    out = program(lib, *leaves(lib))
+    grads = [lib.ones(out.shape)] if "Unbind" not in out.grad_fn.name() else [out.detach(), None]
+    found = out.grad_fn(*grads)
+    found = found if isinstance(found, tuple) else (found,)
+    return [None if g is None else (g.tolist(), g.requires_grad) for g in found]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nodes_can_be_called(name):
+    assert called(rl, PROGRAMS[name]) == called(torch, PROGRAMS[name])
+
+
+def test_a_call_is_checked():
+    a, b = leaves(rl)
+    node = (a * b).grad_fn
+    with pytest.raises(RuntimeError, match="MulBackward0: expected 1 gradients.*got 2"):
+        node(a, b)
+    with pytest.raises(TypeError, match="argument 0 must be a Tensor or None, not int"):
+        node(3)
+    with pytest.raises(TypeError, match="by position alone"):
+        node(grad=a)
+    with pytest.raises(RuntimeError, match="expected shape compatible"):
+        node(rl.ones(5))
+
+
+def test_an_accumulator_can_be_called():
+    for lib in (rl, torch):
+        a, b = leaves(lib)
+        accumulator = (a * b).grad_fn.next_functions[0][0]
+        accumulator(lib.ones(2, 2))
+        accumulator(lib.ones(2, 2))
+        assert a.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]] and b.grad is None
+
+
+@pytest.mark.parametrize("name", ["product", "number first", "number added", "quotient"])
+def test_order_of_next_functions(name):
+    def shown(lib):
+        node = PROGRAMS[name](lib, *leaves(lib)).grad_fn
+        return [(n and n.name(), nr) for n, nr in node.next_functions]
+
+    assert shown(rl) == shown(torch)
+
+
+def test_saved_things_are_listed():
+    for lib in (rl, torch):
+        a, b = leaves(lib)
+        names = {n for n in dir((a * b).grad_fn) if "_saved_" in n}
+        assert names == {"_saved_self", "_saved_other", "_raw_saved_self", "_raw_saved_other"}
+        assert "_saved_result" in dir(a.tanh().grad_fn)
+        assert "_saved_dim" in dir(a.softmax(1).grad_fn)
+
+
+def test_hooks_of_one_saved_tensor():
+    for lib in (rl, torch):
+        a, b = leaves(lib)
+        out = a * b
+        said = []
+        out.grad_fn._raw_saved_self.register_hooks(
+            lambda t, said=said: said.append("packed") or t.detach() * 10,
+            lambda t, said=said: said.append("unpacked") or t,
+        )
+        out.sum().backward()
+        assert said == ["packed", "unpacked"]
+        assert b.grad.tolist() == [[10.0, 20.0], [30.0, 40.0]] and a.grad.tolist() == b.tolist()
+        with pytest.raises(RuntimeError):
+            out.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_hooks_of_one_saved_tensor_keep_derivatives():
+    (a, b), (c, d) = leaves(rl), leaves(torch)
+    grads = []
+    for x, y, lib in ((a, b, rl), (c, d, torch)):
+        out = x * x * y
+        out.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+        (first,) = lib.autograd.grad(out.sum(), y, create_graph=True)
+        grads.append(lib.autograd.grad(first.sum(), x)[0].tolist())
+    assert grads[0] == grads[1]
