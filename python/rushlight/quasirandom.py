@@ -47,7 +47,7 @@ class SobolEngine:
         self.seed, self.scramble, self.dimension = seed, scramble, dimension
         self.sobolstate = _direction_numbers(dimension)
         self.shift = rushlight.zeros(dimension, dtype=rushlight.int64)
-        self.num_generated = 0
+        self.num_generated: int = 0
         if scramble:
             self._scramble()
 

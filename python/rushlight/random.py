@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rushlight import Generator, Tensor
 
-default_generator = rushlight.default_generator
+default_generator: Any = rushlight.default_generator
 
 
 def _loaded(device_type):

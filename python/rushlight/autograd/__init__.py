@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, overload
 
+    from typing_extensions import Self
+
     from rushlight import Tensor
     from rushlight.autograd import (
         forward_ad as forward_ad,
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in ("InplaceFunction", "NestedIOFunction"):
         return getattr(function, name)
     if name in ("forward_ad", "functional", "profiler", "profiler_util"):
@@ -63,20 +65,20 @@ class set_multithreading_enabled:
         mode: True, with a warning, asks for a thread for each device.
     """
 
-    def __init__(self, mode):
+    def __init__(self, mode: Any) -> None:
         from rushlight._ignored import warn_of
 
         warn_of("set_multithreading_enabled", "backward runs on the thread that calls it",
                 mode=bool(mode))  # fmt: skip
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         pass
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         pass
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another one."""
         return type(self)(self.mode)
 

@@ -176,7 +176,7 @@ class InplaceFunction(Function):
         inplace: what `self.inplace` says to `forward`.
     """
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -186,5 +186,5 @@ class NestedIOFunction(Function):
     and results are nested.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("NestedIOFunction: take nested arguments apart, and use Function")

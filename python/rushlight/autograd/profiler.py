@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from typing_extensions import Self
+
     from rushlight.profiler import ProfilerActivity
 
 
@@ -68,8 +70,8 @@ class profile(_profiler.profile):
             record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
             with_stack=with_stack, with_modules=with_modules,
         )  # fmt: skip
-        self.enabled = enabled and use_cpu
-        self.entered = False
+        self.enabled: Any = enabled and use_cpu
+        self.entered: bool = False
 
     def __str__(self) -> str:
         return self.table()
@@ -77,7 +79,7 @@ class profile(_profiler.profile):
     def __repr__(self) -> str:
         return repr(self.events())
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if not self.enabled:
             return self
         if self.entered:
@@ -96,9 +98,16 @@ class profile(_profiler.profile):
         return self.events().self_cpu_time_total
 
     def table(
-        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-        max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None,
-    ):  # fmt: skip
+        self,
+        sort_by: Any = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: Any = None,
+        top_level_events_only: bool = False,
+        time_unit: Any = None,
+    ) -> Any:  # fmt: skip
         """The events as a table: see EventList.table."""
         return self.events().table(
             sort_by, row_limit, max_src_column_width, max_name_column_width,

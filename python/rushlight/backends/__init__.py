@@ -4,6 +4,8 @@ The switches can be read and assigned as in PyTorch. Those of CUDA libraries hav
 in a build without CUDA.
 """
 
+from __future__ import annotations
+
 import contextlib
 
 from rushlight.backends import (
@@ -21,16 +23,20 @@ from rushlight.backends import (
     xnnpack,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 fp32_precision = "none"  # of products of float32: they are exact, whatever it says
 _frozen = False
 
 
-def flags_frozen():
+def flags_frozen() -> Any:
     """May switches be set in `with` blocks alone?"""
     return _frozen
 
 
-def disable_global_flags():
+def disable_global_flags() -> None:
     """Let switches be set in `with` blocks alone: what `flags_frozen` says from now on."""
     global _frozen
     _frozen = True

@@ -70,7 +70,16 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 class SDPAParams:
     """What attention is asked to compute: the arguments of `scaled_dot_product_attention`."""
 
-    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa):
+    def __init__(
+        self,
+        query: Any,
+        key: str,
+        value: Any,
+        attn_mask: Any,
+        dropout: Any,
+        is_causal: Any,
+        enable_gqa: Any,
+    ) -> None:
         self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
         self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
 
@@ -84,22 +93,22 @@ def _cannot(params, debug):
     return False
 
 
-def can_use_flash_attention(params, debug=False):
+def can_use_flash_attention(params: Any, debug: bool = False) -> Any:
     """Could the flash kernel compute this? Not on the CPU."""
     return _cannot(params, debug)
 
 
-def can_use_efficient_attention(params, debug=False):
+def can_use_efficient_attention(params: Any, debug: bool = False) -> Any:
     """Could the memory-efficient kernel compute this? Not on the CPU."""
     return _cannot(params, debug)
 
 
-def can_use_cudnn_attention(params, debug=False):
+def can_use_cudnn_attention(params: Any, debug: bool = False) -> Any:
     """Could cuDNN compute this? Not on the CPU."""
     return _cannot(params, debug)
 
 
-def is_flash_attention_available():
+def is_flash_attention_available() -> bool:
     """Is the flash kernel in this build?"""
     return False
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def is_built() -> bool:
     """Was the library built for them?"""
@@ -13,7 +17,7 @@ def is_available() -> bool:
     return False
 
 
-def is_macos_or_newer(major, minor):
+def is_macos_or_newer(major: Any, minor: Any) -> Any:
     """Is this macOS of that version or newer?"""
     import platform
 
@@ -21,7 +25,7 @@ def is_macos_or_newer(major, minor):
     return bool(found) and tuple(map(int, found.split(".")[:2])) >= (major, minor)
 
 
-def is_macos13_or_newer(minor=0):
+def is_macos13_or_newer(minor: int = 0) -> bool:
     """Is this macOS 13 or newer?"""
     return False
 

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-enabled = True
-strategy = "auto"  # or "greedy" or "optimal"
+enabled: bool = True
+strategy: str = "auto"  # or "greedy" or "optimal"
 
 
 def is_available() -> bool:

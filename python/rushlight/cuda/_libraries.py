@@ -1,14 +1,20 @@
 """Where NVIDIA's libraries may lie: asked once, when CUDA is first needed."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Below site-packages, by wheel and its version.
 _WHEELS = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib")
 
 
-def folders():
+def folders() -> Any:
     """The folders to look for libraries in, and that of the simulator or ""."""
     found = []
     own = os.environ.get("RUSHLIGHT_CUDA_PATH")

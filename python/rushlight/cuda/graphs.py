@@ -1,5 +1,7 @@
 """CUDA graphs: work that is captured once and launched again as a whole."""
 
+from __future__ import annotations
+
 import gc
 
 import rushlight
@@ -7,16 +9,22 @@ from rushlight import _C
 from rushlight.cuda._device import synchronize
 from rushlight.cuda.streams import Stream, StreamContext
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from typing_extensions import Self
+
 _cuda = _C._cuda
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 
 
-def is_current_stream_capturing():
+def is_current_stream_capturing() -> Any:
     """Return whether the current stream is being captured."""
     return _cuda.is_capturing()
 
 
-def graph_pool_handle():
+def graph_pool_handle() -> Any:
     """Return a mark of a memory pool that several graphs may share."""
     return (0, _cuda.new_pool())
 
@@ -24,12 +32,12 @@ def graph_pool_handle():
 class CUDAGraph:
     """What a stream was given between capture_begin() and capture_end()."""
 
-    def __init__(self, keep_graph=False):
+    def __init__(self, keep_graph: bool = False) -> None:
         if keep_graph:
             raise NotImplementedError("CUDAGraph: keep_graph=True is not supported")
         self._graph = _cuda.graph_new()
 
-    def capture_begin(self, pool=None, capture_error_mode="global"):
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = 'global') -> None:
         """Begin to capture the current stream, which must not be the default one."""
         if capture_error_mode not in _MODES:
             raise RuntimeError(
@@ -39,19 +47,19 @@ class CUDAGraph:
         number = 0 if pool is None else pool[1]
         _cuda.graph_begin(self._graph, number, _MODES[capture_error_mode])
 
-    def capture_end(self):
+    def capture_end(self) -> None:
         """End the capture; replay() then runs what was captured."""
         _cuda.graph_end(self._graph)
 
-    def replay(self):
+    def replay(self) -> None:
         """Run what was captured, on the current stream, in the same memory."""
         _cuda.graph_replay(self._graph)
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget what was captured and give its memory back."""
         _cuda.graph_reset(self._graph)
 
-    def pool(self):
+    def pool(self) -> Any:
         """Return the mark of its memory pool, to share it with another graph."""
         return (0, _cuda.graph_pool(self._graph))
 
@@ -68,20 +76,26 @@ class graph:
 
     default_capture_stream = None
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+    def __init__(
+        self,
+        cuda_graph: Any,
+        pool: Any = None,
+        stream: Any = None,
+        capture_error_mode: str = 'global',
+    ) -> None:
         if graph.default_capture_stream is None:
             graph.default_capture_stream = Stream()
         self.cuda_graph, self.pool, self.mode = cuda_graph, pool, capture_error_mode
         self.stream_ctx = StreamContext(graph.default_capture_stream if stream is None else stream)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         synchronize()
         gc.collect()
         _cuda.empty_cache(_cuda.current_device())
         self.stream_ctx.__enter__()
         self.cuda_graph.capture_begin(self.pool, self.mode)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         try:
             self.cuda_graph.capture_end()
         finally:
@@ -89,8 +103,12 @@ class graph:
 
 
 def make_graphed_callables(
-    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
-):
+    callables: Any,
+    sample_args: Any,
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: Any = None,
+) -> NoReturn:
     """Not supported: capture whole steps with `graph` instead."""
     raise NotImplementedError(
         "cuda.make_graphed_callables is not supported; capture a whole step with "

@@ -1,9 +1,17 @@
 """The memory of GPUs: what the caching allocator holds and hands out."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 
 from rushlight import _C
 from rushlight.cuda._device import device_count, index_of, is_available, is_initialized
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.types import Device
 
 _cuda = _C._cuda
 
@@ -16,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Give memory that no tensor holds back to the driver, for other programs to use."""
     if is_initialized():
         for index in range(device_count()):
@@ -24,7 +32,7 @@ def empty_cache():
         _cuda.empty_pinned_cache()
 
 
-def memory_stats(device=None):
+def memory_stats(device: Device = None) -> Any:
     """Return counts and bytes by name, such as "allocated_bytes.all.current"; empty before CUDA
     was used.
     """
@@ -34,7 +42,7 @@ def memory_stats(device=None):
     return OrderedDict(sorted(found.items()))
 
 
-def memory_stats_as_nested_dict(device=None):
+def memory_stats_as_nested_dict(device: Device = None) -> Any:
     """Return memory_stats() as dicts in dicts, one for each part of a name."""
     nested = {}
     for name, value in memory_stats(device).items():
@@ -46,64 +54,64 @@ def memory_stats_as_nested_dict(device=None):
     return nested
 
 
-def memory_allocated(device=None):
+def memory_allocated(device: Device = None) -> Any:
     """Return the bytes that tensors hold."""
     return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
-def max_memory_allocated(device=None):
+def max_memory_allocated(device: Device = None) -> Any:
     """Return the most bytes that tensors held since the last reset_peak_memory_stats()."""
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
-def memory_reserved(device=None):
+def memory_reserved(device: Device = None) -> Any:
     """Return the bytes that the allocator has from the driver."""
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
-def max_memory_reserved(device=None):
+def max_memory_reserved(device: Device = None) -> Any:
     """Return the most bytes that the allocator had since the last reset_peak_memory_stats()."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
-def memory_cached(device=None):
+def memory_cached(device: Device = None) -> Any:
     """The older name of memory_reserved()."""
     return memory_reserved(device)
 
 
-def max_memory_cached(device=None):
+def max_memory_cached(device: Device = None) -> Any:
     """The older name of max_memory_reserved()."""
     return max_memory_reserved(device)
 
 
-def reset_peak_memory_stats(device=None):
+def reset_peak_memory_stats(device: Device = None) -> None:
     """Let the peaks of memory_stats() begin at what there is now."""
     if is_available():
         _cuda.reset_peak(index_of(device, "reset_peak_memory_stats"))
 
 
-def reset_max_memory_allocated(device=None):
+def reset_max_memory_allocated(device: Device = None) -> None:
     """The older name of reset_peak_memory_stats()."""
     reset_peak_memory_stats(device)
 
 
-def reset_max_memory_cached(device=None):
+def reset_max_memory_cached(device: Device = None) -> None:
     """The older name of reset_peak_memory_stats()."""
     reset_peak_memory_stats(device)
 
 
-def reset_accumulated_memory_stats(device=None):
+def reset_accumulated_memory_stats(device: Device = None) -> None:
     """Let the totals of memory_stats() begin at 0."""
     if is_available():
         _cuda.reset_accumulated(index_of(device, "reset_accumulated_memory_stats"))
 
 
-def mem_get_info(device=None):
+def mem_get_info(device: Device = None) -> Any:
     """Return the bytes of a GPU that are free, and all it has."""
     return _cuda.mem_get_info(index_of(device, "mem_get_info"))
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+def set_per_process_memory_fraction(fraction: Any, device: Device = None) -> None:
     """Let the allocator have at most this share of a GPU's memory."""
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -112,12 +120,12 @@ def set_per_process_memory_fraction(fraction, device=None):
     _cuda.set_fraction(index_of(device, "set_per_process_memory_fraction"), fraction)
 
 
-def get_per_process_memory_fraction(device=None):
+def get_per_process_memory_fraction(device: Device = None) -> Any:
     """Return the share that set_per_process_memory_fraction() allows."""
     return _cuda.get_fraction(index_of(device, "get_per_process_memory_fraction"))
 
 
-def memory_snapshot(device=None):
+def memory_snapshot(device: Device = None) -> Any:
     """Return the allocator's segments and their blocks, as a list of dicts."""
     indices = range(device_count()) if device is None else [index_of(device, "memory_snapshot")]
     return [segment for index in indices for segment in _cuda.snapshot(index)]
@@ -128,7 +136,7 @@ def _snapshot(device=None):
     return {"segments": memory_snapshot(device), "device_traces": []}
 
 
-def memory_summary(device=None, abbreviated=False):
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """Return a table of memory_stats() to read."""
     stats = memory_stats(device)
     if not stats:

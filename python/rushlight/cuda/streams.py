@@ -1,7 +1,17 @@
 """Streams, queues of work that a GPU runs in order, and events, marks in them."""
 
+from __future__ import annotations
+
 from rushlight import _C
 from rushlight.cuda._device import index_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.types import Device
 
 _cuda = _C._cuda
 
@@ -22,17 +32,17 @@ class Stream:
         ...     torch.cuda.current_stream().wait_stream(side)
     """
 
-    def __init__(self, device=None, priority=0, *, stream_ptr=None):
-        self.device_index = index_of(device, "Stream")
+    def __init__(self, device: Device = None, priority: int = 0, *, stream_ptr: Any = None) -> None:
+        self.device_index: Any = index_of(device, "Stream")
         self.priority = priority
-        self.cuda_stream = (
+        self.cuda_stream: Any = (
             _cuda.new_stream(self.device_index, int(priority < 0))
             if stream_ptr is None
             else stream_ptr
         )
 
     @property
-    def device(self):
+    def device(self) -> Any:
         """The GPU that it belongs to."""
         import rushlight
 
@@ -45,51 +55,51 @@ class Stream:
         return ctypes.c_void_p(self.cuda_stream)
 
     @property
-    def stream_id(self):
+    def stream_id(self) -> Any:
         """A number that no other stream has."""
         return self.cuda_stream
 
-    def query(self):
+    def query(self) -> Any:
         """Return whether all work that it was given is done."""
         return _cuda.stream_query(self.device_index, self.cuda_stream)
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait until all work that it was given is done."""
         _cuda.stream_synchronize(self.device_index, self.cuda_stream)
 
-    def wait_event(self, event):
+    def wait_event(self, event: Any) -> None:
         """Let work that is given from now on wait for an event."""
         event.wait(self)
 
-    def wait_stream(self, stream):
+    def wait_stream(self, stream: Any) -> None:
         """Let work that is given from now on wait for what another stream was given so far."""
         self.wait_event(stream.record_event())
 
-    def record_event(self, event=None):
+    def record_event(self, event: Any = None) -> Any:
         """Put an event, a new one by default, after what it was given so far, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Stream)
             and self.cuda_stream == other.cuda_stream
             and self.device_index == other.device_index
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.cuda_stream, self.device_index))
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._before = StreamContext(self)
         self._before.__enter__()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         return self._before.__exit__(*exception)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<torch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
         )
@@ -98,7 +108,7 @@ class Stream:
 class ExternalStream(Stream):
     """A stream that another library made, by its address."""
 
-    def __init__(self, stream_ptr, device=None):
+    def __init__(self, stream_ptr: Any, device: Device = None) -> None:
         super().__init__(device, stream_ptr=stream_ptr)
 
 
@@ -111,13 +121,19 @@ class Event:
         interprocess: events of other processes are not supported.
     """
 
-    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
+    def __init__(
+        self,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+        external: bool = False,
+    ) -> None:
         if interprocess:
             raise NotImplementedError("cuda.Event: interprocess=True is not supported")
         self._timing, self.blocking, self.external = bool(enable_timing), blocking, external
         self.cuda_event, self.device_index = 0, None
 
-    def record(self, stream=None):
+    def record(self, stream: Any = None) -> None:
         """Put the event after what a stream, by default the current one, was given so far."""
         stream = current_stream() if stream is None else stream
         if not self.cuda_event:
@@ -130,32 +146,32 @@ class Event:
             )
         _cuda.event_record(self.device_index, stream.cuda_stream, self.cuda_event)
 
-    def wait(self, stream=None):
+    def wait(self, stream: Any = None) -> None:
         """Let a stream, by default the current one, wait for the event."""
         if self.cuda_event:
             stream = current_stream() if stream is None else stream
             _cuda.stream_wait_event(stream.device_index, stream.cuda_stream, self.cuda_event)
 
-    def query(self):
+    def query(self) -> Any:
         """Return whether all work before it is done; True of an event that was not recorded."""
         return _cuda.event_query(self.cuda_event) if self.cuda_event else True
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait until all work before it is done."""
         if self.cuda_event:
             _cuda.event_synchronize(self.device_index, self.cuda_event)
 
-    def elapsed_time(self, end_event):
+    def elapsed_time(self, end_event: Any) -> Any:
         """Return the milliseconds between this event and a later one."""
         if not (self.cuda_event and end_event.cuda_event):
             raise ValueError("Event.elapsed_time: both events must be recorded")
         return _cuda.event_elapsed(self.cuda_event, end_event.cuda_event)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "cuda_event", 0):
             _cuda.event_destroy(self.cuda_event)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<torch.cuda.Event {self.cuda_event:#x}>"
             if self.cuda_event
@@ -163,21 +179,21 @@ class Event:
         )
 
 
-def current_stream(device=None):
+def current_stream(device: Device = None) -> Any:
     """Return the stream that a GPU's work of this thread goes to."""
     index = index_of(device, "current_stream")
     _cuda.init()
     return Stream(index, stream_ptr=_cuda.current_stream(index))
 
 
-def default_stream(device=None):
+def default_stream(device: Device = None) -> Any:
     """Return the stream that is current where no other was chosen."""
     index = index_of(device, "default_stream")
     _cuda.init()
     return Stream(index, stream_ptr=0)
 
 
-def set_stream(stream):
+def set_stream(stream: Any) -> None:
     """Make a stream the current one, and its GPU the current GPU; None does nothing."""
     if stream is None:
         return
@@ -188,23 +204,23 @@ def set_stream(stream):
 class StreamContext:
     """A context with another current stream; None changes nothing."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: Any) -> None:
         self.stream = stream
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self.stream is None:
             return
         index = self.stream.device_index
         self._device, self._stream = _cuda.current_device(), _cuda.current_stream(index)
         set_stream(self.stream)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         if self.stream is None:
             return
         _cuda.set_stream(self.stream.device_index, self._stream)
         _cuda.set_device(self._device)
 
 
-def stream(stream):
+def stream(stream: Any) -> Any:
     """A context with another current stream; None changes nothing."""
     return StreamContext(stream)

@@ -10,6 +10,8 @@ MPI carries the tensors (`pip install "rushlight[mpi]"`), whatever has started t
 alone needs no MPI. docs/distributed.md has the launchers and what happens when a rank fails.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.util
 import os
@@ -43,41 +45,47 @@ from rushlight.distributed._group import (
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.types import Device
+
 reduce_op = ReduceOp
 
 
-def is_nccl_available():
+def is_nccl_available() -> bool:
     """Is NCCL there?"""
     return False
 
 
-def is_mpi_available():
+def is_mpi_available() -> bool:
     """Is MPI there, by mpi4py?"""
     return importlib.util.find_spec("mpi4py") is not None
 
 
-def is_gloo_available():
+def is_gloo_available() -> bool:
     """Can a program ask for "gloo"? It can: MPI serves it, and a process alone needs nothing."""
     return True
 
 
-def is_ucc_available():
+def is_ucc_available() -> bool:
     """Is UCC there? No."""
     return False
 
 
-def is_xccl_available():
+def is_xccl_available() -> bool:
     """Is XCCL there? No."""
     return False
 
 
-def is_backend_available(backend):
+def is_backend_available(backend: Any) -> Any:
     """Can a program ask for this backend?"""
     known = {"gloo": is_gloo_available, "mpi": is_mpi_available}
     return known.get(backend.lower(), lambda: False)()
 
 
-def is_torchelastic_launched():
+def is_torchelastic_launched() -> bool:
     """Did torchrun, or `rushlight.distributed.run`, start this process?"""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
@@ -88,7 +96,7 @@ class DebugLevel:
     OFF, INFO, DETAIL = "OFF", "INFO", "DETAIL"
 
 
-def get_debug_level():
+def get_debug_level() -> Any:
     """What TORCH_DISTRIBUTED_DEBUG says."""
     level = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if level not in ("OFF", "INFO", "DETAIL"):
@@ -98,17 +106,17 @@ def get_debug_level():
     return level
 
 
-def set_debug_level(level):
+def set_debug_level(level: Any) -> None:
     """Set what TORCH_DISTRIBUTED_DEBUG says."""
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = level
 
 
-def supports_complex(reduceOp):
+def supports_complex(reduceOp: Any) -> bool:
     """Can complex tensors be reduced so?"""
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
 
 
-def get_default_backend_for_device(device):
+def get_default_backend_for_device(device: Device) -> Any:
     """What a program asks for, for tensors of a device."""
     kind = str(device).partition(":")[0]
     backend = {"cpu": "gloo", "cuda": "nccl"}.get(kind)
@@ -117,7 +125,7 @@ def get_default_backend_for_device(device):
     return backend
 
 
-def set_debug_level_from_env():
+def set_debug_level_from_env() -> None:
     """Check what TORCH_DISTRIBUTED_DEBUG says, which is read whenever it matters."""
     get_debug_level()
 
@@ -161,7 +169,7 @@ _ALIASES = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
         if (_HOME[name] in _OF_C10D or name in ("PrefixStore", "Store")) and (
@@ -184,7 +192,7 @@ def _make_nccl_premul_sum(factor):
     return PremultipliedSum(factor)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     shown = {alias for alias in _ALIASES if not alias.startswith("_")}
     return sorted({*globals(), *_HOME, *_SUBPACKAGES, *shown})
 

@@ -5,12 +5,22 @@ That costs 5 us on one machine, and turns what would be a hang, a crash of MPI o
 an error that says what each rank has called, and where.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 import zlib
 
 import rushlight
 from rushlight.distributed._errors import DistBackendError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed import ProcessGroup
 
 _HEADER = struct.Struct("<IbbbbiqIi4x")
 _TEXT_BYTES = 512
@@ -28,7 +38,7 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def checks_everything():
+def checks_everything() -> bool:
     """Is TORCH_DISTRIBUTED_DEBUG=DETAIL set?"""
     return os.environ.get("TORCH_DISTRIBUTED_DEBUG", "").upper() == "DETAIL"
 
@@ -47,12 +57,20 @@ class Call:
 
     __slots__ = ("name", "tensor", "op", "root", "count", "tag")
 
-    def __init__(self, name, tensor=None, op=None, root=None, count=None, tag=None):
+    def __init__(
+        self,
+        name: str,
+        tensor: Tensor | None = None,
+        op: Any = None,
+        root: Any = None,
+        count: Any = None,
+        tag: Any = None,
+    ) -> None:
         self.name, self.tensor, self.op, self.root = name, tensor, op, root
         self.count = count if count is not None else 0 if tensor is None else tensor.numel()
         self.tag = tag
 
-    def header(self):
+    def header(self) -> Any:
         """What must be equal, as bytes. DETAIL adds the shape."""
         tensor, shape = self.tensor, 0
         if tensor is not None and self.count >= 0 and checks_everything():
@@ -69,7 +87,7 @@ class Call:
             0,
         )
 
-    def text(self):
+    def text(self) -> str:
         """The operation with its arguments, for messages."""
         words = [self.name]
         if self.op is not None:
@@ -82,14 +100,14 @@ class Call:
         return " ".join(words)
 
 
-def fits_agreement(group, tensor):
+def fits_agreement(group: ProcessGroup | None, tensor: Tensor) -> Any:
     """Is a tensor so small that it travels with the header?"""
     room = _ENVELOPE - _HEADER.size
     size = group._transport.size
     return 1 < size <= _LARGEST_GROUP and 0 < tensor.numel() * tensor.element_size() <= room
 
 
-def agree(group, call, work, enclosed=b""):
+def agree(group: ProcessGroup | None, call: Any, work: Any, enclosed: Any = b'') -> Iterator[Any]:
     """Steps that end when all members call the same.
 
     Args:

@@ -1,9 +1,15 @@
 """Inputs and outputs in the dtype of mixed precision."""
 
+from __future__ import annotations
+
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def cast_floating(thing, dtype):
+
+def cast_floating(thing: Any, dtype: rushlight.dtype) -> Any:
     """The same structure, its floating-point tensors in another dtype."""
     if isinstance(thing, rushlight.Tensor):
         return thing.to(dtype) if thing.is_floating_point() else thing

@@ -1,5 +1,7 @@
 """The collective operations on tensors."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import warnings
@@ -20,10 +22,19 @@ from rushlight.distributed._reduction import (
 from rushlight.distributed._shared_memory import SMALLEST, view_of
 from rushlight.distributed._stores import seconds_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed import ProcessGroup
+
 # ------------------------------------------------------------------ arguments
 
 
-def check_tensor(name, tensor, parameter="tensor"):
+def check_tensor(name: str, tensor: Tensor, parameter: str = 'tensor') -> None:
     """Raise unless `tensor` is one that can be sent."""
     if not isinstance(tensor, rushlight.Tensor):
         raise TypeError(
@@ -63,7 +74,7 @@ def _same_dtype(name, first, second):
         )
 
 
-def member(group, name):
+def member(group: ProcessGroup | None, name: str) -> Any:
     """The group that an argument means; None, with a warning, in a process not in it."""
     found = resolve(group)
     if found is None:
@@ -74,7 +85,14 @@ def member(group, name):
     return found
 
 
-def root_of(group, name, rank, group_rank, default=None, parameter="src"):
+def root_of(
+    group: ProcessGroup | None,
+    name: str,
+    rank: int,
+    group_rank: Any,
+    default: Any = None,
+    parameter: str = 'src',
+) -> Any:
     """The member's number that `rank`, in the world, or `group_rank` means."""
     if rank is not None and group_rank is not None:
         raise ValueError(f"{name}: Can't specify both group_{parameter} and {parameter}")
@@ -141,7 +159,12 @@ def _combine(staged, operation, enclosed):
             IN_PLACE[operation](staged, other)
 
 
-def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+def all_reduce(
+    tensor: Tensor,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Reduce the members' tensors into each of them.
 
     Args:
@@ -201,7 +224,7 @@ class SharedTensor:
     `tensor` is this member's, or None where the operating system refuses such memory.
     """
 
-    def __init__(self, group, count, dtype):
+    def __init__(self, group: ProcessGroup | None, count: Any, dtype: rushlight.dtype) -> None:
         self._group, self._all, self.tensor = group, None, None
         memory = group._transport.memory
         size = count * dtype.itemsize
@@ -218,7 +241,7 @@ class SharedTensor:
 
         group.run(steps, call, [], False)
 
-    def all_reduce(self, factor):
+    def all_reduce(self, factor: Any) -> Any:
         """Multiply the members' tensors and reduce them into each; returns a Work."""
         call = Call("all_reduce", self.tensor, ReduceOp.SUM)
 
@@ -229,7 +252,12 @@ class SharedTensor:
         return self._group.run(steps, call, [self.tensor], True)
 
 
-def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+def all_reduce_coalesced(
+    tensors: Sequence[Tensor],
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """all_reduce of several tensors at once."""
     tensors = [tensors] if isinstance(tensors, rushlight.Tensor) else tensors
     _check_list("all_reduce_coalesced", tensors, "tensors")
@@ -253,7 +281,14 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     return found.run(steps, call, list(tensors), async_op)
 
 
-def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: Any = None,
+) -> Any:
     """Reduce the members' tensors into that of `dst`; those of the others stay as they are.
 
     Args:
@@ -281,7 +316,13 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     return found.run(steps, call, [tensor], async_op)
 
 
-def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter(
+    output: Any,
+    input_list: Any,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Reduce the members' lists, and give tensor i of the result to member i.
 
     Args:
@@ -306,7 +347,13 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     return _reduce_scatter(found, call, output, flat, counts, op, async_op)
 
 
-def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter_tensor(
+    output: Any,
+    input: Tensor,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Reduce the members' tensors, and give each member its part of the result.
 
     Args:
@@ -354,7 +401,13 @@ def _reduce_scatter(found, call, output, flat, counts, op, async_op):
     return found.run(steps, call, [output], async_op)
 
 
-def reduce_scatter_tensor_coalesced(outputs, inputs, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter_tensor_coalesced(
+    outputs: Any,
+    inputs: Any,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """reduce_scatter_tensor of several tensors."""
     works = [
         reduce_scatter_tensor(output, input, op, group, async_op=True)
@@ -366,7 +419,13 @@ def reduce_scatter_tensor_coalesced(outputs, inputs, op=ReduceOp.SUM, group=None
 # ------------------------------------------------------------------ copies
 
 
-def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: Any = None,
+) -> Any:
     """Copy the tensor of `src` to all members.
 
     Args:
@@ -392,7 +451,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     return found.run(steps, call, [tensor], async_op)
 
 
-def all_gather(tensor_list, tensor, group=None, async_op=False):
+def all_gather(
+    tensor_list: Any, tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
     """Copy the tensors of all members into the list of each.
 
     Args:
@@ -427,7 +488,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     return found.run(steps, call, list(tensor_list), async_op)
 
 
-def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
     """Copy the tensors of all members into one, one behind the other or stacked.
 
     Args:
@@ -464,7 +527,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     return found.run(steps, call, [output_tensor], async_op)
 
 
-def all_gather_into_tensor_coalesced(outputs, inputs, group=None, async_op=False):
+def all_gather_into_tensor_coalesced(
+    outputs: Any, inputs: Any, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
     """all_gather_into_tensor of several tensors."""
     works = [
         all_gather_into_tensor(output, input, group, async_op=True)
@@ -473,7 +538,12 @@ def all_gather_into_tensor_coalesced(outputs, inputs, group=None, async_op=False
     return _all(works, async_op)
 
 
-def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+def all_gather_coalesced(
+    output_tensor_lists: Any,
+    input_tensor_list: Any,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """all_gather of several tensors: list i gets those of member i."""
     if member(group, "all_gather_coalesced") is None:
         return None
@@ -484,7 +554,14 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     return _all(works, async_op)
 
 
-def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+def gather(
+    tensor: Tensor,
+    gather_list: Any = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: Any = None,
+) -> Any:
     """Copy the tensors of all members into the list of `dst`.
 
     Args:
@@ -520,7 +597,14 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     return found.run(steps, call, list(gather_list or []), async_op)
 
 
-def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+def scatter(
+    tensor: Tensor,
+    scatter_list: Any = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: Any = None,
+) -> Any:
     """Give each member a tensor of the list of `src`.
 
     Args:
@@ -560,8 +644,13 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
 
 
 def all_to_all_single(
-    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
-):
+    output: Any,
+    input: Tensor,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Give part i of each member's tensor to member i.
 
     Args:
@@ -632,7 +721,12 @@ def _all_to_all(found, work, output, input, output_counts, input_counts):
     yield found._transport.all_to_all(output, input, output_counts, input_counts)
 
 
-def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+def all_to_all(
+    output_tensor_list: Any,
+    input_tensor_list: Any,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
     """Give tensor i of each member's list to member i.
 
     Args:
@@ -667,7 +761,9 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 # ------------------------------------------------------------------ meeting
 
 
-def barrier(group=None, async_op=False, device_ids=None):
+def barrier(
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
+) -> Any:
     """Wait until all members have come here.
 
     Args:
@@ -684,7 +780,11 @@ def barrier(group=None, async_op=False, device_ids=None):
     return found.run(lambda work: agree(found, call, work), call, [], async_op)
 
 
-def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+def monitored_barrier(
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
     """Wait until all members have come here, or fail with the names of those that have not.
 
     Args:
@@ -706,30 +806,30 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 class _All(Work):
     """Several operations as one."""
 
-    def __init__(self, works):
+    def __init__(self, works: Any) -> None:
         self._works = works
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait for all."""
         return all([work.wait(timeout) for work in self._works])
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         """Have all ended?"""
         return all([work.is_completed() for work in self._works])
 
-    def is_success(self):
+    def is_success(self) -> bool:
         """Have all ended well?"""
         return all(work.is_success() for work in self._works)
 
-    def exception(self):
+    def exception(self) -> Any:
         """The first error."""
         return next((e for e in (work.exception() for work in self._works) if e), None)
 
-    def result(self):
+    def result(self) -> Any:
         """The tensors they wrote."""
         return [tensor for work in self._works for tensor in work.result()]
 
-    def get_future(self):
+    def get_future(self) -> Any:
         """A future of the tensors they write."""
         futures = [work.get_future() for work in self._works]
         return rushlight.futures.collect_all(futures).then(
@@ -749,15 +849,15 @@ def _all(works, async_op):
 class _Coalescing:
     """What `_coalescing_manager` yields: the works that began within."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.works = []
 
-    def append(self, work):
+    def append(self, work: Any) -> None:
         """Add an operation."""
         if work is not None:
             self.works.append(work)
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait for all."""
         for work in self.works:
             work.wait()

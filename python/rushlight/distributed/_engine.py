@@ -5,6 +5,8 @@ ended. The operations of a group run one after the other, in the order of their 
 between two ranks run side by side.
 """
 
+from __future__ import annotations
+
 import collections
 import os
 import threading
@@ -15,6 +17,11 @@ from rushlight._set_module import set_module
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._member import line_of_main_thread
 from rushlight.distributed._stores import seconds_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
 
 _SPIN_SECONDS = 2e-4
 _SHORTEST_PAUSE = 2e-5
@@ -52,7 +59,9 @@ class Work:
         outputs: the tensors that it writes.
     """
 
-    def __init__(self, queue, steps, what, site, outputs, timeout):
+    def __init__(
+        self, queue: Any, steps: Any, what: Any, site: Any, outputs: Any, timeout: timedelta | None
+    ) -> None:
         self._queue, self._steps = queue, steps
         self.what, self.site, self.number = what, site, None
         self._outputs = outputs
@@ -65,12 +74,12 @@ class Work:
         self._asked = False
         self._source_rank = -1
 
-    def describe(self):
+    def describe(self) -> str:
         """The operation with its number and line, for messages."""
         number = "" if self.number is None else f" #{self.number}"
         return f"{self.what}{number} at {self.site}"
 
-    def advance(self):
+    def advance(self) -> bool:
         """Go on as far as possible: has the operation ended?"""
         test = self._queue.transport.test
         try:
@@ -92,7 +101,7 @@ class Work:
             self.finish(error)
         return True
 
-    def finish(self, error):
+    def finish(self, error: Any) -> None:
         """The operation has ended, with this error or without."""
         self._steps = None
         self._error = error
@@ -111,7 +120,7 @@ class Work:
         else:
             future.set_exception(self._error)
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait for the end, and raise the error if there was one; True.
 
         Args:
@@ -134,7 +143,7 @@ class Work:
             raise self._error
         return True
 
-    def pause(self, waited):
+    def pause(self, waited: Any) -> None:
         """Let others run before the next look."""
         # Once the other ranks are here, bytes move only while somebody looks.
         moving = self._steps_done > 0 and time.monotonic() - self._step_began < 0.1
@@ -143,14 +152,14 @@ class Work:
         else:
             time.sleep(min(waited / 10, _LONGEST_PAUSE))
 
-    def rest(self, waited):
+    def rest(self, waited: Any) -> None:
         """Let others run before the next look of the thread for which nobody waits."""
         if self._queue.transport.needs_polling:
             self.pause(waited)
         else:  # the processor is for those who compute
             time.sleep(min(max(waited / 10, _SHORTEST_REST), _LONGEST_REST))
 
-    def check_clock(self, now):
+    def check_clock(self, now: Any) -> None:
         """Ask who is missing once the time is up; fail if nobody can say."""
         engine = self._queue.engine
         for rank in self._queue.ranks if engine.left else ():
@@ -171,7 +180,7 @@ class Work:
             self._deadline = now + _SECONDS_FOR_VERDICT
             engine.ask(self)
 
-    def report(self):
+    def report(self) -> Any:
         """What others are told when they ask who waits for whom."""
         return {
             "what": self.describe(),
@@ -183,35 +192,35 @@ class Work:
             "line": None,
         }
 
-    def is_completed(self):
+    def is_completed(self) -> Any:
         """Has the operation ended?"""
         if not self._done:
             self._queue.engine.poll()
         return self._done
 
-    def is_success(self):
+    def is_success(self) -> Any:
         """Has it ended well?"""
         return self._done and self._error is None
 
-    def exception(self):
+    def exception(self) -> Any:
         """The error with which it ended, or None."""
         return self._error
 
-    def result(self):
+    def result(self) -> Any:
         """The tensors it wrote."""
         if not self._done:
             raise RuntimeError(f"{self.describe()}: no result yet, call wait()")
         return self._outputs
 
-    def source_rank(self):
+    def source_rank(self) -> Any:
         """From whom a message came that could come from anyone."""
         return self._source_rank
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait for the end."""
         self.wait()
 
-    def get_future(self):
+    def get_future(self) -> Any:
         """A future of the tensors it writes."""
         with self._future_lock:
             if self._future is None:
@@ -237,7 +246,7 @@ class Queue:
         ranks: the members' ranks in the world.
     """
 
-    def __init__(self, engine, transport, name, ranks):
+    def __init__(self, engine: Any, transport: Any, name: str, ranks: Any) -> None:
         self.engine, self.transport = engine, transport
         self.name, self.ranks = name, ranks
         self.operations = collections.deque()
@@ -245,7 +254,7 @@ class Queue:
         self.last = None
         self.count = 0
 
-    def submit(self, work, is_message=False):
+    def submit(self, work: Any, is_message: bool = False) -> None:
         """Begin an operation, or line it up behind those before it."""
         self.engine.check(work)
         if is_message:
@@ -257,7 +266,7 @@ class Queue:
         self.engine.queues[self] = None
         self.engine.poll()
 
-    def poll(self):
+    def poll(self) -> Any:
         """Go on; True if nothing is left."""
         while self.operations:
             if not self.operations[0].advance():
@@ -269,7 +278,7 @@ class Queue:
                     self.messages.remove(work)
         return not self.operations and not self.messages
 
-    def under_way(self):
+    def under_way(self) -> Any:
         """All that has not ended."""
         return [*self.operations, *self.messages]
 
@@ -277,7 +286,7 @@ class Queue:
 class Engine:
     """All queues of this process."""
 
-    def __init__(self, member=None):
+    def __init__(self, member: Any = None) -> None:
         self.queues = {}
         self.failure = None
         self.last_operation = None
@@ -292,12 +301,12 @@ class Engine:
             member.on_left = self._on_left
             member.report = self._report
 
-    def check(self, work):
+    def check(self, work: Any) -> None:
         """Raise if the world has failed before an operation begins."""
         if self.failure is not None:
             raise DistBackendError(f"{work.describe()}: {self.failure}")
 
-    def poll(self):
+    def poll(self) -> None:
         """Let all operations go on, unless another thread does so already."""
         if not self._lock.acquire(blocking=False):
             os.sched_yield()
@@ -319,11 +328,11 @@ class Engine:
         if self.failure is not None:
             self._fail_all()
 
-    def exclusively(self):
+    def exclusively(self) -> Any:
         """A context in which no other thread calls MPI."""
         return self._lock
 
-    def ensure_progress(self):
+    def ensure_progress(self) -> None:
         """Let a thread carry on what nobody waits for."""
         if self._thread is None:
             self._thread = threading.Thread(
@@ -343,7 +352,7 @@ class Engine:
                 if works:
                     works[0].rest(time.monotonic() - max(began, works[0]._step_began))
 
-    def ask(self, work):
+    def ask(self, work: Any) -> None:
         """Ask the server who lets this operation wait."""
         if self.member is None:
             self.fail(f"{work.describe()} timed out after {work._seconds:g} s")
@@ -369,7 +378,7 @@ class Engine:
         for rank, why in self.member.left.items():
             self.left.setdefault(rank, (why, time.monotonic()))
 
-    def fail(self, text):
+    def fail(self, text: Any) -> None:
         """End all operations, and refuse new ones."""
         if self.failure is None:
             self.failure = text

@@ -4,11 +4,20 @@ The results are there when the calls return, so `wait_tensor` has nothing to wai
 `..._autograd` have gradients.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import resolve
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.nn import functional as differentiable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed import ProcessGroup
 
 
 def _group(group):
@@ -29,12 +38,12 @@ def _op(name):
     return name if isinstance(name, ReduceOp) else ReduceOp[name.upper()]
 
 
-def wait_tensor(tensor):
+def wait_tensor(tensor: Tensor) -> Any:
     """The tensor, whose values are there."""
     return tensor
 
 
-def broadcast(self, src, group, tag=""):
+def broadcast(self: Any, src: int, group: ProcessGroup | None, tag: str = '') -> Any:
     """The tensor of member `src`."""
     _check_tag(tag)
     result = self.clone()
@@ -47,7 +56,7 @@ def _check_tag(tag):
         raise NotImplementedError(f"functional collectives: tag {tag!r} is not supported")
 
 
-def all_reduce(self, reduceOp, group, tag=""):
+def all_reduce(self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = '') -> Any:
     """The reduced tensor."""
     _check_tag(tag)
     result = self.clone()
@@ -55,7 +64,7 @@ def all_reduce(self, reduceOp, group, tag=""):
     return result
 
 
-def all_gather_tensor(self, gather_dim, group, tag=""):
+def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = '') -> Any:
     """The tensors of all members, one behind the other along a dim."""
     _check_tag(tag)
     found = _group(group)
@@ -64,7 +73,9 @@ def all_gather_tensor(self, gather_dim, group, tag=""):
     return rushlight.cat(parts, gather_dim)
 
 
-def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
+def reduce_scatter_tensor(
+    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+) -> Any:
     """This member's part, along a dim, of the reduced tensor."""
     _check_tag(tag)
     found = _group(group)
@@ -83,7 +94,13 @@ def _even_parts(tensor, dim, found):
     return [part.contiguous() for part in tensor.chunk(found.size(), dim)]
 
 
-def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
+def all_to_all_single(
+    self: Any,
+    output_split_sizes: Any,
+    input_split_sizes: Any,
+    group: ProcessGroup | None,
+    tag: str = '',
+) -> Any:
     """Part i of each member's tensor, at member i."""
     _check_tag(tag)
     rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
@@ -94,17 +111,21 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
     return result
 
 
-def all_reduce_coalesced(self, reduceOp, group, tag=""):
+def all_reduce_coalesced(
+    self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = ''
+) -> Any:
     """all_reduce of several tensors."""
     return [all_reduce(tensor, reduceOp, group, tag) for tensor in self]
 
 
-def all_gather_into_tensor_coalesced(self, group, tag=""):
+def all_gather_into_tensor_coalesced(self: Any, group: ProcessGroup | None, tag: str = '') -> Any:
     """all_gather_tensor along dim 0 of several tensors."""
     return [all_gather_tensor(tensor, 0, group, tag) for tensor in self]
 
 
-def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
+def reduce_scatter_tensor_coalesced(
+    inputs: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+) -> Any:
     """reduce_scatter_tensor of several tensors, each along a dim of its own."""
     return [
         reduce_scatter_tensor(tensor, reduceOp, dim, group, tag)
@@ -112,13 +133,17 @@ def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""
     ]
 
 
-def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
+def all_gather_tensor_autograd(
+    self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = ''
+) -> Any:
     """all_gather_tensor with a gradient."""
     _check_tag(tag)
     return rushlight.cat(differentiable.all_gather(self, _group(group)), gather_dim)
 
 
-def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
+def reduce_scatter_tensor_autograd(
+    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+) -> Any:
     """reduce_scatter_tensor with a gradient."""
     _check_tag(tag)
     found = _group(group)
@@ -126,7 +151,13 @@ def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
     return differentiable.reduce_scatter(parts[0], parts, _op(reduceOp), found)
 
 
-def all_to_all_single_autograd(self, output_split_sizes, input_split_sizes, group, tag=""):
+def all_to_all_single_autograd(
+    self: Any,
+    output_split_sizes: Any,
+    input_split_sizes: Any,
+    group: ProcessGroup | None,
+    tag: str = '',
+) -> Any:
     """all_to_all_single with a gradient."""
     _check_tag(tag)
     rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)

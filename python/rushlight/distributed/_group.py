@@ -1,5 +1,7 @@
 """Process groups: the world, its parts, and who is in them."""
 
+from __future__ import annotations
+
 import datetime
 import os
 import sys
@@ -10,6 +12,14 @@ from rushlight.distributed._engine import Queue, Work
 from rushlight.distributed._member import call_site
 from rushlight.distributed._stores import PrefixStore
 from rushlight.distributed._transport import Alone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+    from typing import Any, NoReturn
+
+    from rushlight import Tensor
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 _NOT_INITIALIZED = (
@@ -27,13 +37,15 @@ class Backend(str):
     XCCL, FAKE = "xccl", "fake"
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
 
-    def __new__(cls, name):
+    def __new__(cls, name: str) -> Any:
         if not isinstance(name, str):
             raise ValueError(f"Backend name must be a string, but got: {name}")
         return super().__new__(cls, name.lower())
 
     @classmethod
-    def register_backend(cls, name, func, extended_api=False, devices=None):
+    def register_backend(
+        cls, name: str, func: Callable[..., Any], extended_api: bool = False, devices: Any = None
+    ) -> NoReturn:
         """Raises NotImplementedError: MPI and NCCL carry the messages."""
         raise NotImplementedError(
             f"register_backend: {name}: backends of other libraries are linked with torch's own"
@@ -47,7 +59,7 @@ class BackendConfig:
         backend: the text, or None for that of each kind of device.
     """
 
-    def __init__(self, backend):
+    def __init__(self, backend: Any) -> None:
         text = str(backend or "cpu:gloo,cuda:nccl").lower()
         self.device_backend_map = {}
         if ":" in text:
@@ -64,11 +76,11 @@ class BackendConfig:
         else:
             self.device_backend_map = dict.fromkeys(("cpu", "cuda"), Backend(text))
 
-    def get_device_backend_map(self):
+    def get_device_backend_map(self) -> Any:
         """Kinds of device with their backends."""
         return dict(self.device_backend_map)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
 
 
@@ -100,37 +112,54 @@ class ProcessGroup:
         name, description: the group's.
     """
 
-    def __init__(self, world, transport, ranks, backend, timeout, name, description=None):
+    def __init__(
+        self,
+        world: Any,
+        transport: Any,
+        ranks: Any,
+        backend: Any,
+        timeout: timedelta | None,
+        name: str,
+        description: Any = None,
+    ) -> None:
         self._world, self._transport = world, transport
         self._ranks, self._backend = list(ranks), Backend(backend)
         self._timeout, self._name = timeout, name
         self._description = description or "undefined"
         self._queue = Queue(world.engine, transport, name, self._ranks)
-        self.bound_device_id = None
+        self.bound_device_id: Any = None
 
-    def rank(self):
+    def rank(self) -> Any:
         """The number of this process in the group."""
         return self._transport.rank
 
-    def size(self):
+    def size(self) -> Any:
         """How many members there are."""
         return self._transport.size
 
-    def name(self):
+    def name(self) -> str:
         """What carries the messages."""
         return str(self._backend)
 
     @property
-    def group_name(self):
+    def group_name(self) -> Any:
         """The name of the group."""
         return self._name
 
     @property
-    def group_desc(self):
+    def group_desc(self) -> Any:
         """What the group is for."""
         return self._description
 
-    def run(self, steps, call, outputs, async_op, is_message=False, timeout=None):
+    def run(
+        self,
+        steps: Any,
+        call: Any,
+        outputs: Any,
+        async_op: Any,
+        is_message: bool = False,
+        timeout: timedelta | None = None,
+    ) -> Any:
         """Begin an operation; wait for it, or return its Work."""
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
@@ -143,14 +172,14 @@ class ProcessGroup:
         work.wait()
         return None
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: timedelta | None) -> None:
         """Set the time-out of each operation."""
         self._timeout = timeout
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<ProcessGroup {self._name}: rank {self.rank()} of {self.size()}>"
 
-    def allreduce(self, tensors, opts=None):
+    def allreduce(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
         """all_reduce of a tensor, or of one in a list; returns its Work."""
         from rushlight.distributed import ReduceOp, all_reduce
 
@@ -158,7 +187,7 @@ class ProcessGroup:
         op = getattr(opts, "reduceOp", opts) or ReduceOp.SUM
         return all_reduce(tensor, op, self, async_op=True)
 
-    def broadcast(self, tensors, opts=None):
+    def broadcast(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
         """broadcast of a tensor from the member `opts` or `opts.rootRank`; returns its Work."""
         from rushlight.distributed import broadcast
 
@@ -166,7 +195,7 @@ class ProcessGroup:
         root = getattr(opts, "rootRank", opts) or 0
         return broadcast(tensor, group=self, group_src=root, async_op=True)
 
-    def barrier(self, opts=None):
+    def barrier(self, opts: Any = None) -> Any:
         """barrier; returns its Work."""
         from rushlight.distributed import barrier
 
@@ -176,14 +205,14 @@ class ProcessGroup:
 
 
 class _NonMember:
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "GroupMember.NON_GROUP_MEMBER"
 
 
 class _Groups:
     """What there is: the world, and all groups by name."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.default = None
         self.by_name = {}
         self.generation = 0  # of the world
@@ -204,24 +233,24 @@ class _Groups:
 groups = group = GroupMember = _Groups()
 
 
-def is_available():
+def is_available() -> bool:
     """Can processes train together? They can."""
     return True
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Has init_process_group been called?"""
     return groups.default is not None
 
 
-def default_group():
+def default_group() -> Any:
     """The world; ValueError without one."""
     if groups.default is None:
         raise ValueError(_NOT_INITIALIZED)
     return groups.default
 
 
-def resolve(given):
+def resolve(given: Any) -> Any:
     """The group that an argument means; None in a process that is not in it."""
     world = default_group()
     if given is None or given is groups:
@@ -236,16 +265,16 @@ def resolve(given):
 
 
 def init_process_group(
-    backend=None,
-    init_method=None,
-    timeout=None,
-    world_size=-1,
-    rank=-1,
-    store=None,
-    group_name="",
-    pg_options=None,
-    device_id=None,
-):
+    backend: Any = None,
+    init_method: Any = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = '',
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
     """Make this process and the others one world.
 
     Args:
@@ -351,7 +380,7 @@ def _only_here():
     return HashStore()
 
 
-def destroy_process_group(group=None):
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """End a group; without one, or with the world, end all."""
     if groups.default is None and group is not None:
         raise ValueError("Invalid process group specified")
@@ -366,14 +395,14 @@ def destroy_process_group(group=None):
 
 
 def new_group(
-    ranks=None,
-    timeout=None,
-    backend=None,
-    pg_options=None,
-    use_local_synchronization=False,
-    group_desc=None,
-    device_id=None,
-):
+    ranks: Any = None,
+    timeout: timedelta | None = None,
+    backend: Any = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: Any = None,
+    device_id: Any = None,
+) -> Any:
     """A group of some of the ranks. All ranks of the world make the call, those not in it too.
 
     Args:
@@ -444,7 +473,13 @@ def _part(parent, ranks, backend, timeout, name, description):
     )
 
 
-def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+def split_group(
+    parent_pg: Any = None,
+    split_ranks: Any = None,
+    timeout: timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: Any = None,
+) -> Any:
     """Divide a group: each member gets the part that it is in, or None.
 
     Args:
@@ -479,8 +514,13 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
 
 
 def new_subgroups(
-    group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None
-):
+    group_size: Any = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: Any = None,
+    pg_options: Any = None,
+    group_desc: Any = None,
+) -> Any:
     """Divide the world into groups of `group_size` neighbours: this process's, and all of them."""
     size = default_group().size()
     if group is not None and group is not groups.default:
@@ -495,8 +535,12 @@ def new_subgroups(
 
 
 def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
-):
+    ranks_per_subgroup_list: Any,
+    timeout: timedelta | None = None,
+    backend: Any = None,
+    pg_options: Any = None,
+    group_desc: Any = None,
+) -> Any:
     """A group for each list of ranks: this process's, and all of them."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -516,19 +560,19 @@ def new_subgroups_by_enumeration(
     return mine, made
 
 
-def get_rank(group=None):
+def get_rank(group: ProcessGroup | None = None) -> Any:
     """The number of this process in the group; -1 if it is not in it."""
     found = resolve(group)
     return -1 if found is None else found.rank()
 
 
-def get_world_size(group=None):
+def get_world_size(group: ProcessGroup | None = None) -> Any:
     """How many members the group has; -1 if this process is not in it."""
     found = resolve(group)
     return -1 if found is None else found.size()
 
 
-def get_backend(group=None):
+def get_backend(group: ProcessGroup | None = None) -> Any:
     """What carries the messages, as the program has called it."""
     found = resolve(group)
     if found is None:
@@ -536,17 +580,17 @@ def get_backend(group=None):
     return found._backend
 
 
-def get_backend_config(group=None):
+def get_backend_config(group: ProcessGroup | None = None) -> str:
     """Which backend serves which kind of device."""
     return repr(BackendConfig(get_backend(group)))
 
 
-def get_process_group_ranks(group):
+def get_process_group_ranks(group: ProcessGroup | None) -> Any:
     """The members' ranks in the world."""
     return list(resolve(group)._ranks)
 
 
-def get_global_rank(group, group_rank):
+def get_global_rank(group: ProcessGroup | None, group_rank: Any) -> Any:
     """The rank in the world of a member of a group."""
     ranks = resolve(group)._ranks
     if not 0 <= group_rank < len(ranks):
@@ -554,7 +598,7 @@ def get_global_rank(group, group_rank):
     return ranks[group_rank]
 
 
-def get_group_rank(group, global_rank):
+def get_group_rank(group: ProcessGroup | None, global_rank: Any) -> Any:
     """The rank in a group of one of the world."""
     ranks = resolve(group)._ranks
     if global_rank not in ranks:
@@ -562,7 +606,7 @@ def get_group_rank(group, global_rank):
     return ranks.index(global_rank)
 
 
-def get_node_local_rank(fallback_rank=None):
+def get_node_local_rank(fallback_rank: Any = None) -> int:
     """The number of this process on its machine, which the launcher says in LOCAL_RANK."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
@@ -574,6 +618,6 @@ def get_node_local_rank(fallback_rank=None):
     )
 
 
-def get_pg_count():
+def get_pg_count() -> int:
     """How many groups there are."""
     return len(groups.by_name)

@@ -2,6 +2,8 @@
 died, who left, and who lets whom wait.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -14,22 +16,28 @@ from rushlight.distributed import _wire
 from rushlight.distributed._table import Request
 from rushlight.distributed._tcp_store import connect
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
+
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
-def host_name():
+def host_name() -> Any:
     """The name of this machine, as MPI is told: RUSHLIGHT_NODE or the host's name."""
     return os.environ.get("RUSHLIGHT_NODE") or socket.gethostname()
 
 
-def call_site(frame):
+def call_site(frame: Any) -> str:
     """File and line of the innermost frame outside of rushlight."""
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-def line_of_main_thread():
+def line_of_main_thread() -> str:
     """Where the main thread is, for others who wait for it."""
     frame = sys._current_frames().get(threading.main_thread().ident)
     if frame is None:
@@ -42,7 +50,7 @@ def line_of_main_thread():
     return f"{os.path.basename(outside.f_code.co_filename)}:{outside.f_lineno} {where}"
 
 
-def reason_for_end():
+def reason_for_end() -> Any:
     """Why this process ends, and whether that is a failure: known when the interpreter exits."""
     error = getattr(sys, "last_value", None)
     if error is None or isinstance(error, SystemExit):
@@ -65,7 +73,9 @@ class Member:
         server_rank: the rank in whose process the server is; None if it is in none of them.
     """
 
-    def __init__(self, host, port, world, rank, seconds, server_rank):
+    def __init__(
+        self, host: Any, port: Any, world: Any, rank: int, seconds: Any, server_rank: Any
+    ) -> None:
         self.rank = rank
         self._server_rank = server_rank
         self.failure = None
@@ -90,7 +100,7 @@ class Member:
         self._thread = threading.Thread(target=self._listen, name="rushlight member", daemon=True)
         self._thread.start()
 
-    def wait_for_all(self, seconds):
+    def wait_for_all(self, seconds: Any) -> Any:
         """Wait until all ranks have come; False if that fails or takes too long."""
         return self._complete.wait(seconds) and self.failure is None
 
@@ -130,11 +140,11 @@ class Member:
         with self._sending:
             self._socket.sendall(_wire.frame(_wire.MESSAGE, [json.dumps(message).encode()]))
 
-    def stuck(self, report):
+    def stuck(self, report: Any) -> None:
         """Ask who lets this rank wait; the answer comes as a failure."""
         self._send(event="stuck", report=report)
 
-    def leave(self, why, failed=False):
+    def leave(self, why: Any, failed: bool = False) -> None:
         """Say that this rank takes part no more."""
         if not self._leaving:
             self._leaving = True
@@ -145,18 +155,18 @@ class Member:
                 self._socket.shutdown(socket.SHUT_WR)
                 self._thread.join(1.0)
 
-    def library_call(self, name):
+    def library_call(self, name: str) -> Any:
         """A context for a call of MPI that cannot be interrupted: a failure then ends the process,
         with a message.
         """
         return _LibraryCall(self, f"{name} at {call_site(sys._getframe(1))}")
 
-    def who_serves(self):
+    def who_serves(self) -> str:
         """The process of the server, for messages."""
         of_rank = "" if self._server_rank is None else f"rank {self._server_rank}, "
         return f"{of_rank}the process that serves the store at {self._server},"
 
-    def forget_after_fork(self):
+    def forget_after_fork(self) -> None:
         """In a forked process: close the copy of the socket, so that the server sees it when the
         parent dies.
         """
@@ -165,11 +175,11 @@ class Member:
 
 
 class _LibraryCall:
-    def __init__(self, member, name):
+    def __init__(self, member: Any, name: str) -> None:
         self._member, self._name = member, name
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._member._in_library = self._name
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self._member._in_library = False

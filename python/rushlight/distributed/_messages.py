@@ -4,6 +4,8 @@ A message is its size and dtype, then its bytes, under different tags: so who re
 is wrong before MPI writes anywhere.
 """
 
+from __future__ import annotations
+
 import collections
 import itertools
 import struct
@@ -13,6 +15,13 @@ from rushlight.distributed._agreement import _DTYPES, Call
 from rushlight.distributed._collectives import _written, check_tensor, member, root_of
 from rushlight.distributed._errors import DistBackendError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed import ProcessGroup
+
 _HEAD = struct.Struct("<qq")
 _OF_NUMBER = {number: dtype for dtype, number in _DTYPES.items()}
 
@@ -20,10 +29,10 @@ _OF_NUMBER = {number: dtype for dtype, number in _DTYPES.items()}
 class _First:
     """Ended once a receive is the first in its line: MPI matches messages in the order of calls."""
 
-    def __init__(self, line, ticket):
+    def __init__(self, line: Any, ticket: Any) -> None:
         self._line, self._ticket = line, ticket
 
-    def Test(self):
+    def Test(self) -> bool:
         """Is it?"""
         return self._line[0] == self._ticket
 
@@ -31,10 +40,10 @@ class _First:
 class _FromAny:
     """A request that remembers from whom the message came."""
 
-    def __init__(self, transport, request):
+    def __init__(self, transport: Any, request: Any) -> None:
         self._transport, self._request, self.source = transport, request, None
 
-    def Test(self):
+    def Test(self) -> bool:
         """Has it ended?"""
         self.source = self._transport.source_of(self._request)
         return self.source is not None
@@ -57,7 +66,13 @@ def _check_tag(name, tag):
         raise ValueError(f"{name}: tag must be in the interval [0, {1 << 14}), got {tag!r}")
 
 
-def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: Any = None,
+) -> Any:
     """Begin to send a tensor to another rank; it must not change before the Work has ended.
 
     Args:
@@ -72,7 +87,13 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     return _send("isend", tensor, dst, group, tag, group_dst, True)
 
 
-def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: Any = None,
+) -> None:
     """Send a tensor to another rank, and wait until it can be changed again; see isend."""
     _send("send", tensor, dst, group, tag, group_dst, False)
 
@@ -101,7 +122,13 @@ def _send(name, tensor, dst, group, tag, group_dst, async_op):
     return found.run(steps, call, [tensor], async_op, is_message=True)
 
 
-def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: Any = None,
+) -> Any:
     """Begin to receive a tensor from another rank.
 
     Args:
@@ -116,7 +143,13 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     return _receive("irecv", tensor, src, group, tag, group_src, True)
 
 
-def recv(tensor, src=None, group=None, tag=0, group_src=None):
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: Any = None,
+) -> Any:
     """Receive a tensor from another rank; see irecv.
 
     Returns:
@@ -189,7 +222,15 @@ class P2POp:
         tag: a number that both sides give.
     """
 
-    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+    def __init__(
+        self,
+        op: Any,
+        tensor: Tensor,
+        peer: Any = None,
+        group: ProcessGroup | None = None,
+        tag: int = 0,
+        group_peer: Any = None,
+    ) -> None:
         if op not in (isend, irecv):
             raise ValueError(
                 "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
@@ -201,11 +242,11 @@ class P2POp:
         self.group_peer = root_of(found, "P2POp", peer, group_peer, parameter="peer")
         self.peer = found._ranks[self.group_peer]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"P2POp({self.op.__name__}, peer={self.peer}, tag={self.tag})"
 
 
-def batch_isend_irecv(p2p_op_list):
+def batch_isend_irecv(p2p_op_list: Any) -> Any:
     """Begin several sends and receives, in any order, and return their Works."""
     if not p2p_op_list or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError(

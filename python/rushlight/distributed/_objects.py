@@ -1,9 +1,18 @@
 """Collective operations on Python objects, by pickle: only for processes that trust each other."""
 
+from __future__ import annotations
+
 import pickle
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _messages as messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
+    from rushlight.types import Device
 
 
 def _to_tensor(thing):
@@ -21,7 +30,7 @@ def _sizes(found, size):
     return sizes.tolist()
 
 
-def all_gather_object(object_list, obj, group=None):
+def all_gather_object(object_list: Any, obj: Any, group: ProcessGroup | None = None) -> None:
     """Gather an object of each member in the list of each.
 
     Args:
@@ -44,7 +53,13 @@ def all_gather_object(object_list, obj, group=None):
         object_list[i] = _from_tensor(part)
 
 
-def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+def gather_object(
+    obj: Any,
+    object_gather_list: Any = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: Any = None,
+) -> None:
     """Gather an object of each member in the list of `dst`; see all_gather_object.
 
     Args:
@@ -72,7 +87,13 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         object_gather_list[i] = _from_tensor(part[: sizes[i]])
 
 
-def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+def broadcast_object_list(
+    object_list: Any,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Device = None,
+    group_src: Any = None,
+) -> None:
     """Copy the objects of `src` into the lists of all members.
 
     Args:
@@ -102,8 +123,12 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
 
 
 def scatter_object_list(
-    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
-):
+    scatter_object_output_list: Any,
+    scatter_object_input_list: Any = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    group_src: Any = None,
+) -> None:
     """Give each member an object of the list of `src`.
 
     Args:
@@ -145,7 +170,13 @@ def _padded(tensor, length):
     return padded
 
 
-def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
+def send_object_list(
+    object_list: Any,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Device = None,
+    group_dst: Any = None,
+) -> None:
     """Send objects to another rank.
 
     Args:
@@ -161,7 +192,13 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     messages.send(rushlight.cat(parts), dst, group, group_dst=group_dst)
 
 
-def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
+def recv_object_list(
+    object_list: Any,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Device = None,
+    group_src: Any = None,
+) -> Any:
     """Receive the objects that another rank sends by send_object_list; returns its rank.
 
     Args:

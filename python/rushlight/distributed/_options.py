@@ -1,5 +1,7 @@
 """What methods of a ProcessGroup take, as torch has it: an object for each operation."""
 
+from __future__ import annotations
+
 import datetime
 import enum
 
@@ -8,7 +10,7 @@ from rushlight.distributed._reduction import ReduceOp
 
 
 class _Options:
-    def __init__(self):
+    def __init__(self) -> None:
         self.timeout = datetime.timedelta(milliseconds=-1)
         self.asyncOp = True
 
@@ -16,7 +18,7 @@ class _Options:
 class AllreduceOptions(_Options):
     """Of ProcessGroup.allreduce."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.reduceOp = ReduceOp.SUM
 
@@ -24,7 +26,7 @@ class AllreduceOptions(_Options):
 class BroadcastOptions(_Options):
     """Of ProcessGroup.broadcast."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.rootRank = self.rootTensor = 0
 

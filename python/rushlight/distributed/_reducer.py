@@ -5,10 +5,19 @@ Parameters are divided into buckets. When all gradients of a bucket are there, i
 those before it; when the last one is ready, backward waits for all and puts the results in place.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight._set_module import set_module
 from rushlight.autograd.graph import get_gradient_edge
 from rushlight.distributed import _collectives as collectives, _objects as objects
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
 
 _FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early
 
@@ -16,30 +25,30 @@ _FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early
 class GradBucket:
     """What a communication hook gets: some gradients, one behind the other in one tensor."""
 
-    def __init__(self, bucket, index, is_last):
+    def __init__(self, bucket: Any, index: int, is_last: Any) -> None:
         self._bucket, self._index, self._is_last = bucket, index, is_last
 
-    def index(self):
+    def index(self) -> Any:
         """The number of the bucket."""
         return self._index
 
-    def buffer(self):
+    def buffer(self) -> Any:
         """The gradients as one tensor of one dim."""
         return self._bucket.buffer
 
-    def set_buffer(self, buffer):
+    def set_buffer(self, buffer: Any) -> None:
         """Take another tensor instead."""
         self._bucket.buffer = buffer
 
-    def gradients(self):
+    def gradients(self) -> Any:
         """The gradients as views of the buffer."""
         return self._bucket.views_of(self._bucket.buffer)
 
-    def parameters(self):
+    def parameters(self) -> Any:
         """Whose gradients they are."""
         return list(self._bucket.parameters)
 
-    def is_last(self):
+    def is_last(self) -> Any:
         """Is it the last of this backward pass?"""
         return self._is_last
 
@@ -50,13 +59,13 @@ set_module("rushlight.distributed", GradBucket)
 class _Bucket:
     """Some parameters of one dtype, and memory for their gradients."""
 
-    def __init__(self, indices, parameters, is_sparse):
+    def __init__(self, indices: Sequence[int], parameters: Any, is_sparse: Any) -> None:
         self.indices, self.parameters, self.is_sparse = indices, parameters, is_sparse
         self.counts = [parameter.numel() for parameter in parameters]
         self.buffer = self.views = self.shared = None
         self.pending, self.future = len(indices), None
 
-    def share(self, group):
+    def share(self, group: ProcessGroup | None) -> None:
         """Get memory that the other members of the group see, if they are on this machine."""
         if not self.is_sparse:
             shared = collectives.SharedTensor(group, sum(self.counts), self.parameters[0].dtype)
@@ -64,13 +73,13 @@ class _Bucket:
                 self.shared, self.buffer = shared, shared.tensor
                 self.views = self.views_of(self.buffer)
 
-    def allocate(self):
+    def allocate(self) -> None:
         """Memory, once; it is kept from one pass to the next."""
         if self.buffer is None:
             self.buffer = rushlight.zeros(sum(self.counts), dtype=self.parameters[0].dtype)
             self.views = self.views_of(self.buffer)
 
-    def views_of(self, buffer):
+    def views_of(self, buffer: Any) -> Any:
         """The gradients in a tensor of one dim."""
         return [
             part.view(parameter.shape)
@@ -78,7 +87,7 @@ class _Bucket:
         ]
 
 
-def buckets_of(parameters, sparse, order, first_bytes, later_bytes):
+def buckets_of(parameters: Any, sparse: Any, order: Any, first_bytes: Any, later_bytes: Any) -> Any:
     """Lists of indices: neighbours in `order`, of one dtype, of about so many bytes."""
     made, open_ones = [], {}
     for index in order:
@@ -113,16 +122,16 @@ class Reducer:
 
     def __init__(
         self,
-        parameters,
-        names,
-        sparse,
-        group,
-        bucket_bytes,
-        first_bytes,
-        as_views,
-        find_unused,
-        static_graph,
-    ):
+        parameters: Any,
+        names: Sequence[str],
+        sparse: Any,
+        group: ProcessGroup | None,
+        bucket_bytes: Any,
+        first_bytes: Any,
+        as_views: Any,
+        find_unused: Any,
+        static_graph: Any,
+    ) -> None:
         self.parameters, self.names, self.group = parameters, names, group
         self._sparse, self._as_views = sparse, as_views
         self._find_unused, self._static_graph = find_unused, static_graph
@@ -163,7 +172,7 @@ class Reducer:
 
         return ready
 
-    def rebuild(self):
+    def rebuild(self) -> None:
         """Order the buckets as gradients have arrived, once; that of rank 0 is taken by all."""
         if self._rebuilt or len(self._arrived) != len(self.parameters):
             return
@@ -175,7 +184,7 @@ class Reducer:
             objects.broadcast_object_list(order, group_src=0, group=self.group)
         self._make_buckets(order[0])
 
-    def prepare(self, outputs):
+    def prepare(self, outputs: Any) -> None:
         """Get ready for the backward pass of a forward pass with these outputs."""
         if self._expecting:
             self._complain()
@@ -358,7 +367,7 @@ class Reducer:
             rushlight.cat(all_indices, 1), rushlight.cat(all_values) / self._size(), parameter.shape
         ).coalesce()
 
-    def shadow(self):
+    def shadow(self) -> None:
         """Take part in the reductions of a backward pass with nothing: the inputs have ended."""
         self.rebuild()
         self._begin()
@@ -380,13 +389,13 @@ class Reducer:
             for parameter, gradient in zip(self.parameters, before):
                 parameter.grad = gradient
 
-    def remove_hooks(self):
+    def remove_hooks(self) -> None:
         """Let go of the parameters."""
         for handle in self._handles:
             handle.remove()
 
 
-def tensors_in(thing):
+def tensors_in(thing: Any) -> Iterator[Any]:
     """All tensors in lists, tuples, dicts and dataclasses."""
     if isinstance(thing, rushlight.Tensor):
         yield thing

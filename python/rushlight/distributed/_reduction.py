@@ -1,9 +1,15 @@
 """How the tensors of members become one: ReduceOp, and the functions by which MPI computes it."""
 
+from __future__ import annotations
+
 import enum
 import functools
 
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HALVES = (rushlight.float16, rushlight.bfloat16)
 _NAMES = {
@@ -41,16 +47,16 @@ class PremultipliedSum:
 
     value, name = ReduceOp.PREMUL_SUM.value, "PREMUL_SUM"
 
-    def __init__(self, factor):
+    def __init__(self, factor: Any) -> None:
         self.factor = factor
 
 
-def mpi_name(dtype):
+def mpi_name(dtype: rushlight.dtype) -> Any:
     """What MPI calls a dtype."""
     return _NAMES[dtype]
 
 
-def check(name, op, dtype):
+def check(name: str, op: Any, dtype: rushlight.dtype) -> None:
     """Raise where a dtype cannot be reduced so."""
     if not isinstance(op, (ReduceOp, PremultipliedSum)):
         raise TypeError(f"{name}: op must be a ReduceOp, got {op!r}")
@@ -72,7 +78,7 @@ def check(name, op, dtype):
 _OF_BOOLEANS = {ReduceOp.SUM: ReduceOp.MAX, ReduceOp.PRODUCT: ReduceOp.MIN}
 
 
-def elementary(op, dtype):
+def elementary(op: Any, dtype: rushlight.dtype) -> Any:
     """The operation and the dtype of what is reduced, for `op` on tensors of `dtype`."""
     if dtype is rushlight.bool:
         return _OF_BOOLEANS.get(op, op), rushlight.uint8
@@ -102,7 +108,7 @@ IN_PLACE = {
 
 
 @functools.cache
-def kernel(mpi, dtype, op):
+def kernel(mpi: Any, dtype: rushlight.dtype, op: Any) -> Any:
     """MPI's function for an elementary operation."""
     if dtype not in _HALVES:
         return getattr(mpi, _MPI_OPS[op])

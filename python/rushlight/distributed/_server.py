@@ -2,6 +2,8 @@
 the process manager of MPI (PMI-1) for them, all at one port.
 """
 
+from __future__ import annotations
+
 import hmac
 import math
 import os
@@ -16,6 +18,11 @@ from rushlight.distributed._errors import DistNetworkError
 from rushlight.distributed._table import Request, Table
 from rushlight.distributed._world_server import Worlds
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
+
 # Raised when a client sends what is none of the protocol.
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
              struct.error)  # fmt: skip
@@ -26,7 +33,7 @@ _LARGEST_FIRST_FRAME = 1 << 10  # of a client that has not shown yet that it kno
 class Connection:
     """One client: its socket, what came and was not yet understood, what was not yet sent."""
 
-    def __init__(self, server, connection):
+    def __init__(self, server: Any, connection: Any) -> None:
         self.server = server
         self.socket = connection
         self.received = bytearray()
@@ -39,7 +46,7 @@ class Connection:
         self.waiting = []
         self.closed = False
 
-    def read(self):
+    def read(self) -> None:
         """Take in what has come and do what is asked."""
         try:
             part = self.socket.recv(1 << 18)
@@ -54,12 +61,12 @@ class Connection:
         while not self.closed and self.understand():
             pass
 
-    def send(self, data):
+    def send(self, data: Any) -> None:
         """Send bytes, now or when the client reads again."""
         self.unsent += data
         self.flush()
 
-    def flush(self):
+    def flush(self) -> None:
         """Send what can be sent now."""
         while self.unsent and not self.closed:
             try:
@@ -72,7 +79,7 @@ class Connection:
             del self.unsent[:sent]
         self.server.watch(self)
 
-    def close(self):
+    def close(self) -> None:
         """End the connection, and tell the world whose member it was."""
         if self.closed:
             return
@@ -166,7 +173,7 @@ class StoreServer:
         DistNetworkError: the port is taken, or the host is not this machine.
     """
 
-    def __init__(self, host, port, listen_fd=None):
+    def __init__(self, host: Any, port: Any, listen_fd: Any = None) -> None:
         self.table = Table()
         self._waiting = []  # (deadline, connection, request, fields)
         self._socket = self._listen(host, port, listen_fd)
@@ -206,33 +213,33 @@ class StoreServer:
         listening.setblocking(False)
         return listening
 
-    def close(self):
+    def close(self) -> None:
         """Stop listening and end all connections."""
         if not self._closing:
             self._closing = True
             self._wake_writer.send(b".")
             self._thread.join()
 
-    def forget_after_fork(self):
+    def forget_after_fork(self) -> None:
         """In a forked process: close the copies of the sockets."""
         for connection in self._connections:
             connection.socket.close()
         self._socket.close()
 
-    def watch(self, connection):
+    def watch(self, connection: Any) -> None:
         """Wait for what the connection is waiting for."""
         if not connection.closed:
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.unsent else 0)
             if self._selector.get_key(connection.socket).events != events:
                 self._selector.modify(connection.socket, events, connection)
 
-    def forget(self, connection):
+    def forget(self, connection: Any) -> None:
         """The connection has ended."""
         self._selector.unregister(connection.socket)
         self._connections.discard(connection)
         self._waiting = [entry for entry in self._waiting if entry[1] is not connection]
 
-    def answer(self, connection, request, fields, timeout):
+    def answer(self, connection: Any, request: Any, fields: Any, timeout: timedelta | None) -> None:
         """Reply to a request, now or when its keys are there or its time is up."""
         reply = self.table.execute(request, fields)
         if reply is not None:

@@ -7,12 +7,21 @@ A chunk of the tensor passes through stages ("copy in", "reduce my part", "copy 
 chunk c is in stage p - c, and MPI's barrier separates phases.
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import uuid
 
 import rushlight
 from rushlight.distributed._reduction import IN_PLACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 SMALLEST = 1 << 15  # bytes; below, MPI is as fast
 CHUNK_BYTES = 1 << 22
@@ -24,16 +33,16 @@ _CACHED_ELEMENTS = 1 << 16
 class _Segment:
     """A process's memory: buffers of one chunk each."""
 
-    def __init__(self, file, size):
+    def __init__(self, file: Any, size: Any) -> None:
         self.map = mmap.mmap(file, size)
 
-    def view(self, buffer, start, count, dtype):
+    def view(self, buffer: Any, start: Any, count: Any, dtype: rushlight.dtype) -> Any:
         """Elements of a buffer as a tensor."""
         offset = buffer * CHUNK_BYTES + start * dtype.itemsize
         return rushlight.frombuffer(self.map, dtype=dtype, count=count, offset=offset)
 
 
-def view_of(segment, count, dtype):
+def view_of(segment: Any, count: Any, dtype: rushlight.dtype) -> Any:
     """The first elements of a segment as a tensor."""
     return rushlight.frombuffer(segment.map, dtype=dtype, count=count)
 
@@ -41,10 +50,10 @@ def view_of(segment, count, dtype):
 class Running:
     """A request, as MPI's are, of which each test goes on with a generator of requests."""
 
-    def __init__(self, transport, steps):
+    def __init__(self, transport: Any, steps: Any) -> None:
         self._transport, self._steps, self._waiting = transport, steps, ()
 
-    def Test(self):
+    def Test(self) -> bool:
         """Has it ended?"""
         try:
             while self._transport.test(self._waiting):
@@ -62,7 +71,7 @@ class SharedMemory:
         transport: what carries the members' names for their segments, and their barriers.
     """
 
-    def __init__(self, transport):
+    def __init__(self, transport: Any) -> None:
         self._transport = transport
         self._segments = None
         self._first = 0  # buffer of the next collective's first chunk
@@ -75,7 +84,7 @@ class SharedMemory:
         self._segments = yield from self.segments(_BUFFERS * CHUNK_BYTES)
         self.is_refused = self._segments is None
 
-    def segments(self, size):
+    def segments(self, size: Any) -> Iterator[Any]:
         """Steps that let all members see each other's memory of so many bytes; None: refused."""
         transport = self._transport
         token = uuid.uuid4().bytes
@@ -116,7 +125,7 @@ class SharedMemory:
         finally:
             os.close(file)
 
-    def begin(self, nbytes, steps, otherwise):
+    def begin(self, nbytes: Any, steps: Any, otherwise: Any) -> Any:
         """A list of one request for a collective.
 
         Args:
@@ -160,7 +169,7 @@ class SharedMemory:
         size, rank = self._transport.size, self._transport.rank
         return [(rank + i) % size for i in range(1, size)]
 
-    def all_reduce_in_place(self, tensors, factor):
+    def all_reduce_in_place(self, tensors: Sequence[Tensor], factor: Any) -> Iterator[Any]:
         """Steps that make tensors, one of each member in memory that all see, their sum. All
         members have to be here.
 
@@ -190,7 +199,7 @@ class SharedMemory:
             other = self._segments[rank].view(buffer, start, own.numel(), own.dtype)
             IN_PLACE[op](own, other)
 
-    def early(self, tensor, op):
+    def early(self, tensor: Tensor, op: Any) -> bool:
         """Copy in the first chunk of an all_reduce, before the members agree on it: one phase
         less. Was it done?
         """
@@ -200,7 +209,7 @@ class SharedMemory:
         self._stages_of_all_reduce(piece, op)[0](self._first % _BUFFERS)
         return True
 
-    def all_reduce(self, tensor, op, is_begun):
+    def all_reduce(self, tensor: Tensor, op: Any, is_begun: Any) -> Iterator[Any]:
         """Steps that reduce in place: each member its part of a chunk, which the others copy."""
         pieces = tensor.view(-1).split(CHUNK_BYTES // tensor.element_size())
         chunks = [self._stages_of_all_reduce(piece, op) for piece in pieces]
@@ -234,7 +243,7 @@ class SharedMemory:
 
         return copy_in, reduce, copy_out
 
-    def reduce_scatter(self, output, tensor, op, counts):
+    def reduce_scatter(self, output: Any, tensor: Tensor, op: Any, counts: Any) -> Iterator[Any]:
         """Steps that give each member its part, of `counts` elements, of the reduced tensor."""
         size, me, dtype = self._transport.size, self._transport.rank, tensor.dtype
         parts, into = tensor.view(-1).split(list(counts)), output.view(-1)
@@ -260,7 +269,7 @@ class SharedMemory:
 
         yield from self._run([stages(begin) for begin in range(0, max(counts), step)])
 
-    def all_gather(self, output, tensor, counts):
+    def all_gather(self, output: Any, tensor: Tensor, counts: Any) -> Iterator[Any]:
         """Steps that copy all members' tensors, of `counts` elements, one behind the other."""
         me, dtype = self._transport.rank, tensor.dtype
         parts, own = output.view(-1).split(list(counts)), tensor.view(-1)
@@ -285,7 +294,7 @@ class SharedMemory:
 
         yield from self._run([stages(begin) for begin in range(0, max(counts), step)])
 
-    def broadcast(self, tensor, root):
+    def broadcast(self, tensor: Tensor, root: Any) -> Iterator[Any]:
         """Steps that copy the tensor of `root`."""
         dtype, is_root = tensor.dtype, self._transport.rank == root
         source = self._segments[root]

@@ -1,5 +1,7 @@
 """Stores: keys with values that several processes see."""
 
+from __future__ import annotations
+
 import datetime
 import fcntl
 import os
@@ -11,10 +13,17 @@ from rushlight._set_module import set_module
 from rushlight.distributed._errors import DistStoreError, QueueEmptyError
 from rushlight.distributed._table import CHANGES, Request, Table
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
+
+    from typing_extensions import Self
+
 DEFAULT_TIMEOUT = datetime.timedelta(seconds=300)
 
 
-def seconds_of(timeout):
+def seconds_of(timeout: timedelta | None) -> Any:
     """A time-out as a number of seconds, which torch has as a timedelta."""
     if isinstance(timeout, datetime.timedelta):
         return timeout.total_seconds()
@@ -32,15 +41,15 @@ class Store:
     class and defines `_execute`, or the methods one by one.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._timeout = DEFAULT_TIMEOUT
 
     @property
-    def timeout(self):
+    def timeout(self) -> Any:
         """How long `get` and `wait` wait for keys."""
         return self._timeout
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: timedelta | None) -> None:
         """Set how long `get` and `wait` wait, a timedelta."""
         self._timeout = timeout
 
@@ -57,11 +66,11 @@ class Store:
             )
         return reply
 
-    def set(self, key, value):
+    def set(self, key: str, value: Any) -> None:
         """Set the value of a key."""
         self._execute(Request.SET, [_bytes(key), _bytes(value)])
 
-    def get(self, key):
+    def get(self, key: str) -> Any:
         """The value of a key, as bytes; waits until there is one.
 
         Raises:
@@ -69,18 +78,18 @@ class Store:
         """
         return self._waiting(Request.GET, [key])[0]
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: Any) -> int:
         """Add a number to that of a key, which starts as 0, and return the sum."""
         return int(self._execute(Request.ADD, [_bytes(key), str(int(amount)).encode()])[0])
 
-    def compare_set(self, key, expected_value, desired_value):
+    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> Any:
         """Set a key that has the expected value, or is not there if that is empty; return what it
         has then.
         """
         fields = [_bytes(key), _bytes(expected_value), _bytes(desired_value)]
         return self._execute(Request.COMPARE_SET, fields)[0]
 
-    def wait(self, keys, timeout=None):
+    def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
         """Wait until all keys are there.
 
         Raises:
@@ -88,38 +97,38 @@ class Store:
         """
         self._waiting(Request.WAIT, list(keys), timeout)
 
-    def check(self, keys):
+    def check(self, keys: Any) -> bool:
         """Are all keys there?"""
         return self._execute(Request.CHECK, [_bytes(key) for key in keys])[0] == b"1"
 
-    def delete_key(self, key):
+    def delete_key(self, key: str) -> bool:
         """Delete a key; was it there?"""
         return self._execute(Request.DELETE, [_bytes(key)])[0] == b"1"
 
-    def num_keys(self):
+    def num_keys(self) -> int:
         """How many keys there are."""
         return int(self._execute(Request.NUM_KEYS, [])[0])
 
-    def append(self, key, value):
+    def append(self, key: str, value: Any) -> None:
         """Add to the end of a key's value."""
         self._execute(Request.APPEND, [_bytes(key), _bytes(value)])
 
-    def multi_get(self, keys):
+    def multi_get(self, keys: Any) -> Any:
         """The values of several keys; waits until all are there."""
         return self._waiting(Request.MULTI_GET, list(keys))
 
-    def multi_set(self, keys, values):
+    def multi_set(self, keys: Any, values: Any) -> None:
         """Set several keys at once."""
         if len(keys) != len(values):
             raise ValueError(f"multi_set: {len(keys)} keys and {len(values)} values")
         pairs = [_bytes(part) for pair in zip(keys, values) for part in pair]
         self._execute(Request.MULTI_SET, pairs)
 
-    def queue_push(self, key, value):
+    def queue_push(self, key: str, value: Any) -> None:
         """Add a value to the end of a queue."""
         self._execute(Request.QUEUE_PUSH, [_bytes(key), _bytes(value)])
 
-    def queue_pop(self, key, block=True):
+    def queue_pop(self, key: str, block: bool = True) -> Any:
         """Take the first value of a queue: wait for one, or raise QueueEmptyError."""
         if block:
             return self._waiting(Request.QUEUE_POP, [key])[0]
@@ -128,19 +137,19 @@ class Store:
             raise QueueEmptyError(f"queue_pop: queue {key} is empty")
         return reply[0]
 
-    def queue_len(self, key):
+    def queue_len(self, key: str) -> int:
         """How many values a queue has."""
         return int(self._execute(Request.QUEUE_LEN, [_bytes(key)])[0])
 
-    def list_keys(self):
+    def list_keys(self) -> Any:
         """All keys."""
         return [key.decode() for key in self._execute(Request.LIST_KEYS, [])]
 
-    def has_extended_api(self):
+    def has_extended_api(self) -> bool:
         """Are there append, multi_get and multi_set?"""
         return True
 
-    def clone(self):
+    def clone(self) -> Self:
         """Another object for the same store, for another thread."""
         return self
 
@@ -148,7 +157,7 @@ class Store:
 class HashStore(Store):
     """A store in the memory of this process, for its threads."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._table = Table()
         self._changed = threading.Condition()
@@ -177,7 +186,7 @@ class FileStore(Store):
             not known, and the file stays.
     """
 
-    def __init__(self, file_name, world_size=-1):
+    def __init__(self, file_name: Any, world_size: int = -1) -> None:
         super().__init__()
         self._path = os.path.abspath(file_name)
         self._world_size = -1 if world_size is None else world_size
@@ -189,7 +198,7 @@ class FileStore(Store):
             self.add("init/opened", 1)
 
     @property
-    def path(self):
+    def path(self) -> Any:
         """The path of the file."""
         return self._path
 
@@ -221,7 +230,7 @@ class FileStore(Store):
                 self._position += len(record)
             return reply
 
-    def close(self):
+    def close(self) -> None:
         """Leave the store; the last of `world_size` processes deletes the file."""
         if self._open:
             self._open = False
@@ -230,7 +239,7 @@ class FileStore(Store):
                 if closed >= self._world_size and closed == int(self.get("init/opened")):
                     os.unlink(self._path)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_open", False):
             self.close()
 
@@ -261,92 +270,92 @@ class PrefixStore(Store):
         store: the other store.
     """
 
-    def __init__(self, prefix, store):
+    def __init__(self, prefix: Any, store: Any) -> None:
         super().__init__()
         self.prefix = prefix
         self._store = store
 
     @property
-    def underlying_store(self):
+    def underlying_store(self) -> Any:
         """The store of which this is a part."""
         return self._store
 
     @property
-    def timeout(self):
+    def timeout(self) -> Any:
         """That of the other store."""
         return self._store.timeout
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: timedelta | None) -> None:
         """Set that of the other store."""
         self._store.set_timeout(timeout)
 
     def _key(self, key):
         return f"{self.prefix}/{key.decode() if isinstance(key, bytes) else key}"
 
-    def set(self, key, value):
+    def set(self, key: str, value: Any) -> None:
         """Set the value of a key."""
         self._store.set(self._key(key), value)
 
-    def get(self, key):
+    def get(self, key: str) -> Any:
         """The value of a key, as bytes; waits until there is one."""
         return self._store.get(self._key(key))
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: Any) -> Any:
         """Add a number to that of a key and return the sum."""
         return self._store.add(self._key(key), amount)
 
-    def compare_set(self, key, expected_value, desired_value):
+    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> Any:
         """Set a key that has the expected value; return what it has then."""
         return self._store.compare_set(self._key(key), expected_value, desired_value)
 
-    def wait(self, keys, timeout=None):
+    def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
         """Wait until all keys are there."""
         keys = [self._key(key) for key in keys]
         self._store.wait(keys) if timeout is None else self._store.wait(keys, timeout)
 
-    def check(self, keys):
+    def check(self, keys: Any) -> Any:
         """Are all keys there?"""
         return self._store.check([self._key(key) for key in keys])
 
-    def delete_key(self, key):
+    def delete_key(self, key: str) -> Any:
         """Delete a key; was it there?"""
         return self._store.delete_key(self._key(key))
 
-    def num_keys(self):
+    def num_keys(self) -> Any:
         """How many keys the other store has."""
         return self._store.num_keys()
 
-    def append(self, key, value):
+    def append(self, key: str, value: Any) -> None:
         """Add to the end of a key's value."""
         self._store.append(self._key(key), value)
 
-    def multi_get(self, keys):
+    def multi_get(self, keys: Any) -> Any:
         """The values of several keys; waits until all are there."""
         return self._store.multi_get([self._key(key) for key in keys])
 
-    def multi_set(self, keys, values):
+    def multi_set(self, keys: Any, values: Any) -> None:
         """Set several keys at once."""
         self._store.multi_set([self._key(key) for key in keys], values)
 
-    def queue_push(self, key, value):
+    def queue_push(self, key: str, value: Any) -> None:
         """Add a value to the end of a queue."""
         self._store.queue_push(self._key(key), value)
 
-    def queue_pop(self, key, block=True):
+    def queue_pop(self, key: str, block: bool = True) -> Any:
         """Take the first value of a queue."""
         return self._store.queue_pop(self._key(key), block)
 
-    def queue_len(self, key):
+    def queue_len(self, key: str) -> Any:
         """How many values a queue has."""
         return self._store.queue_len(self._key(key))
 
-    def list_keys(self):
+    def list_keys(self) -> Any:
         """The keys with this prefix, without it."""
         start = self.prefix + "/"
         keys = self._store.list_keys()
         return [key.removeprefix(start) for key in keys if key.startswith(start)]
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another object for the same store."""
         return PrefixStore(self.prefix, self._store.clone())
 

@@ -1,6 +1,12 @@
 """The contents of a store, and what requests do with them: the same for all kinds of store."""
 
+from __future__ import annotations
+
 import enum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Request(enum.IntEnum):
@@ -43,11 +49,11 @@ CHANGES = frozenset(
 class Table:
     """Keys with values, and queues. All are bytes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.values = {}
         self.queues = {}
 
-    def execute(self, request, fields):
+    def execute(self, request: Any, fields: Any) -> Any:
         """Do what is asked: the reply, a list of bytes; None if keys are still missing."""
         return _DO[request](self, *fields)
 

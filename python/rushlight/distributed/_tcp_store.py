@@ -1,5 +1,7 @@
 """The store that one process serves to the others over TCP."""
 
+from __future__ import annotations
+
 import os
 import socket
 import struct
@@ -12,11 +14,16 @@ from rushlight.distributed._errors import DistNetworkError, DistStoreError
 from rushlight.distributed._server import StoreServer
 from rushlight.distributed._stores import DEFAULT_TIMEOUT, Store, seconds_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
+
 _SLACK_SECONDS = 5.0  # for a reply after the time-out that the server keeps
 _servers = {}  # (host, port) -> the server in this process
 
 
-def connect(host, port, seconds):
+def connect(host: Any, port: Any, seconds: Any) -> Any:
     """A socket to a store's server that has shown each other the secret, if there is one."""
     deadline, pause, problem = time.monotonic() + seconds, 0.01, None
     while True:
@@ -77,16 +84,16 @@ class TCPStore(Store):
 
     def __init__(
         self,
-        host_name,
-        port,
-        world_size=None,
-        is_master=False,
-        timeout=DEFAULT_TIMEOUT,
-        wait_for_workers=True,
-        multi_tenant=False,
-        master_listen_fd=None,
-        use_libuv=True,
-    ):
+        host_name: Any,
+        port: Any,
+        world_size: int | None = None,
+        is_master: bool = False,
+        timeout: timedelta | None = DEFAULT_TIMEOUT,
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd: Any = None,
+        use_libuv: bool = True,
+    ) -> None:
         super().__init__()
         if not isinstance(use_libuv, bool):
             raise TypeError(f"TCPStore: use_libuv must be a bool, got {use_libuv!r}")
@@ -127,17 +134,17 @@ class TCPStore(Store):
             came = self.add("init/", 0)
 
     @property
-    def host(self):
+    def host(self) -> Any:
         """The machine of the master."""
         return self._host
 
     @property
-    def port(self):
+    def port(self) -> Any:
         """The port of the master."""
         return self._port
 
     @property
-    def libuvBackend(self):
+    def libuvBackend(self) -> bool:
         """Is the server torch's one on libuv? No."""
         return False
 
@@ -148,7 +155,7 @@ class TCPStore(Store):
             raise DistStoreError(f"TCPStore: {request.name.lower()}: {reply[0].decode()}")
         return None if code == _wire.TIMED_OUT else reply
 
-    def request(self, request, fields, seconds):
+    def request(self, request: Any, fields: Any, seconds: Any) -> Any:
         """Send a request and return the code and the fields of the reply."""
         with self._lock:
             if self._process != os.getpid():  # after a fork, the socket is the parent's
@@ -171,14 +178,14 @@ class TCPStore(Store):
                 self._connect()
                 raise
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another connection to the same store."""
         return TCPStore(self._host, self._port, timeout=self._timeout, wait_for_workers=False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TCPStore({self._host}:{self._port})"
 
-    def close(self):
+    def close(self) -> None:
         """End the connection, and the server if it is this object's."""
         if self._connection is not None:
             self._connection.close()
@@ -186,7 +193,7 @@ class TCPStore(Store):
             self._server.close()
         self._server = None
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_process", None) == os.getpid():
             self.close()
 

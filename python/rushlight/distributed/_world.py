@@ -1,5 +1,7 @@
 """Making processes one world of MPI, however they were started, and taking leave of it."""
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import ctypes
@@ -19,12 +21,17 @@ from rushlight.distributed._table import Request
 from rushlight.distributed._tcp_store import TCPStore
 from rushlight.distributed._transport import Alone, MpiTransport
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
+
 _EXTRA = 'pip install "rushlight[mpi]"'
 _PMI_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_ID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED")
 _joined = None  # (name, rank, size) of the one world of MPI that this process is in
 
 
-def load_mpi():
+def load_mpi() -> Any:
     """The module mpi4py.MPI, MPI not yet started.
 
     Raises:
@@ -46,7 +53,7 @@ def load_mpi():
         ) from error
 
 
-def has_mpi():
+def has_mpi() -> bool:
     """Is mpi4py installed?"""
     return importlib.util.find_spec("mpi4py") is not None
 
@@ -60,12 +67,12 @@ class World:
         engine: what makes operations go on.
     """
 
-    def __init__(self, transport, store, engine, hosts):
+    def __init__(self, transport: Any, store: Any, engine: Any, hosts: Any) -> None:
         self.transport, self.store, self.engine, self.hosts = transport, store, engine, hosts
         self.finalize = None
         self._left = False
 
-    def leave(self, why, failed=False):
+    def leave(self, why: Any, failed: bool = False) -> None:
         """Tell the others that this rank takes part no more."""
         if self._left or self.engine.member is None:
             return
@@ -73,12 +80,12 @@ class World:
         self.engine.member.leave(why, failed or self.engine.failure is not None)
 
 
-def alone(store):
+def alone(store: Any) -> Any:
     """A world of this process."""
     return World(Alone(), store, Engine(), [host_name()])
 
 
-def by_launcher(place, timeout):
+def by_launcher(place: Any, timeout: timedelta | None) -> Any:
     """The world that an MPI launcher made, and this process's rank in it."""
     mpi = _start_mpi()
     communicator = mpi.COMM_WORLD
@@ -151,7 +158,7 @@ def _base(store):
     return store
 
 
-def by_store(store, rank, size, timeout, generation):
+def by_store(store: Any, rank: int, size: Any, timeout: timedelta | None, generation: Any) -> Any:
     """The world of the processes that meet at a store.
 
     Args:

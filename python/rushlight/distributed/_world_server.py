@@ -2,11 +2,17 @@
 what MPI's start-up (PMI-1) asks.
 """
 
+from __future__ import annotations
+
 import json
 import random
 import time
 
 from rushlight.distributed import _wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SECONDS_FOR_REPORTS = 1.5
 _LARGEST_WORLD = 1 << 20
@@ -28,7 +34,7 @@ def _checked(told, types):
     return told
 
 
-def process_mapping(hosts):
+def process_mapping(hosts: Any) -> Any:
     """MPI's description of which rank is on which node: runs of (node, nodes, ranks per node)."""
     nodes = {host: number for number, host in reversed(list(enumerate(dict.fromkeys(hosts))))}
     runs = []
@@ -48,11 +54,11 @@ def _listed(ranks):
 class Worlds:
     """All worlds of a server."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._worlds = {}
         self._by_process_id = {}  # PMI_ID -> (world, rank)
 
-    def open(self, name, size):
+    def open(self, name: str, size: Any) -> Any:
         """Make a world, and the numbers by which MPI's processes show that they belong to it."""
         size = int(size)
         if not 0 < size <= _LARGEST_WORLD:
@@ -64,7 +70,7 @@ class Worlds:
             self._by_process_id[number] = (world, rank)
         return [str(number).encode() for number in numbers]
 
-    def join(self, connection, name, rank, about):
+    def join(self, connection: Any, name: str, rank: int, about: Any) -> None:
         """Make the connection that of a member."""
         world, rank, about = self._worlds[name], int(rank), _checked(json.loads(about), _ABOUT)
         if connection.member is not None:
@@ -77,17 +83,17 @@ class Worlds:
         connection.send(_wire.frame(_wire.OK))
         world.joined(rank, connection, about)
 
-    def look_at_clock(self, now):
+    def look_at_clock(self, now: Any) -> None:
         """Do what is due."""
         for world in self._worlds.values():
             world.look_at_clock(now)
 
-    def deadlines(self):
+    def deadlines(self) -> Any:
         """When something will be due."""
         worlds = self._worlds.values()
         return [world.deadline for world in worlds if world.deadline is not None]
 
-    def process_manager(self, connection, line):
+    def process_manager(self, connection: Any, line: Any) -> None:
         """Answer a line of PMI-1."""
         words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
         if words.get("cmd") == "initack":
@@ -111,7 +117,7 @@ class Worlds:
 class World:
     """One world of `size` ranks."""
 
-    def __init__(self, name, size):
+    def __init__(self, name: str, size: Any) -> None:
         self.name, self.size = name, size
         self.members, self.about = {}, {}  # rank -> connection, rank -> what it told of itself
         self.gone = {}  # rank -> why
@@ -123,7 +129,7 @@ class World:
         self._at_barrier = []
         self._inquiry = None  # (who asks and what it told, reports so far)
 
-    def joined(self, rank, connection, about):
+    def joined(self, rank: int, connection: Any, about: Any) -> None:
         """A member has come."""
         self.members[rank], self.about[rank] = connection, about
         if self.failure:
@@ -150,7 +156,7 @@ class World:
             self.failure, self.deadline = text, None
             self._tell_all(event="failed", text=text, **more)
 
-    def lost(self, rank):
+    def lost(self, rank: int) -> None:
         """The connection of a member ended without a word."""
         self.members.pop(rank, None)
         if rank not in self.gone:
@@ -161,7 +167,7 @@ class World:
                 "a process does that is killed or crashes"
             )
 
-    def message(self, rank, data):
+    def message(self, rank: int, data: Any) -> None:
         """A member tells something."""
         message = _checked(json.loads(data), {"event": str})
         if message["event"] == "leave":
@@ -184,7 +190,7 @@ class World:
             if len(self._inquiry[1]) == len(self.members):
                 self._judge()
 
-    def look_at_clock(self, now):
+    def look_at_clock(self, now: Any) -> None:
         """Do what is due."""
         if self.deadline is not None and now >= self.deadline:
             self.deadline = None
@@ -219,7 +225,7 @@ class World:
             text += f" ({_listed(others)} waited too)"
         self._fail(text)
 
-    def managed_request(self, connection, words):
+    def managed_request(self, connection: Any, words: Any) -> Any:
         """The reply to a line of PMI-1 from a process of this world."""
         command = words.get("cmd")
         if command == "put":

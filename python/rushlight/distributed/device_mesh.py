@@ -9,6 +9,12 @@ from rushlight.distributed import _group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.distributed import ProcessGroup
     pass
 
 class DeviceMesh:
@@ -29,12 +35,20 @@ class DeviceMesh:
         >>> rushlight.distributed.destroy_process_group()
     """
 
-    def __init__(self, device_type, mesh, *, mesh_dim_names=None, _groups=None, _root=None):
+    def __init__(
+        self,
+        device_type: Any,
+        mesh: DeviceMesh,
+        *,
+        mesh_dim_names: Any = None,
+        _groups: Any = None,
+        _root: Any = None,
+    ) -> None:
         if device_type != "cpu":
             raise RuntimeError(f"DeviceMesh: no devices of type {device_type!r}, there is cpu")
         self.device_type = device_type
-        self.mesh = rushlight.as_tensor(mesh, dtype=rushlight.int64).detach().contiguous()
-        self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        self.mesh: Any = rushlight.as_tensor(mesh, dtype=rushlight.int64).detach().contiguous()
+        self.mesh_dim_names: Any = None if mesh_dim_names is None else tuple(mesh_dim_names)
         if self.mesh_dim_names is not None:
             if len(self.mesh_dim_names) != self.mesh.dim():
                 raise RuntimeError(
@@ -71,16 +85,16 @@ class DeviceMesh:
         return groups
 
     @property
-    def ndim(self):
+    def ndim(self) -> Any:
         """How many dims the mesh has."""
         return self.mesh.dim()
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """How many processes there are along each dim."""
         return tuple(self.mesh.shape)
 
-    def size(self, mesh_dim=None):
+    def size(self, mesh_dim: Any = None) -> Any:
         """How many processes there are, in all or along a dim."""
         return self.mesh.numel() if mesh_dim is None else self.mesh.size(mesh_dim)
 
@@ -91,7 +105,7 @@ class DeviceMesh:
             return self.mesh_dim_names.index(mesh_dim)
         return mesh_dim
 
-    def get_group(self, mesh_dim=None):
+    def get_group(self, mesh_dim: Any = None) -> Any:
         """The group of this process along a dim, given by its number or name."""
         if mesh_dim is None:
             if self.ndim != 1:
@@ -104,23 +118,23 @@ class DeviceMesh:
             return self._flattened[mesh_dim].get_group()
         return self._groups[self._dim(mesh_dim)]
 
-    def get_all_groups(self):
+    def get_all_groups(self) -> Any:
         """The groups of this process, one for each dim."""
         return list(self._groups)
 
-    def get_rank(self):
+    def get_rank(self) -> Any:
         """The rank of this process in the world."""
         return _group.get_rank()
 
-    def get_local_rank(self, mesh_dim=None):
+    def get_local_rank(self, mesh_dim: Any = None) -> Any:
         """The number of this process along a dim."""
         return _group.get_rank(self.get_group(mesh_dim))
 
-    def get_coordinate(self):
+    def get_coordinate(self) -> Any:
         """Where this process is; None if it is not in the mesh."""
         return None if self._coordinate is None else list(self._coordinate)
 
-    def __getitem__(self, names):
+    def __getitem__(self, names: Sequence[str]) -> Any:
         """The part of the mesh along named dims in which this process is."""
         names = (names,) if isinstance(names, str) else tuple(names)
         if self.mesh_dim_names is None:
@@ -169,7 +183,13 @@ class DeviceMesh:
         return flat
 
     @staticmethod
-    def from_group(group, device_type, mesh=None, *, mesh_dim_names=None):
+    def from_group(
+        group: ProcessGroup | None,
+        device_type: Any,
+        mesh: DeviceMesh | None = None,
+        *,
+        mesh_dim_names: Any = None,
+    ) -> Any:
         """A mesh of one dim for a group, or of several for a list of groups with their mesh."""
         if isinstance(group, (list, tuple)):
             if mesh is None or len(group) != rushlight.as_tensor(mesh).dim():
@@ -182,24 +202,24 @@ class DeviceMesh:
             device_type, mesh, mesh_dim_names=mesh_dim_names, _groups=groups, _root=None
         )
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         _stack.append(self)
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         _stack.pop()
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, DeviceMesh)
             and self.mesh.tolist() == other.mesh.tolist()
             and self.mesh_dim_names == other.mesh_dim_names
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((str(self.mesh.tolist()), self.mesh_dim_names))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names = f", mesh_dim_names={self.mesh_dim_names}" if self.mesh_dim_names else ""
         return f"DeviceMesh('{self.device_type}', {self.mesh.tolist()}{names})"
 
@@ -207,7 +227,9 @@ class DeviceMesh:
 _stack = []
 
 
-def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
+def init_device_mesh(
+    device_type: Any, mesh_shape: Any, *, mesh_dim_names: Any = None, backend_override: Any = None
+) -> Any:
     """All processes as a mesh of this shape, in the order of their ranks.
 
     Args:

@@ -1,13 +1,19 @@
 """The name under which torch has what `rushlight.distributed` offers."""
 
+from __future__ import annotations
+
 import sys
 
 import rushlight.distributed as _distributed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _NAMES = [name for name in dir(_distributed) if not name.startswith("__")]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "_get_default_group":
         from rushlight.distributed._group import default_group
 
@@ -25,5 +31,5 @@ def _get_pg_default_device(group=None):
     return rushlight.device("cpu")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*vars(sys.modules[__name__]), *_NAMES})

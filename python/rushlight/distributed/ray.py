@@ -12,6 +12,8 @@ Needs Ray: `pip install ray`. The workers form one world of MPI, as those of any
 When one is lost, all are started again, and `get_checkpoint()` gives the last that was reported.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import importlib
@@ -20,6 +22,11 @@ import shutil
 import socket
 import tempfile
 import uuid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 __all__ = [
     "Checkpoint",
@@ -82,26 +89,26 @@ class Checkpoint:
         path: the folder.
     """
 
-    def __init__(self, path):
-        self.path = str(path)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path: str = str(path)
 
     @classmethod
-    def from_directory(cls, path):
+    def from_directory(cls, path: str | os.PathLike[str]) -> Any:
         """A checkpoint of the files in a folder."""
         return cls(path)
 
-    def to_directory(self, path=None):
+    def to_directory(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Copy the files into a folder, and return its path."""
         path = tempfile.mkdtemp(prefix="checkpoint-") if path is None else str(path)
         shutil.copytree(self.path, path, dirs_exist_ok=True)
         return path
 
     @contextlib.contextmanager
-    def as_directory(self):
+    def as_directory(self) -> Iterator[Any]:
         """A context that gives the path of the folder, to read."""
         yield self.path
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Checkpoint({self.path!r})"
 
 
@@ -119,28 +126,37 @@ class Result:
 class _Context:
     """Which worker this is."""
 
-    def __init__(self, rank, size, local_rank, local_size, node_rank, folder, checkpoint):
+    def __init__(
+        self,
+        rank: int,
+        size: Any,
+        local_rank: Any,
+        local_size: Any,
+        node_rank: Any,
+        folder: Any,
+        checkpoint: Any,
+    ) -> None:
         self._rank, self._size = rank, size
         self._local_rank, self._local_size, self._node_rank = local_rank, local_size, node_rank
         self.folder, self.checkpoint, self.reports = folder, checkpoint, []
 
-    def get_world_rank(self):
+    def get_world_rank(self) -> Any:
         """Its rank."""
         return self._rank
 
-    def get_world_size(self):
+    def get_world_size(self) -> Any:
         """How many workers there are."""
         return self._size
 
-    def get_local_rank(self):
+    def get_local_rank(self) -> Any:
         """Its number on its machine."""
         return self._local_rank
 
-    def get_local_world_size(self):
+    def get_local_world_size(self) -> Any:
         """How many workers there are on its machine."""
         return self._local_size
 
-    def get_node_rank(self):
+    def get_node_rank(self) -> Any:
         """The number of its machine."""
         return self._node_rank
 
@@ -148,19 +164,19 @@ class _Context:
 _context = None
 
 
-def get_context():
+def get_context() -> Any:
     """Which worker this is; RuntimeError outside of a worker."""
     if _context is None:
         raise RuntimeError("get_context: only a training function that TorchTrainer runs has one")
     return _context
 
 
-def get_checkpoint():
+def get_checkpoint() -> Any:
     """The checkpoint to go on from, or None at the start."""
     return get_context().checkpoint
 
 
-def report(metrics, checkpoint=None):
+def report(metrics: Any, checkpoint: Any = None) -> None:
     """Tell how training goes; all workers do so together.
 
     Args:
@@ -191,7 +207,7 @@ def _checkpoints(folder):
 class _Worker:
     """An actor of Ray: one process."""
 
-    def place(self):
+    def place(self) -> Any:
         """Its machine's address and name, and a free port there."""
         with socket.socket() as probe:
             probe.bind(("", 0))
@@ -200,7 +216,9 @@ class _Worker:
 
         return ray.util.get_node_ip_address(), socket.gethostname(), port
 
-    def run(self, function, config, variables, places, folder):
+    def run(
+        self, function: Callable[..., Any], config: Any, variables: Any, places: Any, folder: Any
+    ) -> Any:
         """Run the training function."""
         global _context
         import rushlight.distributed as dist
@@ -242,13 +260,18 @@ class TorchTrainer:
     """
 
     def __init__(
-        self, train_loop_per_worker, *, train_loop_config=None, scaling_config=None, run_config=None
-    ):
+        self,
+        train_loop_per_worker: Any,
+        *,
+        train_loop_config: Any = None,
+        scaling_config: Any = None,
+        run_config: Any = None,
+    ) -> None:
         self._function, self._config = train_loop_per_worker, train_loop_config
         self._scaling = scaling_config or ScalingConfig()
         self._run = run_config or RunConfig()
 
-    def fit(self):
+    def fit(self) -> Any:
         """Train, and return a Result.
 
         Raises:

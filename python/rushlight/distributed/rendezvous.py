@@ -1,15 +1,21 @@
 """How processes find each other: URLs that name a store."""
 
+from __future__ import annotations
+
 import os
 import urllib.parse
 
 from rushlight.distributed._stores import DEFAULT_TIMEOUT, FileStore, PrefixStore
 from rushlight.distributed._tcp_store import TCPStore
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _handlers = {}
 
 
-def register_rendezvous_handler(scheme, handler):
+def register_rendezvous_handler(scheme: Any, handler: Any) -> None:
     """Let a function serve the URLs of a scheme.
 
     Args:
@@ -21,7 +27,7 @@ def register_rendezvous_handler(scheme, handler):
     _handlers[scheme] = handler
 
 
-def rendezvous(url, rank=-1, world_size=-1, **kwargs):
+def rendezvous(url: Any, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
     """Yield (store, rank, world size) for a URL: env://, tcp://host:port or file:///path.
 
     Args:

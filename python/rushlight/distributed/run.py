@@ -7,14 +7,20 @@ WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and torchrun's other variables.
 are ended and, up to --max-restarts times, started again.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
 
 from rushlight.distributed.launcher.api import LaunchConfig, elastic_launch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def get_args_parser():
+
+def get_args_parser() -> Any:
     """The parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m rushlight.distributed.run", description=__doc__.splitlines()[0]
@@ -70,12 +76,12 @@ def _defaults_from_environment(parser):
             action.default = value if action.type is None else action.type(value)
 
 
-def parse_args(args):
+def parse_args(args: Any) -> Any:
     """The options of a command line, a list of words."""
     return get_args_parser().parse_args(args)
 
 
-def parse_min_max_nnodes(nnodes):
+def parse_min_max_nnodes(nnodes: Any) -> Any:
     """The least and the largest number of machines in "N" or "MIN:MAX"."""
     parts = str(nnodes).split(":")
     if len(parts) > 2 or not all(part.isdigit() for part in parts):
@@ -83,7 +89,7 @@ def parse_min_max_nnodes(nnodes):
     return int(parts[0]), int(parts[-1])
 
 
-def determine_local_world_size(nproc_per_node):
+def determine_local_world_size(nproc_per_node: Any) -> int:
     """How many processes "4", "auto" or "cpu" mean here."""
     if str(nproc_per_node).isdigit():
         return int(nproc_per_node)
@@ -94,7 +100,7 @@ def determine_local_world_size(nproc_per_node):
     raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}")
 
 
-def config_from_args(args):
+def config_from_args(args: Any) -> Any:
     """(LaunchConfig, command, its arguments) of parsed options."""
     least, most = parse_min_max_nnodes(args.nnodes)
     if not 0 < least <= most or args.max_restarts < 0:
@@ -153,13 +159,13 @@ def _was_given(what):
     return any(word.replace("_", "-").startswith(f"--{what}-") for word in sys.argv)
 
 
-def run(args):
+def run(args: Any) -> None:
     """Run what parsed options describe."""
     config, command, words = config_from_args(args)
     elastic_launch(config, command)(*words)
 
 
-def main(args=None):
+def main(args: Any = None) -> None:
     """Run a command line: by default this process's."""
     from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
 

@@ -433,7 +433,7 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "grad":  # which torch imports here
         return importlib.import_module("rushlight.nn.grad")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -107,7 +107,14 @@ def _no_grad_zero_(tensor):
     return zeros_(tensor)
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal with this mean and standard deviation, restricted to [a, b], by rejection."""
     if tensor.is_meta:
         return tensor

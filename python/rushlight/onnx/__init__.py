@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 class ONNXProgram:
     """What `export` returns: the ONNX model, and the program that it was made of."""
 
-    def __init__(self, model_proto, exported_program):
+    def __init__(self, model_proto: Any, exported_program: Any) -> None:
         self.model_proto = model_proto
         self.exported_program = exported_program
 
     def save(
         self,
-        destination,
+        destination: Any,
         *,
-        include_initializers=True,
-        keep_initializers_as_inputs=False,
-        external_data=None,
-    ):
+        include_initializers: bool = True,
+        keep_initializers_as_inputs: bool = False,
+        external_data: Any = None,
+    ) -> None:
         """Write the model to a file.
 
         Raises:
@@ -48,7 +48,7 @@ class ONNXProgram:
         with open(destination, "wb") as f:
             f.write(self.model_proto.SerializeToString())
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model by onnxruntime, and return a tuple of tensors."""
         import onnxruntime
 
@@ -65,14 +65,36 @@ class ONNXProgram:
 
 
 def export(
-    model, args=(), f=None, *, kwargs=None, verbose=None, input_names=None, output_names=None,
-    opset_version=None, dynamo=True, external_data=True, dynamic_shapes=None,
-    custom_translation_table=None, report=False, optimize=True, verify=False, profile=False,
-    dump_exported_program=False, artifacts_dir=".", fallback=False, export_params=True,
-    keep_initializers_as_inputs=False, dynamic_axes=None, training=None,
-    operator_export_type=None, do_constant_folding=True, custom_opsets=None,
-    export_modules_as_functions=False, autograd_inlining=True,
-):  # fmt: skip
+    model: Module,
+    args: Any = (),
+    f: Any = None,
+    *,
+    kwargs: Any = None,
+    verbose: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
+    opset_version: Any = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Any = None,
+    report: bool = False,
+    optimize: bool = True,
+    verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str = '.',
+    fallback: bool = False,
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Any = None,
+    training: Any = None,
+    operator_export_type: Any = None,
+    do_constant_folding: bool = True,
+    custom_opsets: Any = None,
+    export_modules_as_functions: bool = False,
+    autograd_inlining: bool = True,
+) -> Any:  # fmt: skip
     """Write a model in ONNX's operators.
 
     Args:
@@ -146,14 +168,16 @@ def export(
     return made
 
 
-def dynamo_export(model, /, *model_args, export_options=None, **model_kwargs):
+def dynamo_export(
+    model: Module, /, *model_args: Any, export_options: Any = None, **model_kwargs: Any
+) -> Any:
     """The older name of `export`."""
     if export_options is not None:
         raise NotImplementedError("onnx.dynamo_export: export_options: give them to onnx.export")
     return export(model, model_args, kwargs=model_kwargs)
 
 
-def is_in_onnx_export():
+def is_in_onnx_export() -> bool:
     """Is a model being exported? Its program is recorded as any other: never."""
     return False
 

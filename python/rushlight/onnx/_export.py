@@ -3,6 +3,8 @@
 The library `onnx` makes the file (`pip install rushlight[onnx]`).
 """
 
+from __future__ import annotations
+
 import operator
 
 import rushlight
@@ -10,6 +12,10 @@ from rushlight import Tensor
 from rushlight.export import _record, passes
 from rushlight.export._table import MISSING, is_operation
 from rushlight.fx import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OPSET = 18
 
@@ -31,7 +37,7 @@ def _code(dtype):
 class Writer:
     """An ONNX graph in the making."""
 
-    def __init__(self, program, opset):
+    def __init__(self, program: Any, opset: Any) -> None:
         import onnx
 
         self.onnx, self.program, self.opset = onnx, program, opset
@@ -40,12 +46,12 @@ class Writer:
 
     # ---- values
 
-    def fresh(self, hint="v"):
+    def fresh(self, hint: str = 'v') -> str:
         """A new name."""
         self.count += 1
         return f"{hint}_{self.count}"
 
-    def op(self, kind, *inputs, outputs=1, **attributes):
+    def op(self, kind: Any, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """A node; its output's name, or their names."""
         inputs = ["" if i is None else self.value(i) for i in inputs]
         while inputs and not inputs[-1]:
@@ -55,7 +61,7 @@ class Writer:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, names, **attributes))
         return names[0] if outputs == 1 else names
 
-    def value(self, v):
+    def value(self, v: Any) -> Any:
         """The name of a value: a name already, a node, a tensor or a number."""
         if isinstance(v, str):
             return v
@@ -67,7 +73,7 @@ class Writer:
             return self.ints(v)
         return self.scalar(v)
 
-    def initializer(self, t, name=None):
+    def initializer(self, t: Any, name: str | None = None) -> Any:
         """A constant."""
         t = t.detach().contiguous().cpu()
         key = (
@@ -85,13 +91,13 @@ class Writer:
             self.constants[key] = name
         return name
 
-    def scalar(self, v, dtype=None):
+    def scalar(self, v: Any, dtype: rushlight.dtype | None = None) -> Any:
         """A number, or a node of one, as a tensor of a dtype."""
         if isinstance(v, (Node, str)):
             return self.cast(v, dtype) if dtype is not None else self.value(v)
         return self.initializer(rushlight.tensor(v, dtype=dtype))
 
-    def ints(self, values):
+    def ints(self, values: Any) -> Any:
         """A list of ints, of which some may be computed, as a tensor."""
         if not any(isinstance(v, (Node, str)) for v in values):
             return self.initializer(rushlight.tensor(list(values), dtype=rushlight.int64))
@@ -99,7 +105,7 @@ class Writer:
                  for v in values]  # fmt: skip
         return self.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
-    def cast(self, v, dtype):
+    def cast(self, v: Any, dtype: rushlight.dtype) -> Any:
         """The value in a dtype."""
         if isinstance(v, Node) and isinstance(v.meta.get("val"), Tensor) and (
             v.meta["val"].dtype is dtype
@@ -107,13 +113,13 @@ class Writer:
             return self.value(v)
         return self.op("Cast", v, to=_code(dtype))
 
-    def operand(self, v, dtype):
+    def operand(self, v: Any, dtype: rushlight.dtype) -> Any:
         """An operand of an operator whose operands have one dtype."""
         return self.cast(v, dtype) if isinstance(v, (Node, str)) else self.scalar(v, dtype)
 
     # ---- the graph
 
-    def write(self, input_names, output_names):
+    def write(self, input_names: Any, output_names: Any) -> Any:
         """The ModelProto."""
         helper, inputs, given = self.onnx.helper, [], iter(input_names or ())
         for node in self.program.graph.nodes:
@@ -139,7 +145,7 @@ class Writer:
         self.onnx.checker.check_model(model)
         return model
 
-    def placeholder(self, node, inputs, given):
+    def placeholder(self, node: Any, inputs: Any, given: Any) -> None:
         value = node.meta.get("val")
         if node.meta["kind"] != "input":
             name = node.meta["target"]
@@ -155,7 +161,7 @@ class Writer:
         shape = [n if s is None else s.text for n, s in zip(value.shape, sizes)]
         inputs.append(self.onnx.helper.make_tensor_value_info(name, _code(value.dtype), shape))
 
-    def call(self, node):
+    def call(self, node: Any) -> None:
         target = node.target
         if is_operation(target):
             key = target.key
@@ -177,7 +183,7 @@ class Writer:
             result = handler(self, node, *node.args)
         self.names[node] = result
 
-    def check_in_place(self, node):
+    def check_in_place(self, node: Any) -> None:
         """A change in place is an operator if nothing else looks at the memory afterwards."""
         changed = node.args[0]
         pointer = _memory(changed)
@@ -226,7 +232,7 @@ def _arguments(node):
     return found
 
 
-def dtype_of(v):
+def dtype_of(v: Any) -> Any:
     """The dtype of an operand."""
     value = v.meta["val"] if isinstance(v, Node) else v
     return value.dtype if isinstance(value, Tensor) else rushlight.tensor(value).dtype
@@ -235,7 +241,7 @@ def dtype_of(v):
 HANDLERS = {}
 
 
-def handles(*keys):
+def handles(*keys: Any) -> Any:
     """Enter a function for operations of the table."""
 
     def enter(function):
@@ -782,7 +788,7 @@ _PRIMITIVES = {
 }  # fmt: skip
 
 
-def to_model(program, input_names, output_names, opset):
+def to_model(program: Any, input_names: Any, output_names: Any, opset: Any) -> Any:
     """The ModelProto of a program."""
     try:
         import onnx  # noqa: F401

@@ -1,8 +1,14 @@
 """ONNX models as modules: each operator by the operations that it is made of."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
 from rushlight.nn import Module, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 F = rushlight.nn.functional
 
@@ -13,7 +19,7 @@ class OnnxModule(Module):
     It takes the inputs in the order of the graph, and returns its output, or a tuple of them.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Module) -> None:
         super().__init__()
         from onnx import helper, numpy_helper
 
@@ -41,7 +47,7 @@ class OnnxModule(Module):
             attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
             self._steps.append((function, list(node.input), list(node.output), attributes))
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Any) -> Any:
         if len(inputs) != len(self.input_names):
             raise TypeError(
                 f"OnnxModule: expected {len(self.input_names)} inputs {self.input_names}, got "
@@ -56,7 +62,7 @@ class OnnxModule(Module):
         return found[0] if len(found) == 1 else found
 
 
-def load(f):
+def load(f: Any) -> Any:
     """Read an ONNX model as a module.
 
     Args:

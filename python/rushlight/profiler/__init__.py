@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from rushlight.types import Device
+
 
 class ProfilerActivity(Enum):
     """What a profile watches."""
@@ -100,7 +102,7 @@ def schedule(
     return action
 
 
-def warn_of_unrecorded(function, **arguments):
+def warn_of_unrecorded(function: Callable[..., Any], **arguments: Any) -> None:
     """Warn of what a profile is asked for and cannot do."""
     warn_of(function, "there is no other device and no libkineto", **arguments)
 
@@ -129,12 +131,12 @@ class record_function:
         self.name, self.args = name, args
         self._spans = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         name = self.name if self.args is None else f"{self.name}({self.args})"
         self._spans.append(_C._span_begin(name))
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         _C._span_end(self._spans.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +148,7 @@ class record_function:
         return marked
 
 
-def record_external(name, start, end, device=-1, stream=0):
+def record_external(name: str, start: Any, end: Any, device: Device = -1, stream: int = 0) -> None:
     """Tell the profile under way what has run elsewhere: a collective, or another device's kernel.
 
     Args:
@@ -161,7 +163,7 @@ def record_external(name, start, end, device=-1, stream=0):
 class _Session:
     """From the beginning of a recording to its end."""
 
-    def __init__(self, prof):
+    def __init__(self, prof: Any) -> None:
         self.shows = {
             name: bool(getattr(prof, name))
             for name in (
@@ -177,7 +179,7 @@ class _Session:
         ):
             raise RuntimeError("profile: another profile is watching already")
 
-    def finish(self):
+    def finish(self) -> Any:
         """What has been recorded."""
         from rushlight.profiler.recording import Recording
 
@@ -186,7 +188,7 @@ class _Session:
             _C._forget_module_paths()
         return Recording(raw, self.start, _C._profiler_now(), **self.shows)
 
-    def discard(self):
+    def discard(self) -> None:
         """Forget what has been recorded."""
         _C._profiler_stop()
 
@@ -250,8 +252,8 @@ class profile:
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
-        self.step_num = 0
-        self.recording = None  # of the last cycle: what the core has recorded
+        self.step_num: int = 0
+        self.recording: Any = None  # of the last cycle: what the core has recorded
         self._session = self._step = None
         self._metadata = {}
 
@@ -261,11 +263,11 @@ class profile:
         return ProfilerAction.RECORD if self.schedule is None else self.schedule(self.step_num)
 
     @property
-    def current_action(self):
+    def current_action(self) -> Any:
         """What it does in this step."""
         return self._action()
 
-    def start(self):
+    def start(self) -> None:
         """Begin."""
         self._begin(self._action())
 
@@ -331,19 +333,22 @@ class profile:
             raise RuntimeError(f"profile.{function}: nothing has been recorded so far")
         return self.recording
 
-    def events(self):
+    def events(self) -> Any:
         """All events, in the order of their starts; none before the profile has ended."""
         return EventList() if self.recording is None else self.recording.events()
 
     def key_averages(
-        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
-    ):
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> Any:
         """The events summed up by name: see EventList.key_averages."""
         return self.events().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events for chrome://tracing or Perfetto; `.gz` at the end compresses.
 
         Arrows lead from each forward op to the node that computes its gradient. With
@@ -354,13 +359,15 @@ class profile:
         recording = self._recorded("export_chrome_trace")
         write_chrome_trace(path, recording, recording.events(), self._metadata)
 
-    def export_stacks(self, path, metric="self_cpu_time_total"):
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total'
+    ) -> None:
         """Write the time of each stack for flame graph tools; the profile needs with_stack=True."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.events().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path, device=None):
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: Device = None) -> None:
         """Write how many bytes tensors held at what time, by category.
 
         Args:
@@ -379,7 +386,7 @@ class profile:
             raise RuntimeError("export_memory_timeline: the profile needs profile_memory=True")
         export_memory_timeline(recording, path)
 
-    def report(self):
+    def report(self) -> Any:
         """Where the time went, each kernel beside the machine's limits, and what would pay most.
 
         The first report measures the machine, which takes half a second.
@@ -398,13 +405,13 @@ class profile:
 
         return Report(self._recorded("report").with_all())
 
-    def flame_graph(self):
+    def flame_graph(self) -> Any:
         """The events as a flame graph: `.save(path)` writes a page, a notebook shows it."""
         from rushlight.profiler.pages import flame_page
 
         return flame_page(self.events())
 
-    def memory_timeline(self):
+    def memory_timeline(self) -> Any:
         """The bytes of tensors over time as a picture, as `flame_graph` gives one."""
         from rushlight.profiler.memory_timeline import memory_timeline
         from rushlight.profiler.pages import memory_page
@@ -414,13 +421,13 @@ class profile:
             raise RuntimeError("memory_timeline: the profile needs profile_memory=True")
         return memory_page(memory_timeline(recording))
 
-    def add_metadata(self, key, value):
+    def add_metadata(self, key: str, value: Any) -> None:
         """Have traces hold the text `value` under `key`."""
         self._metadata[key] = str(value)
 
     preset_metadata = add_metadata
 
-    def add_metadata_json(self, key, value):
+    def add_metadata_json(self, key: str, value: Any) -> None:
         """Have traces hold what the JSON text `value` says under `key`."""
         import json
 
@@ -435,7 +442,9 @@ class profile:
         raise NotImplementedError("profile.toggle_collection_dynamic: use a schedule")
 
 
-def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
+def tensorboard_trace_handler(
+    dir_name: Any, worker_name: Any = None, use_gzip: bool = False
+) -> Any:
     """An `on_trace_ready` that writes each trace into a folder.
 
     Args:

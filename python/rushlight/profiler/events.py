@@ -9,7 +9,13 @@ from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
     from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.types import Device
 
 
 class DeviceType(Enum):
@@ -24,10 +30,10 @@ class Interval:
 
     __slots__ = ("end", "start")
 
-    def __init__(self, start, end):
+    def __init__(self, start: Any, end: Any) -> None:
         self.start, self.end = start, end
 
-    def elapsed_us(self):
+    def elapsed_us(self) -> Any:
         """How long, in microseconds."""
         return self.end - self.start
 
@@ -37,11 +43,11 @@ class Kernel:
 
     __slots__ = ("bytes", "device", "duration", "name")
 
-    def __init__(self, name, device, duration, bytes=0):
+    def __init__(self, name: str, device: Device, duration: Any, bytes: int = 0) -> None:
         super().__init__()
         self.name, self.device, self.duration, self.bytes = name, device, duration, bytes
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Kernel(name={self.name!r}, device={self.device}, duration={self.duration:.3f})"
 
 
@@ -49,44 +55,44 @@ class _Times:
     """The times that events and sums of events share, and the texts that tables show of them."""
 
     @property
-    def cpu_time(self):
+    def cpu_time(self) -> Any:
         """The mean time of a call, in microseconds."""
         return 0.0 if self.count == 0 else self.cpu_time_total / self.count
 
     @property
-    def device_time(self):
+    def device_time(self) -> Any:
         """The mean time on another device."""
         return 0.0 if self.count == 0 else self.device_time_total / self.count
 
     cuda_time = device_time
 
     @property
-    def cpu_time_str(self):
+    def cpu_time_str(self) -> Any:
         """`cpu_time` with its unit."""
         return format_time(self.cpu_time)
 
     @property
-    def device_time_str(self):
+    def device_time_str(self) -> Any:
         """`device_time` with its unit."""
         return format_time(self.device_time)
 
     @property
-    def cpu_time_total_str(self):
+    def cpu_time_total_str(self) -> Any:
         """`cpu_time_total` with its unit."""
         return format_time(self.cpu_time_total)
 
     @property
-    def device_time_total_str(self):
+    def device_time_total_str(self) -> Any:
         """`device_time_total` with its unit."""
         return format_time(self.device_time_total)
 
     @property
-    def self_cpu_time_total_str(self):
+    def self_cpu_time_total_str(self) -> Any:
         """`self_cpu_time_total` with its unit."""
         return format_time(self.self_cpu_time_total)
 
     @property
-    def self_device_time_total_str(self):
+    def self_device_time_total_str(self) -> Any:
         """`self_device_time_total` with its unit."""
         return format_time(self.self_device_time_total)
 
@@ -103,23 +109,51 @@ class FunctionEvent(_Times):
     """
 
     def __init__(
-        self, id, name, thread, start_us, end_us, overload_name=None, fwd_thread=None,
-        input_shapes=None, stack=None, scope=0, use_device=None, cpu_memory_usage=0,
-        device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1,
-        device_type=DeviceType.CPU, device_index=0, device_resource_id=None, is_legacy=False,
-        flops=None, trace_name=None, concrete_inputs=None, kwinputs=None, is_user_annotation=False,
-        is_python_function=False, activity_type=None, metadata_json=None, flow_id=None,
-        flow_type=None, flow_start=None, external_id=0, linked_correlation_id=0,
-    ):  # fmt: skip
+        self,
+        id: Any,
+        name: str,
+        thread: Any,
+        start_us: Any,
+        end_us: Any,
+        overload_name: Any = None,
+        fwd_thread: Any = None,
+        input_shapes: Any = None,
+        stack: Any = None,
+        scope: int = 0,
+        use_device: Any = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
+        sequence_nr: Any = -1,
+        node_id: Any = -1,
+        device_type: Any = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: Any = None,
+        is_legacy: bool = False,
+        flops: Any = None,
+        trace_name: Any = None,
+        concrete_inputs: Any = None,
+        kwinputs: Any = None,
+        is_user_annotation: bool = False,
+        is_python_function: bool = False,
+        activity_type: Any = None,
+        metadata_json: Any = None,
+        flow_id: Any = None,
+        flow_type: Any = None,
+        flow_start: Any = None,
+        external_id: int = 0,
+        linked_correlation_id: int = 0,
+    ) -> None:  # fmt: skip
         self.id, self.name, self.thread, self.fwd_thread = id, name, thread, fwd_thread
         self.overload_name = overload_name or ""
-        self.trace_name = name if trace_name is None else trace_name
-        self.time_range = Interval(start_us, end_us)
+        self.trace_name: Any = name if trace_name is None else trace_name
+        self.time_range: Any = Interval(start_us, end_us)
         self.kernels, self.cpu_children, self.cpu_parent, self.count = [], [], None, 1
         self.input_shapes, self.concrete_inputs = input_shapes or [], concrete_inputs or []
         self.kwinputs, self.stack, self.scope = kwinputs or {}, stack or [], scope
         self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
-        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.device_resource_id: Any = thread if device_resource_id is None else device_resource_id
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
         self.sequence_nr, self.node_id, self.flops = sequence_nr, node_id, flops
@@ -130,15 +164,15 @@ class FunctionEvent(_Times):
         self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
         self.module, self.depth, self.where, self.in_backward = None, 0, None, False
 
-    def append_kernel(self, name, device, duration, bytes=0):
+    def append_kernel(self, name: str, device: Device, duration: Any, bytes: int = 0) -> None:
         """Say that it launched a kernel."""
         self.kernels.append(Kernel(name, device, duration, bytes))
 
-    def append_cpu_child(self, child):
+    def append_cpu_child(self, child: Any) -> None:
         """Say that another event ran inside of it."""
         self.cpu_children.append(child)
 
-    def set_cpu_parent(self, parent):
+    def set_cpu_parent(self, parent: Any) -> None:
         """Say inside of which event it ran."""
         self.cpu_parent = parent
 
@@ -148,25 +182,25 @@ class FunctionEvent(_Times):
         return self.name
 
     @property
-    def cpu_time_total(self):
+    def cpu_time_total(self) -> Any:
         """How long it ran, in microseconds; 0 on another device."""
         return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> Any:
         """How long it ran without the events inside of it."""
         if self.device_type is not DeviceType.CPU or self.is_async:
             return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
-    def device_time_total(self):
+    def device_time_total(self) -> Any:
         """How long it ran on another device: of a kernel itself, or of those that it launched."""
         inside = sum(child.device_time_total for child in self.cpu_children)
         return self.self_device_time_total + inside
 
     @property
-    def self_device_time_total(self):
+    def self_device_time_total(self) -> Any:
         """The same without the events inside of it."""
         if self.device_type is not DeviceType.CPU:
             return self.time_range.elapsed_us()
@@ -175,18 +209,18 @@ class FunctionEvent(_Times):
     cuda_time_total, self_cuda_time_total = device_time_total, self_device_time_total
 
     @property
-    def self_cpu_memory_usage(self):
+    def self_cpu_memory_usage(self) -> Any:
         """Bytes that it kept without those of the events inside of it."""
         inside = sum(child.cpu_memory_usage for child in self.cpu_children)
         return self.cpu_memory_usage - inside
 
     @property
-    def self_device_memory_usage(self):
+    def self_device_memory_usage(self) -> Any:
         """The same on another device."""
         inside = sum(child.device_memory_usage for child in self.cpu_children)
         return self.device_memory_usage - inside
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} thread={self.thread} "
             f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
@@ -199,7 +233,7 @@ class FunctionEvent(_Times):
 class FunctionEventAvg(_Times):
     """Events of one name: how many, and their times together (microseconds)."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.key, self.count, self.node_id, self.use_device = None, 0, 0, None
         self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
         self.is_python_function = False
@@ -211,7 +245,7 @@ class FunctionEventAvg(_Times):
         self.cpu_children = self.cpu_parent = None
         self.device_type, self.flops = DeviceType.CPU, 0
 
-    def add(self, other, group_by_input_shapes=True):
+    def add(self, other: object, group_by_input_shapes: bool = True) -> Self:
         """Take in an event, or another sum."""
         if self.key is None:
             for name in ("key", "node_id", "is_async", "is_remote", "is_legacy", "use_device",
@@ -241,7 +275,14 @@ class FunctionEventAvg(_Times):
 class EventList(list):
     """Events in the order of their starts, or their sums by name."""
 
-    def __init__(self, events=(), *, profile_memory=False, with_flops=False, recording=None):
+    def __init__(
+        self,
+        events: Any = (),
+        *,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+        recording: Any = None,
+    ) -> None:
         super().__init__(events)
         self._profile_memory, self._with_flops = profile_memory, with_flops
         self._recording = recording  # what a trace needs beside the events
@@ -255,13 +296,16 @@ class EventList(list):
         )
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> Any:
         """The time of all, in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
-        self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False
-    ):
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> Any:
         """The events summed up by name.
 
         Args:
@@ -334,12 +378,14 @@ class EventList(list):
 
         write_chrome_trace(path, self._recording, self)
 
-    def supported_export_stacks_metrics(self):
+    def supported_export_stacks_metrics(self) -> Any:
         """What `export_stacks` can weigh stacks by."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
                 "self_privateuse1_time_total"]  # fmt: skip
 
-    def export_stacks(self, path, metric="self_cpu_time_total"):
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total'
+    ) -> None:
         """Write the time of each stack, as flame graph tools read it.
 
         Args:
@@ -369,14 +415,14 @@ class EventList(list):
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
-def format_time(microseconds, unit=None):
+def format_time(microseconds: Any, unit: Any = None) -> str:
     """A time with its unit: 3.500us, 1.250ms, 2.000s."""
     if unit is None:
         unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
     return f"{microseconds / _UNITS[unit]:.3f}{unit}"
 
 
-def format_memory(bytes):
+def format_memory(bytes: Any) -> str:
     """Bytes with their unit: 12 B, 1.50 KB."""
     for exponent, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
         if abs(bytes) >= 1 << exponent:
@@ -384,12 +430,12 @@ def format_memory(bytes):
     return f"{bytes} B"
 
 
-def format_share(part, whole):
+def format_share(part: Any, whole: Any) -> Any:
     """A share of a time in percent."""
     return f"{100 * part / whole:.2f}%" if whole else "NaN"
 
 
-def walk(events):
+def walk(events: Any) -> Iterator[Any]:
     """The events and all inside of them, parents first."""
     pending = list(reversed(events))
     while pending:

@@ -4,7 +4,13 @@ A multiplication and an addition count as two. An op whose work the ops inside o
 nothing by itself.
 """
 
+from __future__ import annotations
+
 import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # An operation on each element of the result.
 _BY_ELEMENT = frozenset("""
@@ -86,7 +92,7 @@ def _is_causal(inputs):
     return any(a is True for a in inputs or ())
 
 
-def flops_of(name, inputs, results):
+def flops_of(name: str, inputs: Any, results: Any) -> Any:
     """The operations of one op by itself; 0 where they are not known.
 
     Args:
@@ -117,7 +123,7 @@ def flops_of(name, inputs, results):
     return 0
 
 
-def count_flops(pairs):
+def count_flops(pairs: Any) -> None:
     """Set the flops of events, from the innermost out; `pairs`: of what was recorded and events."""
     inside = {}
     for raw, event in reversed(pairs):  # children come after their parents

@@ -1,16 +1,23 @@
 """How much memory tensors held at what time, and for what."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from collections import namedtuple
 
 from rushlight.profiler.recording import BACKWARD, SPAN
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
 # In the order in which torch's timelines list them.
 CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient",
               "autograd detail", "unknown")  # fmt: skip
 
-Timeline = namedtuple("Timeline", "times sizes")
+Timeline: Any = namedtuple("Timeline", "times sizes")
 Timeline.__doc__ = "Nanoseconds, and for each of them the bytes of each of CATEGORIES."
 
 
@@ -36,7 +43,7 @@ def _category(start, end, in_backward, backward, steps, loading, finish):
     return "unknown" if end == finish else "temporary"
 
 
-def memory_timeline(recording):
+def memory_timeline(recording: Any) -> Any:
     """The bytes of tensors that were made while a profile was under way, by time and category."""
     backward = _intervals(recording, lambda r: r.kind == BACKWARD)
     steps = _intervals(
@@ -71,7 +78,7 @@ def memory_timeline(recording):
     return Timeline(times, sizes)
 
 
-def export_memory_timeline(recording, path):
+def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None:
     """Write the timeline: .html for a page, .json or .json.gz for [times, sizes]."""
     path = str(path)
     timeline = memory_timeline(recording)

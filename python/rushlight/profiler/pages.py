@@ -1,9 +1,16 @@
 """Pictures of a profile as pages that need nothing else: a flame graph and a memory timeline."""
 
+from __future__ import annotations
+
 import html
 
 from rushlight.profiler.events import format_memory, format_time
 from rushlight.profiler.memory_timeline import CATEGORIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 _STYLE = """
 body { font: 13px sans-serif; margin: 16px; color: #222; background: #fff }
@@ -23,17 +30,17 @@ class Page:
         body: what it shows, as HTML.
     """
 
-    def __init__(self, title, body):
+    def __init__(self, title: Any, body: Any) -> None:
         self.title, self.body = title, body
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f'<!DOCTYPE html><html><head><meta charset="utf-8"><title>{html.escape(self.title)}'
             f"</title><style>{_STYLE}</style></head><body><h1>{html.escape(self.title)}</h1>"
             f"{self.body}</body></html>\n"
         )
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write an HTML file that loads nothing else."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(str(self))
@@ -45,10 +52,10 @@ class Page:
 class _Frame:
     """Events of one name inside the same events: their time together."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name, self.time, self.count, self.inside = name, 0.0, 0, {}
 
-    def add(self, event):
+    def add(self, event: Any) -> None:
         name = "ProfilerStep" if event.name.startswith("ProfilerStep#") else event.name
         frame = self.inside.setdefault(name, _Frame(name))
         frame.time += event.cpu_time_total
@@ -72,7 +79,7 @@ def _colour(name):
     return "#4e79a7"
 
 
-def flame_page(events):
+def flame_page(events: Any) -> Any:
     """The flame graph of events: each bar is as wide as its time, and stands on what called it."""
     root = _Frame("all")
     for event in events:
@@ -111,7 +118,7 @@ def flame_page(events):
     )
 
 
-def memory_page(timeline):
+def memory_page(timeline: Any) -> Any:
     """The bytes of each category over time, one above the other."""
     times, sizes = timeline
     width, height = 1200.0, 360.0

@@ -1,5 +1,7 @@
 """Ranges for other tools: NVTX, and the files of nvprof."""
 
+from __future__ import annotations
+
 import ctypes
 import importlib.util
 import pathlib
@@ -7,6 +9,13 @@ import pathlib
 from rushlight import _C
 from rushlight._set_module import set_module
 from rushlight.profiler.events import EventList, FunctionEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+    from typing_extensions import Self
 
 _NVTX = ("libnvToolsExt.so.1", "libnvToolsExt.so")
 
@@ -37,12 +46,12 @@ class emit_nvtx:
         RuntimeError: the library is not there, or a profile is under way.
     """
 
-    def __init__(self, enabled=True, record_shapes=False):
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         if enabled and record_shapes:
             raise NotImplementedError("emit_nvtx: record_shapes must be False: ranges hold none")
         self.enabled, self.entered = enabled, False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self.entered:
             raise RuntimeError("NVTX annotation context manager is not reentrant")
         self.entered = True
@@ -56,7 +65,7 @@ class emit_nvtx:
                 raise RuntimeError("emit_nvtx: a profile is under way")
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         if self.enabled:
             _C._profiler_ranges(0, 0)
         self.entered = False
@@ -73,7 +82,7 @@ class emit_itt:
         RuntimeError: enabled is True: there is no library of Intel's collector in this build.
     """
 
-    def __init__(self, enabled=True, record_shapes=False):
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         if enabled:
             shapes = " with shapes" if record_shapes else ""
             raise RuntimeError(
@@ -81,14 +90,14 @@ class emit_itt:
                 " rushlight.profiler, records the same events"
             )
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         return None
 
 
-def load_nvprof(path):
+def load_nvprof(path: str | os.PathLike[str]) -> Any:
     """The events of a file that nvprof has written, an SQLite database.
 
     Args:
@@ -104,7 +113,7 @@ def load_nvprof(path):
 _LAUNCHES = (13, 211)
 
 
-def parse_nvprof_trace(path):
+def parse_nvprof_trace(path: str | os.PathLike[str]) -> Any:
     """The events of a file that nvprof has written, as a list."""
     import sqlite3
 

@@ -1,14 +1,20 @@
 """What the core has recorded, as events that know what ran inside of them."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, Kernel
 from rushlight.profiler.flops import count_flops
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Kinds of events, as the core numbers them (src/core/observer.h).
 (OP, KERNEL, VISIT, APPLY, PART, FUNCTION, MODULE, SPAN, BACKWARD, ALLOCATION, EXTERNAL) = range(11)
 
-Raw = namedtuple(
+Raw: Any = namedtuple(
     "Raw",
     "kind name start end thread sequence memory bytes depth in_backward where inputs results stack"
     " module device stream",
@@ -52,25 +58,32 @@ class Recording:
     """
 
     def __init__(
-        self, raw, start, end, record_shapes=False, profile_memory=False, with_stack=False,
-        with_flops=False, with_modules=False,
-    ):  # fmt: skip
+        self,
+        raw: Any,
+        start: Any,
+        end: Any,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+    ) -> None:  # fmt: skip
         self.raw, self.start, self.end = [Raw(*r) for r in raw], start, end
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self._events = None
 
     @property
-    def allocations(self):
+    def allocations(self) -> Any:
         """The events that say which storage got or gave back how many bytes, in order of time."""
         return sorted((r for r in self.raw if r.kind == ALLOCATION), key=lambda r: r.start)
 
     @property
-    def kernels(self):
+    def kernels(self) -> Any:
         """Launches of kernels and the parts that other threads did of them."""
         return [r for r in self.raw if r.kind in (KERNEL, PART)]
 
-    def with_all(self):
+    def with_all(self) -> Any:
         """The same recording with shapes and floating-point operations in its events."""
         if self.with_flops:
             return self
@@ -79,7 +92,7 @@ class Recording:
         other.raw = self.raw
         return other
 
-    def events(self):
+    def events(self) -> Any:
         """The events as an EventList, in the order of their starts."""
         if self._events is None:
             self._events = self._build()

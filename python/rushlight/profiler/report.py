@@ -1,5 +1,7 @@
 """Where the time of a program went, and what would pay: what `profile.report()` returns."""
 
+from __future__ import annotations
+
 import functools
 import time
 from collections import namedtuple
@@ -8,10 +10,14 @@ import rushlight
 from rushlight.profiler.events import format_time
 from rushlight.profiler.recording import KERNEL
 
-Limits = namedtuple("Limits", "bandwidth flops")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+Limits: Any = namedtuple("Limits", "bandwidth flops")
 Limits.__doc__ = "What the machine can do: bytes a second of memory, floating-point operations."
 
-Change = namedtuple("Change", "saves text")
+Change: Any = namedtuple("Change", "saves text")
 Change.__doc__ = "A change of the program: microseconds that it would save at most, and what it is."
 
 _WAITING = "enumerate(DataLoader)#"
@@ -22,7 +28,7 @@ PARTS = ("Python", "dispatch", "kernels", "copies", "waiting for data")
 
 
 @functools.cache
-def machine_limits(threads=None):
+def machine_limits(threads: Any = None) -> Any:
     """Measure what this machine can do with so many threads, once: half a second.
 
     Args:
@@ -67,16 +73,16 @@ class KernelUse:
         limit: microseconds that they would take at the measured bandwidth and peak.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name, self.count, self.time, self.bytes, self.flops = name, 0, 0.0, 0, 0
-        self.limit = 0.0
+        self.limit: float = 0.0
 
     @property
-    def share_of_limit(self):
+    def share_of_limit(self) -> Any:
         """1 where nothing could be faster, 0.1 where it takes ten times as long as it must."""
         return self.limit / self.time if self.time else 0.0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"KernelUse({self.name}, count={self.count}, time={format_time(self.time)}, "
             f"{100 * self.share_of_limit:.0f}% of the limit)"
@@ -96,24 +102,24 @@ class Report:
         limits: what the machine can do.
     """
 
-    def __init__(self, recording, limits=None):
+    def __init__(self, recording: Any, limits: Any = None) -> None:
         self._recording = recording
-        self.limits = machine_limits() if limits is None else limits
+        self.limits: Any = machine_limits() if limits is None else limits
         events = recording.events()
         self._main = self._main_thread(events)
         main = [e for e in events if e.device_resource_id == self._main]
         steps = [e for e in main if e.name.startswith("ProfilerStep#")]
-        self.steps = len(steps)
+        self.steps: int = len(steps)
         spans = [(e.time_range.start, e.time_range.end) for e in steps]
         whole = (0.0, (recording.end - recording.start) / 1000)
         self._spans = spans or [whole]
-        self.wall = sum(end - start for start, end in self._spans)
+        self.wall: Any = sum(end - start for start, end in self._spans)
         inside = [e for e in main if e not in steps] if steps else main
-        self.covered = self._length((e.time_range.start, e.time_range.end) for e in inside)
+        self.covered: Any = self._length((e.time_range.start, e.time_range.end) for e in inside)
         self._events = main
-        self.parts = self._divide(main)
-        self.kernels = self._kernels(events)
-        self.changes = self._changes(events)[:3]
+        self.parts: Any = self._divide(main)
+        self.kernels: Any = self._kernels(events)
+        self.changes: Any = self._changes(events)[:3]
 
     def _main_thread(self, events):
         """The thread that steps were marked on, or that most events ran on."""
@@ -246,7 +252,7 @@ class Report:
         top = sorted(lines, key=lines.get, reverse=True)[:2]
         return f" (most at {', '.join(top)})" if top else ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = []
         steps = f" in {self.steps} steps" if self.steps else ""
         lines.append(

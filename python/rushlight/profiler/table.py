@@ -1,8 +1,14 @@
 """The table that a profile prints: columns, widths and sums are those of torch's."""
 
+from __future__ import annotations
+
 import math
 
 from rushlight.profiler.events import DeviceType, format_memory, format_share, format_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _GAP = 2
 _WIDTH = 12
@@ -31,9 +37,18 @@ def _flops_unit(events):
 
 
 def write_table(
-    events, sort_by, row_limit, source_width, name_width, shapes_width, header, top_level_only,
-    unit, with_memory, with_flops,
-):  # fmt: skip
+    events: Any,
+    sort_by: Any,
+    row_limit: Any,
+    source_width: Any,
+    name_width: Any,
+    shapes_width: Any,
+    header: Any,
+    top_level_only: Any,
+    unit: Any,
+    with_memory: Any,
+    with_flops: Any,
+) -> Any:  # fmt: skip
     """The text of EventList.table."""
     if unit is not None and unit not in _UNITS:
         raise ValueError(f"table: the time unit must be us, ms or s, but is {unit!r}")

@@ -1,10 +1,16 @@
 """Traces for chrome://tracing and Perfetto."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
 
 from rushlight.profiler.recording import KERNEL, PART
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _arguments(event):
@@ -73,7 +79,7 @@ def _memory(recording, process):
                "args": {"bytes": total}}  # fmt: skip
 
 
-def chrome_trace(recording, events, metadata=()):
+def chrome_trace(recording: Any, events: Any, metadata: Any = ()) -> Any:
     """A trace as a dict. Times are microseconds since the profile began: a quarter of one would be
     lost in numbers that count from 1970.
     """
@@ -110,7 +116,9 @@ def chrome_trace(recording, events, metadata=()):
     return {**head, **dict(metadata), "traceEvents": rows}
 
 
-def write_chrome_trace(path, recording, events, metadata=()):
+def write_chrome_trace(
+    path: str | os.PathLike[str], recording: Any, events: Any, metadata: Any = ()
+) -> None:
     """Write a trace; a path that ends in .gz is compressed."""
     if recording is None:
         raise RuntimeError("export_chrome_trace: these events are not those of a profile")

@@ -32,7 +32,7 @@ _SUBMODULES = (
 )  # fmt: skip
 
 
-def swap_tensors(t1, t2):
+def swap_tensors(t1: Any, t2: Any) -> None:
     """Exchange two tensors: each object then has the elements, the class and the attributes of the
     other.
 
@@ -53,7 +53,7 @@ def swap_tensors(t1, t2):
     swap(t1, t2)
 
 
-def set_module(obj, mod):
+def set_module(obj: Any, mod: Any) -> None:
     """Let a class or function say that it lives in the module `mod`."""
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")

@@ -1,10 +1,19 @@
 """Contexts that decorate functions too: `no_grad` and its kin are made of these."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def context_decorator(ctx, func):
+    from typing_extensions import Self
+
+
+def context_decorator(ctx: Any, func: Callable[..., Any]) -> Any:
     """`func` called inside a context.
 
     Args:
@@ -62,16 +71,16 @@ def _wrap_generator(ctx_factory, func):
 class _DecoratorContextManager:
     """The base class of contexts that can be used as decorators: a copy for each call."""
 
-    def __call__(self, orig_func):
+    def __call__(self, orig_func: Any) -> Any:
         return context_decorator(self.clone, orig_func)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         raise NotImplementedError
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         raise NotImplementedError
 
-    def clone(self):
+    def clone(self) -> Any:
         """A new context of the same kind; for those with arguments, to be overridden."""
         return type(self)()
 
@@ -79,7 +88,7 @@ class _DecoratorContextManager:
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
     """One that decorates without being called: @context, as well as @context()."""
 
-    def __new__(cls, orig_func=None):
+    def __new__(cls, orig_func: Any = None) -> Any:
         if orig_func is None:
             return super().__new__(cls)
         return cls()(orig_func)

@@ -476,22 +476,22 @@ def is_namedtuple(obj: object | type[Any]) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
-def is_structseq_class(cls):
+def is_structseq_class(cls: Any) -> Any:
     """Say whether a class is one of the C kind of named tuple."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
 
 
-def is_structseq_instance(obj):
+def is_structseq_instance(obj: Any) -> Any:
     """Say whether an object is of such a class."""
     return is_structseq_class(type(obj))
 
 
-def is_structseq(obj):
+def is_structseq(obj: Any) -> Any:
     """Say whether it is such a class, or an object of one."""
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
-def treespec_leaf():
+def treespec_leaf() -> Any:
     """Return the spec of a leaf."""
     return _LEAF
 

@@ -26,10 +26,10 @@ class ModuleSummary:
 
     def __init__(self, model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         parameters = list(model.parameters())
-        self.parameters = sum(p.numel() for p in parameters)
-        self.trainable = sum(p.numel() for p in parameters if p.requires_grad)
+        self.parameters: Any = sum(p.numel() for p in parameters)
+        self.trainable: Any = sum(p.numel() for p in parameters if p.requires_grad)
         held = [*parameters, *model.buffers()]
-        self.parameter_bytes = sum(t.numel() * t.element_size() for t in held)
+        self.parameter_bytes: Any = sum(t.numel() * t.element_size() for t in held)
         self.flops: int | None = None
         self.rows: list[tuple[int, str, str, str, int, int | None, int | None]] = []
         ran = bool(inputs or options)

@@ -1,11 +1,17 @@
 """Two tensors exchanged, for `utils.swap_tensors`."""
 
+from __future__ import annotations
+
 import weakref
 
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def swap(t1, t2):
+
+def swap(t1: Any, t2: Any) -> None:
     """See `utils.swap_tensors`."""
     for tensor in (t1, t2):
         if weakref.getweakrefs(tensor):

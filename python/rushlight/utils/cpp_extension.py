@@ -66,7 +66,7 @@ class BuildExtension:
         return cls
 
 
-def is_ninja_available():
+def is_ninja_available() -> bool:
     """Can extensions be built by ninja? The compiler is called without it."""
     return False
 
@@ -76,7 +76,7 @@ def verify_ninja_availability() -> None:
     raise RuntimeError("cpp_extension.verify_ninja_availability: ninja is not used")
 
 
-def include_paths(device_type="cpu"):
+def include_paths(device_type: str = 'cpu') -> Any:
     """The folders of the headers that extensions include."""
     if device_type != "cpu":
         raise NotImplementedError(f"cpp_extension.include_paths: for {device_type}")
@@ -87,11 +87,22 @@ def include_paths(device_type="cpu"):
 
 
 def load(
-    name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None,
-    extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False,
-    with_cuda=None, with_sycl=None, is_python_module=True, is_standalone=False,
-    keep_intermediates=True, functions=None,
-):  # fmt: skip
+    name: str,
+    sources: Any,
+    extra_cflags: Any = None,
+    extra_cuda_cflags: Any = None,
+    extra_sycl_cflags: Any = None,
+    extra_ldflags: Any = None,
+    extra_include_paths: Any = None,
+    build_directory: Any = None,
+    verbose: bool = False,
+    with_cuda: Any = None,
+    with_sycl: Any = None,
+    is_python_module: bool = True,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
+    functions: Any = None,
+) -> Any:  # fmt: skip
     """Compile C++ files and make their functions operators: `torch.ops.NAME.FUNCTION`.
 
     Args:
@@ -127,12 +138,26 @@ def load(
 
 
 def load_inline(
-    name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
-    extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None, extra_include_paths=None,
-    build_directory=None, verbose=False, with_cuda=None, with_sycl=None, is_python_module=True,
-    with_pytorch_error_handling=True, keep_intermediates=True, use_pch=False,
-    no_implicit_headers=False,
-):  # fmt: skip
+    name: str,
+    cpp_sources: Any,
+    cuda_sources: Any = None,
+    sycl_sources: Any = None,
+    functions: Any = None,
+    extra_cflags: Any = None,
+    extra_cuda_cflags: Any = None,
+    extra_sycl_cflags: Any = None,
+    extra_ldflags: Any = None,
+    extra_include_paths: Any = None,
+    build_directory: Any = None,
+    verbose: bool = False,
+    with_cuda: Any = None,
+    with_sycl: Any = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> Any:  # fmt: skip
     """Compile C++ source in strings and make its functions operators: `torch.ops.NAME.FUNCTION`.
 
     Args:
@@ -246,7 +271,7 @@ def _fill(raw, t, handle):
 class _Extension:
     """An open library: its functions, and the tensors that a call makes."""
 
-    def __init__(self, name, path):
+    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self.name = name
         self.library = ctypes.CDLL(str(path))
         self._alive = []  # a list of tensors for each call that is under way
@@ -271,7 +296,7 @@ class _Extension:
         alive.append(t)
         return 0
 
-    def function(self, name):
+    def function(self, name: str) -> Any:
         """(kinds of the arguments, number of results, callable of values) of a function."""
         try:
             call = getattr(self.library, f"rushlight_call_{name}")

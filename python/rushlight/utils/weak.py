@@ -40,14 +40,14 @@ class _WeakHashRef(ref):
 
     __slots__ = ("_hash",)
 
-    def __init__(self, key, callback=None):
+    def __init__(self, key: str, callback: Callable[..., Any] | None = None) -> None:
         self._hash = hash(key)
         super().__init__(key, callback)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return self._hash
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         a, b = self(), other()
         return a == b if a is not None and b is not None else self is other
 
@@ -147,7 +147,7 @@ class TensorWeakRef:
     __slots__ = ("ref",)
 
     def __init__(self, tensor: Tensor) -> None:
-        self.ref = WeakIdRef(tensor)
+        self.ref: Any = WeakIdRef(tensor)
 
     def __call__(self) -> Tensor | None:
         return self.ref()

@@ -108,8 +108,8 @@ class FakeQuantize(FakeQuantizeBase):
         zero_dtype = rushlight.float32 if floats else rushlight.int32
         self.register_buffer("scale", rushlight.ones(1))
         self.register_buffer("zero_point", rushlight.zeros(1, dtype=zero_dtype))
-        self.ch_axis = getattr(observed, "ch_axis", -1)
-        self.is_per_channel = observed.qscheme in _PER_CHANNEL
+        self.ch_axis: Any = getattr(observed, "ch_axis", -1)
+        self.is_per_channel: bool = observed.qscheme in _PER_CHANNEL
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """Return scale and zero point, as the observer chooses them."""
@@ -209,49 +209,49 @@ def _fused(observer, least, most, dtype, **options):
     )
 
 
-default_fake_quant = FakeQuantize.with_args(
+default_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=quint8,
     qscheme=per_tensor_affine, reduce_range=True,
 )  # fmt: skip
-default_weight_fake_quant = FakeQuantize.with_args(
+default_weight_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     qscheme=per_tensor_symmetric, reduce_range=False,
 )  # fmt: skip
-default_dynamic_fake_quant = FakeQuantize.with_args(
+default_dynamic_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, is_dynamic=True,
     dtype=quint8, averaging_constant=1,
 )  # fmt: skip
-default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fixed_qparams_range_neg1to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_neg1to1_observer
 )
-default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fixed_qparams_range_0to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_0to1_observer
 )
 default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
 default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
-default_per_channel_weight_fake_quant = FakeQuantize.with_args(
+default_per_channel_weight_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     qscheme=per_channel_symmetric, reduce_range=False, ch_axis=0,
 )  # fmt: skip
-default_embedding_fake_quant = FakeQuantize.with_args(
+default_embedding_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams,
     dtype=quint8, quant_min=0, quant_max=255, ch_axis=0, averaging_constant=1,
 )  # fmt: skip
-default_histogram_fake_quant = FakeQuantize.with_args(
+default_histogram_fake_quant: Any = FakeQuantize.with_args(
     observer=HistogramObserver, quant_min=0, quant_max=255, dtype=quint8,
     qscheme=per_tensor_affine, reduce_range=True,
 )  # fmt: skip
-default_fused_act_fake_quant = _fused(MovingAverageMinMaxObserver, 0, 255, quint8)
-default_fused_wt_fake_quant = _fused(
+default_fused_act_fake_quant: Any = _fused(MovingAverageMinMaxObserver, 0, 255, quint8)
+default_fused_wt_fake_quant: Any = _fused(
     MovingAverageMinMaxObserver, -128, 127, qint8, qscheme=per_tensor_symmetric
 )
-default_fused_per_channel_wt_fake_quant = _fused(
+default_fused_per_channel_wt_fake_quant: Any = _fused(
     MovingAveragePerChannelMinMaxObserver, -128, 127, qint8, qscheme=per_channel_symmetric
 )
-fused_wt_fake_quant_range_neg_127_to_127 = _fused(
+fused_wt_fake_quant_range_neg_127_to_127: Any = _fused(
     MovingAverageMinMaxObserver, -127, 127, qint8, qscheme=per_tensor_symmetric, eps=2**-12
 )
-fused_per_channel_wt_fake_quant_range_neg_127_to_127 = _fused(
+fused_per_channel_wt_fake_quant_range_neg_127_to_127: Any = _fused(
     MovingAveragePerChannelMinMaxObserver, -127, 127, qint8, qscheme=per_channel_symmetric,
     eps=2**-12,
 )  # fmt: skip

@@ -158,7 +158,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         self.qscheme, self.reduce_range = qscheme, reduce_range
         options = _factory_kwargs(factory_kwargs)
         self.register_buffer("eps", rushlight.tensor([eps], **options))
-        self.has_customized_qrange = quant_min is not None and quant_max is not None
+        self.has_customized_qrange: Any = quant_min is not None and quant_max is not None
         self.quant_min, self.quant_max = _range_of(quant_min, quant_max, dtype, reduce_range)
 
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
@@ -432,7 +432,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self.register_buffer("min_val", rushlight.tensor(_INF, **options))
         self.register_buffer("max_val", rushlight.tensor(-_INF, **options))
         least, most = _RANGES[dtype][0]
-        self.dst_nbins = most - least + 1
+        self.dst_nbins: Any = most - least + 1
         self.upsample_rate = 16
 
     def forward(self, x_orig: Tensor) -> Tensor:
@@ -600,9 +600,9 @@ class PlaceholderObserver(ObserverBase):
         is_dynamic: bool = False,
     ) -> None:
         super().__init__(dtype, is_dynamic or bool(compute_dtype))
-        self.qscheme = qscheme or per_tensor_affine
+        self.qscheme: Any = qscheme or per_tensor_affine
         self.quant_min, self.quant_max = quant_min, quant_max
-        self.eps = _EPS if eps is None else eps
+        self.eps: Any = _EPS if eps is None else eps
         self.custom_op = custom_op_name
         if compute_dtype:
             warnings.warn("compute_dtype is deprecated; give is_dynamic instead", stacklevel=2)
@@ -651,33 +651,33 @@ class ReuseInputObserver(ObserverBase):
         return x
 
 
-default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
+default_observer: Any = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver
-default_weight_observer = MinMaxObserver.with_args(dtype=qint8, qscheme=per_tensor_symmetric)
-weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(
+default_weight_observer: Any = MinMaxObserver.with_args(dtype=qint8, qscheme=per_tensor_symmetric)
+weight_observer_range_neg_127_to_127: Any = MinMaxObserver.with_args(
     dtype=qint8, qscheme=per_tensor_symmetric, quant_min=-127, quant_max=127, eps=2**-12
 )
-default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
-default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(
+default_histogram_observer: Any = HistogramObserver.with_args(quant_min=0, quant_max=127)
+default_per_channel_weight_observer: Any = PerChannelMinMaxObserver.with_args(
     dtype=qint8, qscheme=per_channel_symmetric
 )
-per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(
+per_channel_weight_observer_range_neg_127_to_127: Any = PerChannelMinMaxObserver.with_args(
     dtype=qint8, qscheme=per_channel_symmetric, quant_min=-127, quant_max=127, eps=2**-12
 )
-default_dynamic_quant_observer = PlaceholderObserver.with_args(
+default_dynamic_quant_observer: Any = PlaceholderObserver.with_args(
     dtype=quint8, quant_min=0, quant_max=255, is_dynamic=True
 )
-default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer: Any = PerChannelMinMaxObserver.with_args(
     dtype=quint8, qscheme=per_channel_affine_float_qparams, ch_axis=0
 )
-default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer_4bit: Any = PerChannelMinMaxObserver.with_args(
     dtype=quint4x2, qscheme=per_channel_affine_float_qparams, ch_axis=0
 )
-default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_neg1to1_observer: Any = FixedQParamsObserver.with_args(
     scale=2.0 / 256, zero_point=128, dtype=quint8, quant_min=0, quant_max=255
 )
-default_fixed_qparams_range_0to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_0to1_observer: Any = FixedQParamsObserver.with_args(
     scale=1.0 / 256, zero_point=0, dtype=quint8, quant_min=0, quant_max=255
 )
 default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer

@@ -49,42 +49,42 @@ QConfigAny = QConfig | None
 
 _per_channel_weight = _observers.default_per_channel_weight_observer
 _weight = _observers.default_weight_observer
-default_qconfig = QConfig(_observers.default_observer, _weight)
-default_debug_qconfig = QConfig(_observers.default_debug_observer, _weight)
-default_per_channel_qconfig = QConfig(_observers.default_observer, _per_channel_weight)
-default_dynamic_qconfig = QConfig(_observers.default_dynamic_quant_observer, _weight)
-float16_dynamic_qconfig = QConfig(
+default_qconfig: Any = QConfig(_observers.default_observer, _weight)
+default_debug_qconfig: Any = QConfig(_observers.default_debug_observer, _weight)
+default_per_channel_qconfig: Any = QConfig(_observers.default_observer, _per_channel_weight)
+default_dynamic_qconfig: Any = QConfig(_observers.default_dynamic_quant_observer, _weight)
+float16_dynamic_qconfig: Any = QConfig(
     PlaceholderObserver.with_args(dtype=rushlight.float16, is_dynamic=True),
     PlaceholderObserver.with_args(dtype=rushlight.float16),
 )
-per_channel_dynamic_qconfig = QConfig(
+per_channel_dynamic_qconfig: Any = QConfig(
     _observers.default_dynamic_quant_observer, _per_channel_weight
 )
-float_qparams_weight_only_qconfig = QConfig(
+float_qparams_weight_only_qconfig: Any = QConfig(
     _observers.default_placeholder_observer, _observers.default_float_qparams_observer
 )
-default_qat_qconfig = QConfig(_fake.default_fake_quant, _fake.default_weight_fake_quant)
-default_dynamic_qat_qconfig = QConfig(
+default_qat_qconfig: Any = QConfig(_fake.default_fake_quant, _fake.default_weight_fake_quant)
+default_dynamic_qat_qconfig: Any = QConfig(
     _fake.default_dynamic_fake_quant, _fake.default_weight_fake_quant
 )
-default_weight_only_qconfig = QConfig(Identity, _fake.default_weight_fake_quant)
-default_activation_only_qconfig = QConfig(_fake.default_fake_quant, Identity)
-default_qat_qconfig_v2 = QConfig(
+default_weight_only_qconfig: Any = QConfig(Identity, _fake.default_weight_fake_quant)
+default_activation_only_qconfig: Any = QConfig(_fake.default_fake_quant, Identity)
+default_qat_qconfig_v2: Any = QConfig(
     _fake.default_fused_act_fake_quant, _fake.default_fused_wt_fake_quant
 )
-default_reuse_input_qconfig = QConfig(_observers.default_reuse_input_observer, NoopObserver)
-default_symmetric_qnnpack_qconfig = QConfig(
+default_reuse_input_qconfig: Any = QConfig(_observers.default_reuse_input_observer, NoopObserver)
+default_symmetric_qnnpack_qconfig: Any = QConfig(
     HistogramObserver.with_args(dtype=qint8, reduce_range=False, eps=2**-12),
     _observers.weight_observer_range_neg_127_to_127,
 )
-default_per_channel_symmetric_qnnpack_qconfig = QConfig(
+default_per_channel_symmetric_qnnpack_qconfig: Any = QConfig(
     HistogramObserver.with_args(dtype=qint8, reduce_range=False, eps=2**-12),
     _observers.per_channel_weight_observer_range_neg_127_to_127,
 )
-default_embedding_qat_qconfig = QConfig(
+default_embedding_qat_qconfig: Any = QConfig(
     NoopObserver.with_args(dtype=rushlight.float32), _fake.default_embedding_fake_quant
 )
-default_quint8_weight_qconfig = QConfig(HistogramObserver, MinMaxObserver)
+default_quint8_weight_qconfig: Any = QConfig(HistogramObserver, MinMaxObserver)
 
 # Backend -> whether results use 7 bits, and whether weights have a scale per channel.
 _BACKENDS = {

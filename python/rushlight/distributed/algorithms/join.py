@@ -8,6 +8,7 @@ import rushlight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
     from typing_extensions import Self
 
@@ -25,7 +26,12 @@ class JoinHook:
 class _JoinConfig:
     """How the Join context of a Joinable is set."""
 
-    def __init__(self, enable=False, throw_on_early_termination=False, is_first_joinable=False):
+    def __init__(
+        self,
+        enable: bool = False,
+        throw_on_early_termination: bool = False,
+        is_first_joinable: bool = False,
+    ) -> None:
         self.enable = enable
         self.throw_on_early_termination = throw_on_early_termination
         self.is_first_joinable = is_first_joinable
@@ -38,21 +44,21 @@ class Joinable:
     `Join.notify_join_context(self)` once before the collectives of each iteration.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._join_config = _JoinConfig()
 
-    def join_hook(self, **kwargs):
+    def join_hook(self, **kwargs: Any) -> NoReturn:
         """Return its JoinHook; gets the keyword arguments of Join."""
         raise NotImplementedError(f"{type(self).__name__}.join_hook, asked with {kwargs}")
 
     @property
-    def join_device(self):
+    def join_device(self) -> NoReturn:
         """The device of the tensors that it exchanges."""
         raise NotImplementedError(f"{type(self).__name__}.join_device")
 
     @property
-    def join_process_group(self):
+    def join_process_group(self) -> NoReturn:
         """The processes."""
         raise NotImplementedError(f"{type(self).__name__}.join_process_group")
 
@@ -71,7 +77,13 @@ class Join:
         RuntimeError: with throw_on_early_termination, when a process has no more inputs.
     """
 
-    def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
+    def __init__(
+        self,
+        joinables: Any,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+        **kwargs: Any,
+    ) -> None:
         if not joinables:
             raise ValueError("The join context manager requires at least one joinable")
         self._joinables = list(joinables)
@@ -88,7 +100,7 @@ class Join:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         try:
             if self._enable and kind is None:
                 self._shadow()
@@ -127,7 +139,7 @@ class Join:
         )
 
     @staticmethod
-    def notify_join_context(joinable):
+    def notify_join_context(joinable: Any) -> Any:
         """Tell the other processes that this one still works.
 
         Returns:

@@ -4,6 +4,8 @@
 sizes. It is written last, so a folder with it is whole. What is no tensor is in the file of rank 0.
 """
 
+from __future__ import annotations
+
 import concurrent.futures
 import json
 import os
@@ -14,13 +16,19 @@ from rushlight.distributed import _group, _objects as objects
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._redistribute import sizes_of_parts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
+
 _METADATA = ".metadata.json"
 
 
 class CheckpointException(Exception):
     """A checkpoint cannot be written or read; `failures` has the errors by rank."""
 
-    def __init__(self, msg, failures):
+    def __init__(self, msg: Any, failures: Any) -> None:
         super().__init__(f"{msg}: {failures}")
         self.failures = failures
 
@@ -33,7 +41,7 @@ class FileSystemWriter:
         overwrite: replace the checkpoint that is there.
     """
 
-    def __init__(self, path, *, overwrite=True):
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         super().__init__()
         self.path, self.overwrite = os.fspath(path), overwrite
 
@@ -41,11 +49,11 @@ class FileSystemWriter:
 class FileSystemReader:
     """Where to read from: the folder of a FileSystemWriter."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
-        self.path = os.fspath(path)
+        self.path: Any = os.fspath(path)
 
-    def read_metadata(self):
+    def read_metadata(self) -> Any:
         """What the checkpoint has: by key, its kind, and of tensors shape, dtype and pieces."""
         path = os.path.join(self.path, _METADATA)
         if not os.path.exists(path):
@@ -127,14 +135,14 @@ def _everywhere(group, problem, name):
 
 
 def save(
-    state_dict,
+    state_dict: dict[str, Any],
     *,
-    checkpoint_id=None,
-    storage_writer=None,
-    planner=None,
-    process_group=None,
-    no_dist=False,
-):
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+) -> None:
     """Write a checkpoint; all processes call it with the same keys.
 
     Of a DTensor each process writes its part; plain tensors, the same in all, are written by one
@@ -224,13 +232,13 @@ _writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="rushlight
 
 
 def async_save(
-    state_dict,
+    state_dict: dict[str, Any],
     *,
-    checkpoint_id=None,
-    storage_writer=None,
-    planner=None,
-    process_group=None,
-):
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+) -> Any:
     """Copy what is to be written, and write it while the program goes on; see save.
 
     The thread that writes needs a group of its own: its collectives must not mix with others.
@@ -254,14 +262,14 @@ def async_save(
 
 
 def load(
-    state_dict,
+    state_dict: dict[str, Any],
     *,
-    checkpoint_id=None,
-    storage_reader=None,
-    planner=None,
-    process_group=None,
-    no_dist=False,
-):
+    checkpoint_id: Any = None,
+    storage_reader: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+) -> None:
     """Read a checkpoint into the tensors of a state_dict, in place.
 
     The number of processes, and how tensors lie in them, may differ from those that have written.

@@ -1,10 +1,19 @@
 """States of models and optimizers by names, however the model is divided among processes."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _group, _objects as objects
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
+    from rushlight.optim.optimizer import Optimizer
 
 _WRAPPER = "module."  # DistributedDataParallel's
 _SHARDED = "_fsdp_wrapped_module."  # FullyShardedDataParallel's
@@ -50,7 +59,7 @@ def _is_empty_here(options):
     )
 
 
-def get_model_state_dict(model, *, submodules=None, options=None):
+def get_model_state_dict(model: Module, *, submodules: Any = None, options: Any = None) -> Any:
     """A model's state by the names that it has without wrappers.
 
     Args:
@@ -101,7 +110,7 @@ def _like(value, present):
     return value
 
 
-def set_model_state_dict(model, model_state_dict, *, options=None):
+def set_model_state_dict(model: Module, model_state_dict: Any, *, options: Any = None) -> Any:
     """Load a state of get_model_state_dict, whole or in parts.
 
     Args:
@@ -128,7 +137,9 @@ def _names_of_parameters(model):
     return {id(parameter): _name(name) for name, parameter in model.named_parameters()}
 
 
-def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None):
+def get_optimizer_state_dict(
+    model: Module, optimizers: Any, *, submodules: Any = None, options: Any = None
+) -> Any:
     """An optimizer's state by the names of the parameters.
 
     Args:
@@ -163,7 +174,9 @@ def _only(optimizers):
     return next(iter(optimizers))
 
 
-def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
+def set_optimizer_state_dict(
+    model: Module, optimizers: Any, optim_state_dict: Any, *, options: Any = None
+) -> None:
     """Load a state of get_optimizer_state_dict, whole or in parts.
 
     Args:
@@ -195,7 +208,7 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
                 optimizer.state[parameter] = _kept_like(optim_state_dict["state"][name], parameter)
 
 
-def numbered_optimizer_state(model, optimizer, state):
+def numbered_optimizer_state(model: Module, optimizer: Optimizer, state: Any) -> Any:
     """A state by names, whole or in parts, as the optimizer's own load_state_dict takes it."""
     names, number = _names_of_parameters(model), 0
     made = {"state": {}, "param_groups": []}
@@ -225,7 +238,9 @@ def _kept_like(kept, parameter):
     }
 
 
-def get_state_dict(model, optimizers, *, submodules=None, options=None):
+def get_state_dict(
+    model: Module, optimizers: Any, *, submodules: Any = None, options: Any = None
+) -> Any:
     """(get_model_state_dict, get_optimizer_state_dict) of a model and its optimizer."""
     return (
         get_model_state_dict(model, submodules=submodules, options=options),
@@ -233,7 +248,14 @@ def get_state_dict(model, optimizers, *, submodules=None, options=None):
     )
 
 
-def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
+def set_state_dict(
+    model: Module,
+    optimizers: Any,
+    *,
+    model_state_dict: Any,
+    optim_state_dict: Any,
+    options: Any = None,
+) -> Any:
     """Load both states of get_state_dict."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)

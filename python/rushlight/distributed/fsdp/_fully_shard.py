@@ -5,6 +5,8 @@ operation that has saved one needs it; its gradient is reduced and divided in on
 operation of autograd, `_Unshard`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 
@@ -21,6 +23,13 @@ from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._redistribute import sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 from rushlight.nn import Module, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed.device_mesh import DeviceMesh
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +57,7 @@ class OffloadPolicy:
 class _Parameters:
     """The parameters that one call of fully_shard has divided."""
 
-    def __init__(self, places, mesh, policy):
+    def __init__(self, places: Any, mesh: DeviceMesh, policy: Any) -> None:
         self.places = places  # lists of (module, name), for each parameter
         self.mesh, self.policy = mesh, policy
         self.group = mesh.get_group(mesh.ndim - 1)
@@ -82,12 +91,12 @@ class _Parameters:
             for module, name in users:
                 module._parameters[name] = tensor
 
-    def put_sharded(self):
+    def put_sharded(self) -> None:
         """Let the modules have the parts."""
         # They may have been replaced meanwhile, by load_state_dict(assign=True) or by the program.
         self._put(self.sharded)
 
-    def unshard(self):
+    def unshard(self) -> None:
         """Put the parameters together, and let the modules have them."""
         if self.full is None:
             for i, users in enumerate(self.places):
@@ -97,7 +106,7 @@ class _Parameters:
             self.full = list(full)
             self._put(self.full)
 
-    def reshard(self):
+    def reshard(self) -> None:
         """Let the modules have the parts again."""
         if self.full is not None:
             self.full = None
@@ -109,7 +118,7 @@ class _Parameters:
         """Elements of a row, of each parameter."""
         return [rushlight.Size(shape[1:]).numel() for shape in self.shapes]
 
-    def gather(self, locals_, is_exact=False):
+    def gather(self, locals_: Any, is_exact: bool = False) -> Any:
         """The whole parameters, of this process's parts; `is_exact`: in their own dtypes."""
         dtype = None if is_exact else self.policy.param_dtype
         size, padded, counts = self.group.size(), [], []
@@ -132,7 +141,7 @@ class _Parameters:
                 whole.append((i, together[: shape[0]].contiguous()))
         return [tensor for _, tensor in sorted(whole, key=lambda pair: pair[0])]
 
-    def reduce(self, gradients, dtypes):
+    def reduce(self, gradients: Any, dtypes: Any) -> Any:
         """This process's parts of the mean of all gradients."""
         size, rank, laid_out = self.group.size(), self.group.rank(), []
         dtype = self.policy.reduce_dtype or self.policy.param_dtype
@@ -159,7 +168,7 @@ class _Parameters:
 
     # -------------------------------------------------- what backward has to get again
 
-    def pack(self, tensor):
+    def pack(self, tensor: Tensor) -> Any:
         """What autograd keeps of a tensor: of a whole parameter only which it is."""
         if self.full is None or (tensor.numel(), tensor.dtype) not in self._kinds():
             return tensor
@@ -173,7 +182,7 @@ class _Parameters:
     def _kinds(self):
         return {(full.numel(), full.dtype) for full in self.full}
 
-    def unpack(self, packed):
+    def unpack(self, packed: Any) -> Any:
         """The tensor again."""
         if not isinstance(packed, _Saved):
             return packed
@@ -184,7 +193,7 @@ class _Parameters:
         whole = self._again[packed.index]
         return whole.as_strided(packed.size, packed.stride, packed.offset)
 
-    def end_of_backward(self):
+    def end_of_backward(self) -> None:
         """Forget what was put together for backward."""
         self._again = None
 
@@ -210,13 +219,13 @@ class _Unshard(Function):
     """Whole parameters of parts; backward reduces and divides their gradients."""
 
     @staticmethod
-    def forward(ctx, parameters, *locals_):
+    def forward(ctx: Any, parameters: Any, *locals_: Any) -> Any:
         ctx.parameters, ctx.dtypes = parameters, [local.dtype for local in locals_]
         ctx.set_materialize_grads(False)
         return tuple(parameters.gather([local.detach() for local in locals_]))
 
     @staticmethod
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: Any) -> Any:
         parameters = ctx.parameters
         parameters.end_of_backward()
         dtypes = [parameters.policy.param_dtype or dtype for dtype in ctx.dtypes]
@@ -245,22 +254,24 @@ class FSDPModule:
             if isinstance(module, FSDPModule):
                 yield module._fsdp
 
-    def unshard(self, async_op=False):
+    def unshard(self, async_op: bool = False) -> None:
         """Put this module's parameters together, before it runs."""
         if async_op:
             raise NotImplementedError("FSDPModule.unshard: async_op is not supported")
         self._fsdp.unshard()
 
-    def reshard(self):
+    def reshard(self) -> None:
         """Keep this process's parts alone."""
         self._fsdp.reshard()
 
-    def set_requires_gradient_sync(self, requires_gradient_sync, *, recurse=True):
+    def set_requires_gradient_sync(
+        self, requires_gradient_sync: Any, *, recurse: bool = True
+    ) -> None:
         """False: backward adds gradients up in this process, for the next pass that reduces."""
         for parameters in self._all() if recurse else (self._fsdp,):
             parameters.reduces = requires_gradient_sync
 
-    def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
+    def set_reshard_after_forward(self, reshard_after_forward: Any, recurse: bool = True) -> None:
         """Whether whole parameters are dropped between forward and backward."""
         for parameters in self._all() if recurse else (self._fsdp,):
             parameters.reshards = reshard_after_forward
@@ -299,16 +310,16 @@ def _wrap(module, name):
 
 
 def fully_shard(
-    module,
+    module: Module,
     *,
-    mesh=None,
-    reshard_after_forward=None,
-    shard_placement_fn=None,
-    mp_policy=None,
-    offload_policy=None,
-    ignored_params=None,
-    dp_mesh_dims=None,
-):
+    mesh: DeviceMesh | None = None,
+    reshard_after_forward: Any = None,
+    shard_placement_fn: Any = None,
+    mp_policy: Any = None,
+    offload_policy: Any = None,
+    ignored_params: Any = None,
+    dp_mesh_dims: Any = None,
+) -> Any:
     """Divide a module's parameters among processes, each along its first dim.
 
     Parameters of submodules that were divided before are left to them: call it for the layers, then
@@ -393,7 +404,7 @@ def fully_shard(
     return module
 
 
-def register_fsdp_forward_method(module, method_name):
+def register_fsdp_forward_method(module: Module, method_name: Any) -> None:
     """Let another method than forward run with whole parameters too.
 
     Args:

@@ -288,10 +288,10 @@ class FullyShardedDataParallel(Module):
         precision = mixed_precision or MixedPrecision()
         if precision.keep_low_precision_grads:
             raise NotImplementedError("MixedPrecision: keep_low_precision_grads is not supported")
-        self.sharding_strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        self.sharding_strategy: Any = sharding_strategy or ShardingStrategy.FULL_SHARD
         self.mixed_precision = precision
         self._mesh = _mesh_of(self.sharding_strategy, process_group, device_mesh)
-        self.process_group = self._mesh.get_group(self._mesh.ndim - 1)
+        self.process_group: Any = self._mesh.get_group(self._mesh.ndim - 1)
         self._is_root = None  # known at the first forward pass
         self._summoned = False
         self._buffer_dtypes = {}  # those that buffers had, by name; states have them

@@ -37,7 +37,7 @@ class ShardedGradScaler(GradScaler):
         super().__init__(
             device, init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )
-        self.process_group = process_group
+        self.process_group: ProcessGroup | None = process_group
 
     def _gradients(self, optimizer):
         for gradient in super()._gradients(optimizer):

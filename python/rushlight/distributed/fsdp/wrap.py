@@ -1,12 +1,21 @@
 """Which parts of a module are sharded on their own: policies that say it of each."""
 
+from __future__ import annotations
+
 import contextlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, NoReturn
+
+    from rushlight.nn.modules.module import Module
 
 
 class _Policy:
     """Says of a module's parts whether they are sharded on their own, and how."""
 
-    def chosen(self, module):
+    def chosen(self, module: Module) -> NoReturn:
         """False; or True, or a dict of options in place of those of the outer module."""
         raise NotImplementedError
 
@@ -18,18 +27,18 @@ class ModuleWrapPolicy(_Policy):
         module_classes: the classes.
     """
 
-    def __init__(self, module_classes):
+    def __init__(self, module_classes: Any) -> None:
         self._module_classes = set(module_classes)
         self._module_classes_str = str(self._module_classes)
 
-    def chosen(self, module):
+    def chosen(self, module: Module) -> bool:
         """Is it of one of the classes?"""
         return isinstance(module, tuple(self._module_classes))
 
-    def __call__(self, module, recurse, *args, **kwargs):
+    def __call__(self, module: Module, recurse: Any, *args: Any, **kwargs: Any) -> Any:
         return recurse or isinstance(module, tuple(self._module_classes))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{super().__repr__()}({self._module_classes_str})"
 
 
@@ -40,10 +49,10 @@ class CustomPolicy(_Policy):
         lambda_fn: module -> bool, or a dict of options.
     """
 
-    def __init__(self, lambda_fn):
+    def __init__(self, lambda_fn: Any) -> None:
         self._lambda_fn = lambda_fn
 
-    def chosen(self, module):
+    def chosen(self, module: Module) -> Any:
         """What the function says."""
         answer = self._lambda_fn(module)
         if not isinstance(answer, (bool, dict)):
@@ -53,21 +62,27 @@ class CustomPolicy(_Policy):
         return answer
 
 
-def always_wrap_policy(*args, **kwargs):
+def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
     """Every part."""
     return True
 
 
-def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls):
+def transformer_auto_wrap_policy(
+    module: Module, recurse: Any, nonwrapped_numel: Any, transformer_layer_cls: Any
+) -> Any:
     """Those of the classes of a transformer's layers."""
     del nonwrapped_numel
     return recurse or isinstance(module, tuple(transformer_layer_cls))
 
 
 def size_based_auto_wrap_policy(
-    module, recurse, nonwrapped_numel, min_num_params=int(1e8), force_leaf_modules=None,
-    exclude_wrap_modules=None,
-):  # fmt: skip
+    module: Module,
+    recurse: Any,
+    nonwrapped_numel: Any,
+    min_num_params: int = int(100000000.0),
+    force_leaf_modules: Any = None,
+    exclude_wrap_modules: Any = None,
+) -> bool:  # fmt: skip
     """Those with at least `min_num_params` parameters that are not yet on their own.
 
     Args:
@@ -85,13 +100,15 @@ def size_based_auto_wrap_policy(
     return not isinstance(module, tuple(leaves if recurse else excluded))
 
 
-def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
+def lambda_auto_wrap_policy(
+    module: Module, recurse: Any, nonwrapped_numel: Any, lambda_fn: Any
+) -> Any:
     """Those of which a function says so."""
     del nonwrapped_numel
     return recurse or lambda_fn(module)
 
 
-def wrap_children(module, policy, make, ignored):
+def wrap_children(module: Module, policy: Any, make: Any, ignored: Any) -> None:
     """Wrap the submodules that a policy chooses, from the innermost on.
 
     Args:
@@ -132,7 +149,7 @@ def wrap_children(module, policy, make, ignored):
 _wrapping = []  # (class, options) of the contexts of enable_wrap
 
 
-def wrap(module, **options):
+def wrap(module: Module, **options: Any) -> Any:
     """The module, wrapped if this is inside of `enable_wrap`.
 
     Args:
@@ -146,7 +163,7 @@ def wrap(module, **options):
 
 
 @contextlib.contextmanager
-def enable_wrap(*, wrapper_cls, **options):
+def enable_wrap(*, wrapper_cls: Any, **options: Any) -> Iterator[Any]:
     """A context in which `wrap` wraps.
 
     Args:

@@ -1,5 +1,7 @@
 """Starting the workers of a run from a program; `rushlight.distributed.run` is built on it."""
 
+from __future__ import annotations
+
 import ctypes
 import dataclasses
 import os
@@ -19,6 +21,11 @@ from rushlight.distributed import _wire
 from rushlight.distributed._errors import DistNetworkError, DistStoreError
 from rushlight.distributed._tcp_store import TCPStore
 from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _SECONDS_TO_END = 10.0  # for a worker that was told to, before it is killed
 _SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
@@ -64,7 +71,7 @@ class LaunchConfig:
     local_addr: str = None
 
 
-def stream_choice(text, count):
+def stream_choice(text: Any, count: Any) -> Any:
     """For each local rank, which of its streams are meant: 0, 1, 2 or 3."""
     if text.isdigit() and int(text) <= 3:
         return [int(text)] * count
@@ -81,7 +88,9 @@ def stream_choice(text, count):
 class _Worker:
     """A started process, and the threads that copy what it writes."""
 
-    def __init__(self, process, local_rank, rank, error_file, copiers):
+    def __init__(
+        self, process: Any, local_rank: Any, rank: int, error_file: Any, copiers: Any
+    ) -> None:
         self.process, self.local_rank, self.rank = process, local_rank, rank
         self.error_file, self.copiers = error_file, copiers
         self.ended = 0  # when that was seen
@@ -90,7 +99,7 @@ class _Worker:
         except OSError:  # an old kernel, or a container that forbids it
             self.descriptor = None
 
-    def code(self):
+    def code(self) -> Any:
         """Its exit code; None while it runs."""
         code = self.process.poll()
         if code is not None and not self.ended:
@@ -100,12 +109,12 @@ class _Worker:
                 self.descriptor = None
         return code
 
-    def failure(self):
+    def failure(self) -> Any:
         """How it failed."""
         return ProcessFailure(self.local_rank, self.process.pid, self.process.returncode,
                               self.error_file, self.rank, timestamp=self.ended)  # fmt: skip
 
-    def order_of_failure(self):
+    def order_of_failure(self) -> Any:
         """Sorts workers that were found to have failed at the same time: causes come first.
 
         When one dies, collectives of the others fail. So who was killed is the cause of those that
@@ -127,18 +136,18 @@ class Agent:
         name: the program, for messages.
     """
 
-    def __init__(self, config, command, name):
+    def __init__(self, config: Any, command: Any, name: str) -> None:
         self.config, self.command, self.name = config, command, name
-        self.restarts = 0
-        self.workers = []
+        self.restarts: int = 0
+        self.workers: list[Any] = []
         self._cause = None  # the worker that failed first, unless it is on another machine
         self._told_to_end = None
         self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
-        self.run_id = config.run_id or uuid.uuid4().hex[:8]
+        self.run_id: Any = config.run_id or uuid.uuid4().hex[:8]
         self._store = None
-        self.on_results = lambda files: None  # rank -> where a function's result was written
+        self.on_results: Any = lambda files: None  # rank -> where a function's result was written
 
-    def run(self):
+    def run(self) -> None:
         """Run the workers until all have ended well.
 
         Raises:
@@ -465,16 +474,16 @@ def _copy(pipe, file, shown):
 class _Call:
     """A function with its arguments, whose result a worker writes into a file."""
 
-    def __init__(self, function, args):
+    def __init__(self, function: Callable[..., Any], args: Any) -> None:
         self.function, self.args = function, args
 
-    def __call__(self, path):
+    def __call__(self, path: str | os.PathLike[str]) -> None:
         result = self.function(*self.args)
         with open(path, "wb") as file:
             pickle.dump(result, file)
 
 
-def launch_agent(config, entrypoint, args):
+def launch_agent(config: Any, entrypoint: Any, args: Any) -> Any:
     """Run a function, or a command, in the workers that `config` describes.
 
     Args:
@@ -520,10 +529,10 @@ class elastic_launch:
         entrypoint: a function that can be pickled, or the first word of a command.
     """
 
-    def __init__(self, config, entrypoint):
+    def __init__(self, config: Any, entrypoint: Any) -> None:
         self._config, self._entrypoint = config, entrypoint
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         return launch_agent(self._config, self._entrypoint, list(args))
 
 

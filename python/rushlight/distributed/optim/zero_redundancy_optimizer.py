@@ -1,5 +1,7 @@
 """An optimizer whose state is divided among processes: ZeRO, stage 1 (Rajbhandari et al., 2019)."""
 
+from __future__ import annotations
+
 import copy
 
 import rushlight
@@ -8,14 +10,20 @@ from rushlight.distributed._group import resolve
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.optim import Optimizer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
+
 
 class _ZeROJoinHook(JoinHook):
     """Takes part in the others' steps."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
 
-    def main_hook(self):
+    def main_hook(self) -> None:
         """Take part in a step of the others."""
         self._optimizer.step()
 
@@ -44,20 +52,20 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def __init__(
         self,
-        params,
-        optimizer_class,
-        process_group=None,
-        parameters_as_bucket_view=False,
-        overlap_with_ddp=False,
-        **defaults,
-    ):
+        params: Any,
+        optimizer_class: Any,
+        process_group: ProcessGroup | None = None,
+        parameters_as_bucket_view: bool = False,
+        overlap_with_ddp: bool = False,
+        **defaults: Any,
+    ) -> None:
         if overlap_with_ddp:
             raise NotImplementedError(
                 "ZeroRedundancyOptimizer: overlap_with_ddp is not supported; call step after "
                 "backward"
             )
         Joinable.__init__(self)
-        self.process_group = resolve(process_group)
+        self.process_group: Any = resolve(process_group)
         self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self._as_views = parameters_as_bucket_view
@@ -116,13 +124,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 if name != "params":
                     to[name] = value
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: Any) -> None:
         """Add parameters; all processes do."""
         Optimizer.add_param_group(self, param_group)
         if self.optim is not None:
             self._divide()
 
-    def step(self, closure=None, **kwargs):
+    def step(self, closure: Any = None, **kwargs: Any) -> Any:
         """Update the parameters.
 
         Args:
@@ -164,7 +172,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         flat = [parameter for group in self.param_groups for parameter in group["params"]]
         return {id(parameter): number for number, parameter in enumerate(flat)}
 
-    def consolidate_state_dict(self, to=0):
+    def consolidate_state_dict(self, to: int = 0) -> None:
         """Collect the state of all processes at one, whose `state_dict` is then that of the whole.
 
         Args:
@@ -176,7 +184,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         objects.gather_object(mine, gathered, group=self.process_group, group_dst=to)
         self._all_states = gathered
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """The state of the whole, as the optimizer without this class would give it.
 
         Raises:
@@ -202,7 +210,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._all_states = None if self.world_size == 1 else self._all_states
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the state of the whole; each process keeps its part."""
         state_dict = copy.copy(state_dict)
         flat = [parameter for group in self.param_groups for parameter in group["params"]]
@@ -226,17 +234,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.state = self.optim.state
         self._take_settings(self.param_groups, state_dict["param_groups"])
 
-    def join_hook(self, **kwargs):
+    def join_hook(self, **kwargs: Any) -> Any:
         """What this object does for others when this process has no more inputs."""
         return _ZeROJoinHook(self)
 
     @property
-    def join_device(self):
+    def join_device(self) -> Any:
         """Where what processes tell each other lives."""
         return rushlight.device("cpu")
 
     @property
-    def join_process_group(self):
+    def join_process_group(self) -> Any:
         """The processes."""
         return self.process_group
 

@@ -1,6 +1,12 @@
 """In which order a stage runs its micro-batches forward and backward."""
 
+from __future__ import annotations
+
 import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 
 class _Schedule:
@@ -16,14 +22,14 @@ class _Schedule:
 
     def __init__(
         self,
-        stage,
-        n_microbatches,
-        loss_fn=None,
-        args_chunk_spec=None,
-        kwargs_chunk_spec=None,
-        output_merge_spec=None,
-        scale_grads=True,
-    ):
+        stage: Any,
+        n_microbatches: Any,
+        loss_fn: Any = None,
+        args_chunk_spec: Any = None,
+        kwargs_chunk_spec: Any = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+    ) -> None:
         if args_chunk_spec or kwargs_chunk_spec or output_merge_spec:
             raise NotImplementedError(
                 f"{type(self).__name__}: tensors are divided and merged along dim 0"
@@ -33,7 +39,14 @@ class _Schedule:
         self._stage, self._count = stage, n_microbatches
         self._loss_fn, self._scale_grads = loss_fn, scale_grads
 
-    def step(self, *args, target=None, losses=None, return_outputs=True, **kwargs):
+    def step(
+        self,
+        *args: Any,
+        target: Any = None,
+        losses: Any = None,
+        return_outputs: bool = True,
+        **kwargs: Any,
+    ) -> Any:
         """Run a batch forward, and backward if there is a `loss_fn`.
 
         Args:
@@ -48,7 +61,7 @@ class _Schedule:
         """
         return self._run(args, kwargs, target, losses, return_outputs, self._loss_fn is not None)
 
-    def eval(self, *args, target=None, losses=None, **kwargs):
+    def eval(self, *args: Any, target: Any = None, losses: Any = None, **kwargs: Any) -> Any:
         """Run a batch forward alone, without gradients; see step."""
         with rushlight.no_grad():
             return self._run(args, kwargs, target, losses, True, False)
@@ -86,7 +99,7 @@ class _Schedule:
             if self._loss_fn is not None and self._targets is not None:
                 self._losses[number] = self._loss_fn(output, self._targets[number][0])
 
-    def order(self, is_training):
+    def order(self, is_training: Any) -> NoReturn:
         """("F" or "B", number of the micro-batch) as this stage runs them."""
         raise NotImplementedError(f"{type(self).__name__}.order({is_training})")
 
@@ -94,7 +107,7 @@ class _Schedule:
 class ScheduleGPipe(_Schedule):
     """All micro-batches forward, then all backward (Y. Huang et al.: GPipe, 2018)."""
 
-    def order(self, is_training):
+    def order(self, is_training: Any) -> Any:
         """("F" or "B", number of the micro-batch) as this stage runs them."""
         forward = [("F", i) for i in range(self._count)]
         return forward + [("B", i) for i in range(self._count)] if is_training else forward
@@ -105,7 +118,7 @@ class Schedule1F1B(_Schedule):
     micro-batches as there are stages after it (D. Narayanan et al.: PipeDream, 2019).
     """
 
-    def order(self, is_training):
+    def order(self, is_training: Any) -> Any:
         """("F" or "B", number of the micro-batch) as this stage runs them."""
         if not is_training:
             return [("F", i) for i in range(self._count)]

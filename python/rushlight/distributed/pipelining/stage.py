@@ -1,8 +1,17 @@
 """One process's part of a pipelined model."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.distributed import _messages as messages, _objects as objects
 from rushlight.distributed._group import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
+    from rushlight.types import Device
 
 
 class PipelineStage:
@@ -22,15 +31,15 @@ class PipelineStage:
 
     def __init__(
         self,
-        submodule,
-        stage_index,
-        num_stages,
-        device,
-        input_args=None,
-        output_args=None,
-        group=None,
-        dw_builder=None,
-    ):
+        submodule: Any,
+        stage_index: Any,
+        num_stages: Any,
+        device: Device,
+        input_args: Any = None,
+        output_args: Any = None,
+        group: ProcessGroup | None = None,
+        dw_builder: Any = None,
+    ) -> None:
         if not 0 <= stage_index < num_stages:
             raise ValueError(
                 f"PipelineStage: stage index {stage_index} is out of range of {num_stages}"
@@ -39,7 +48,7 @@ class PipelineStage:
             raise NotImplementedError("PipelineStage: output_args and dw_builder are not supported")
         if rushlight.device(device).type != "cpu":
             raise RuntimeError(f"PipelineStage: no backend for device {device}")
-        self.group = resolve(group)
+        self.group: Any = resolve(group)
         if self.group.size() != num_stages:
             raise ValueError(
                 f"PipelineStage: {num_stages} stages for {self.group.size()} processes: one stage "
@@ -51,7 +60,7 @@ class PipelineStage:
                 f"this is {self.group.rank()}"
             )
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
-        self.device = rushlight.device(device)
+        self.device: Any = rushlight.device(device)
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
         self._shapes = None  # of what comes, as (shape, dtype, requires gradient)
         if input_args is not None and not self.is_first:
@@ -60,11 +69,11 @@ class PipelineStage:
         self._told_shapes = None
         self.clear()
 
-    def clear(self):
+    def clear(self) -> None:
         """Forget the micro-batches of a step."""
         self._inputs, self._outputs, self._sends = {}, {}, []
 
-    def forward(self, number, args, kwargs):
+    def forward(self, number: Any, args: Any, kwargs: Any) -> Any:
         """Run a micro-batch, whose `args` count in the first stage alone."""
         if not self.is_first:
             args = self._receive(number)
@@ -114,7 +123,7 @@ class PipelineStage:
                 )
             )  # fmt: skip
 
-    def backward(self, number, loss):
+    def backward(self, number: Any, loss: Any) -> None:
         """Run a micro-batch backward, from `loss` in the last stage alone."""
         outputs, inputs = self._outputs.pop(number), self._inputs.pop(number)
         if self.is_last:
@@ -145,7 +154,7 @@ class PipelineStage:
         if pairs:
             rushlight.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
 
-    def finish(self):
+    def finish(self) -> None:
         """Wait until all that was sent has gone."""
         for work in self._sends:
             work.wait()

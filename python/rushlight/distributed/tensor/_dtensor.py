@@ -1,5 +1,7 @@
 """A tensor that lies in parts in several processes."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
 from rushlight.distributed import _collectives as collectives
@@ -11,6 +13,13 @@ from rushlight.distributed.tensor._redistribute import (
 )
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
 from rushlight.overrides import DisableTorchFunctionSubclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
 
 
 class DTensor(Tensor):
@@ -31,31 +40,31 @@ class DTensor(Tensor):
         return made
 
     @property
-    def device_mesh(self):
+    def device_mesh(self) -> Any:
         """The processes."""
         return self._mesh
 
     @property
-    def placements(self):
+    def placements(self) -> Any:
         """How it lies along each dim of the mesh."""
         return self._placements
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """The sizes of the whole."""
         return self._shape
 
-    def size(self, dim=None):
+    def size(self, dim: int | None = None) -> Any:
         """The sizes of the whole, or one of them."""
         return self._shape if dim is None else self._shape[dim]
 
-    def numel(self):
+    def numel(self) -> Any:
         """How many elements the whole has."""
         return self._shape.numel()
 
     nelement = numel
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._shape[0]
 
     @property
@@ -80,8 +89,14 @@ class DTensor(Tensor):
 
     @staticmethod
     def from_local(
-        local_tensor, device_mesh=None, placements=None, *, run_check=False, shape=None, stride=None
-    ):
+        local_tensor: Any,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        run_check: bool = False,
+        shape: Any = None,
+        stride: Any = None,
+    ) -> Any:
         """A DTensor of the parts that the processes have.
 
         Args:
@@ -108,7 +123,7 @@ class DTensor(Tensor):
                         collectives.broadcast(local_tensor, group=mesh.get_group(i), group_src=0)
         return DTensor._make(local_tensor.view_as(local_tensor), mesh, placements, shape)
 
-    def to_local(self, *, grad_placements=None):
+    def to_local(self, *, grad_placements: Any = None) -> Any:
         """This process's part, with a gradient.
 
         Args:
@@ -126,9 +141,14 @@ class DTensor(Tensor):
         return local
 
     def redistribute(
-        self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None,
-        backward_dtype=None,
-    ):  # fmt: skip
+        self,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        async_op: bool = False,
+        forward_dtype: Any = None,
+        backward_dtype: Any = None,
+    ) -> Any:  # fmt: skip
         """The same tensor, lying otherwise.
 
         Args:
@@ -149,18 +169,18 @@ class DTensor(Tensor):
         )
         return DTensor._make(local, self._mesh, target, self._shape)
 
-    def full_tensor(self, *, grad_placements=None):
+    def full_tensor(self, *, grad_placements: Any = None) -> Any:
         """The whole, as a plain tensor in each process."""
         whole = self.redistribute(placements=[Replicate()] * self._mesh.ndim)
         return whole.to_local(grad_placements=grad_placements)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         with DisableTorchFunctionSubclass():
             local = repr(self.as_subclass(Tensor))
         where = f"device_mesh={self._mesh}, placements={self._placements}"
         return f"DTensor(local_tensor={local}, {where})"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         if id(self) not in memo:
             with rushlight.no_grad():
                 copy = self.to_local().detach().clone()
@@ -216,7 +236,13 @@ def _normal(placements, mesh, ndim):
     return tuple(normal)
 
 
-def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
+def distribute_tensor(
+    tensor: Tensor,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+    *,
+    src_data_rank: int = 0,
+) -> Any:
     """Divide a tensor among processes.
 
     Args:
@@ -250,7 +276,13 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
     return made.requires_grad_(tensor.requires_grad)
 
 
-def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):
+def distribute_module(
+    module: Module,
+    device_mesh: DeviceMesh | None = None,
+    partition_fn: Any = None,
+    input_fn: Any = None,
+    output_fn: Any = None,
+) -> Any:
     """Divide the parameters of a module among processes.
 
     Args:

@@ -2,12 +2,19 @@
 result, and exchange something first where it does not.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import Tensor
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._redistribute import UsedInParts, sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
 from rushlight.overrides import DisableTorchFunctionSubclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 # What does not look at elements, or may see this process's alone.
 _PLAIN = frozenset(
@@ -47,7 +54,7 @@ def _refuse(name):
     raise NotImplementedError(f"DTensor: {name} is not supported; use to_local() or full_tensor()")
 
 
-def run(func, args, kwargs):
+def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Do `func` with arguments of which some are DTensors."""
     name = getattr(func, "__name__", str(func))
     if name in ("__get__", "__set__", "__delete__"):

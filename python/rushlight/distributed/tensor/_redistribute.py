@@ -1,26 +1,38 @@
 """From one placement to another: what processes send each other for it, and its gradient."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.autograd import Function
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def sizes_of_parts(length, count):
+    from rushlight import Tensor
+    from rushlight.distributed import ProcessGroup
+    from rushlight.distributed.device_mesh import DeviceMesh
+    from rushlight.distributed.tensor import Placement
+
+
+def sizes_of_parts(length: Any, count: Any) -> Any:
     """Lengths of the parts of `torch.chunk`, with zeros for processes that get none."""
     step = -(-length // count)
     return [max(0, min(step, length - i * step)) for i in range(count)]
 
 
-def part_of(tensor, dim, group):
+def part_of(tensor: Tensor, dim: int, group: ProcessGroup | None) -> Any:
     """This process's part of a tensor along a dim."""
     sizes = sizes_of_parts(tensor.size(dim), group.size())
     rank = group.rank()
     return tensor.narrow(dim, sum(sizes[:rank]), sizes[rank]).contiguous()
 
 
-def gather_parts(local, dim, length, group):
+def gather_parts(local: Any, dim: int, length: Any, group: ProcessGroup | None) -> Any:
     """The whole, of `length` along a dim, in each process."""
     moved = local.movedim(dim, 0).contiguous()
     sizes = sizes_of_parts(length, group.size())
@@ -35,7 +47,7 @@ def _reduced(local, partial, group):
     return result
 
 
-def local_of(local, shape, mesh, current, target):
+def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any) -> Any:
     """This process's part under the placements `target`, from that under `current`."""
     if tuple(current) == tuple(target):
         return local
@@ -79,7 +91,7 @@ def _reduce_scattered(local, partial, dim, group):
     return result.movedim(0, dim).contiguous()
 
 
-def of_gradient(placements):
+def of_gradient(placements: Sequence[Placement]) -> Any:
     """How the gradient of a tensor lies: that of something to be summed is the same in all."""
     return tuple(Replicate() if p.is_partial() else p for p in placements)
 
@@ -88,13 +100,15 @@ class Redistribute(Function):
     """From placements to placements, with a gradient."""
 
     @staticmethod
-    def forward(ctx, local, shape, mesh, current, target):
+    def forward(
+        ctx: Any, local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any
+    ) -> Any:
         ctx.way = shape, mesh, of_gradient(target), of_gradient(current)
         result = local_of(local, shape, mesh, current, target)
         return result.view_as(result) if result is local else result
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Any:
         shape, mesh, current, target = ctx.way
         return local_of(grad.contiguous(), shape, mesh, current, target), None, None, None, None
 
@@ -105,12 +119,12 @@ class UsedInParts(Function):
     """
 
     @staticmethod
-    def forward(ctx, local, group):
+    def forward(ctx: Any, local: Any, group: ProcessGroup | None) -> Any:
         ctx.group = group
         return local.view_as(local)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Any:
         return _reduced(grad, Partial(), ctx.group), None
 
 

@@ -18,7 +18,11 @@ from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from rushlight.distributed import ProcessGroup
+    from rushlight.distributed.device_mesh import DeviceMesh
 
 _MEGABYTE = 1 << 20
 
@@ -83,12 +87,25 @@ class DistributedDataParallel(Module, Joinable):
     static_graph: bool
 
     def __init__(
-        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True,
-        init_sync=True, process_group=None, bucket_cap_mb=None, find_unused_parameters=False,
-        check_reduction=False, gradient_as_bucket_view=False, static_graph=False,
-        delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None,
-        device_mesh=None, skip_all_reduce_unused_params=False,
-    ):  # fmt: skip
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: ProcessGroup | None = None,
+        bucket_cap_mb: Any = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: DeviceMesh | None = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:  # fmt: skip
         Module.__init__(self)
         Joinable.__init__(self)
         if process_group is not None and device_mesh is not None:
@@ -164,7 +181,7 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.reduce_dtype = self.mixed_precision.reduce_dtype
 
     @property
-    def reducer(self):
+    def reducer(self) -> Any:
         """What reduces the gradients."""
         return self._reducer[0]
 
@@ -217,7 +234,7 @@ class DistributedDataParallel(Module, Joinable):
         collectives.all_reduce(rank, rushlight.distributed.ReduceOp.MAX, group=self.process_group)
         return rank.item()
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         is_training = rushlight.is_grad_enabled() and self.require_backward_grad_sync
         if rushlight.is_grad_enabled():
             if self._join_config.enable:
@@ -255,7 +272,7 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     @contextlib.contextmanager
-    def no_sync(self):
+    def no_sync(self) -> Iterator[Any]:
         """A context in which gradients add up without being exchanged; the first backward pass
         after it exchanges their sum.
         """
@@ -266,7 +283,7 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             self.require_backward_grad_sync = before
 
-    def register_comm_hook(self, state, hook):
+    def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
         """Let a function reduce the gradients.
 
         Args:
@@ -316,13 +333,13 @@ class DistributedDataParallel(Module, Joinable):
 
     # ---------------------------------------------------------------- copies
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = copy.copy(self.__dict__)
         for name in ("process_group", "_reducer"):
             del state[name]
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         self.process_group = resolve(None)
         self.__dict__.setdefault("require_forward_param_sync", True)
@@ -332,8 +349,11 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextlib.contextmanager
     def join(
-        self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False
-    ):
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[Any]:
         """A context in which the processes may have different numbers of inputs: those whose inputs
         have ended take part in the others' reductions with nothing.
 
@@ -361,18 +381,18 @@ class DistributedDataParallel(Module, Joinable):
     _has_joined = False
     _divide_by_initial_world_size = True
 
-    def join_hook(self, **kwargs):
+    def join_hook(self, **kwargs: Any) -> Any:
         """What this object does for others when this process has no more inputs."""
         self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
         return _DDPJoinHook(self)
 
     @property
-    def join_device(self):
+    def join_device(self) -> Any:
         """Where what processes tell each other lives."""
         return rushlight.device("cpu")
 
     @property
-    def join_process_group(self):
+    def join_process_group(self) -> Any:
         """The processes."""
         return self.process_group
 
@@ -380,10 +400,10 @@ class DistributedDataParallel(Module, Joinable):
 class _DDPJoinHook(JoinHook):
     """Shadows the collectives of a DistributedDataParallel."""
 
-    def __init__(self, ddp):
+    def __init__(self, ddp: Any) -> None:
         self._ddp = weakref.proxy(ddp)
 
-    def main_hook(self):
+    def main_hook(self) -> None:
         """Take part in an iteration of the others."""
         ddp = self._ddp
         ddp._has_joined = True
@@ -394,7 +414,7 @@ class _DDPJoinHook(JoinHook):
             ddp._synchronize(buffers, ddp._authority(False))
         ddp.reducer.shadow()
 
-    def post_hook(self, is_last_joiner):
+    def post_hook(self, is_last_joiner: Any) -> None:
         """When all have ended: the model is that of the last."""
         ddp = self._ddp
         ddp._has_joined = False

@@ -7,13 +7,17 @@ from rushlight import Tensor
 from rushlight.nn.modules.linear import Identity
 from rushlight.nn.modules.module import Module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class FloatFunctional(Module):
     """Arithmetic as a module, whose results a quantised model observes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.activation_post_process = Identity()
+        self.activation_post_process: Any = Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use add()")

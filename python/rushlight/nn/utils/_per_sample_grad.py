@@ -1,5 +1,7 @@
 """Gradients of each example by themselves, in one backward."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 
@@ -7,10 +9,20 @@ import rushlight
 from rushlight import Tensor
 from rushlight.func import functional_call, vjp, vmap
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.nn.modules.module import Module
+
 
 def call_for_per_sample_grads(
-    module, *, batch_size=None, loss_reduction="sum", batch_first=True
-):
+    module: Module,
+    *,
+    batch_size: int | None = None,
+    loss_reduction: str = 'sum',
+    batch_first: bool = True,
+) -> Any:
     """Return a function that calls a module so that backward sets `grad_sample` of its parameters:
     one gradient for each example.
 

@@ -1,5 +1,7 @@
 """Runs a program under Python's profiler, and again under the library's; tells what both saw."""
 
+from __future__ import annotations
+
 import argparse
 import cProfile
 import os
@@ -10,6 +12,10 @@ import sys
 
 import rushlight
 from rushlight.profiler import profile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _environment():
@@ -38,7 +44,7 @@ def _title(text):
     print(f"\n{'-' * 80}\n  {text}\n{'-' * 80}")
 
 
-def main(arguments=None):
+def main(arguments: Any = None) -> None:
     """Profile a program.
 
     Args:

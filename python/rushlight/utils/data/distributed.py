@@ -48,8 +48,8 @@ class DistributedSampler(Sampler):
                 f"DistributedSampler: rank {rank} should be in the interval [0, {num_replicas - 1}]"
             )
         self.dataset = dataset
-        self.num_replicas = num_replicas
-        self.rank = rank
+        self.num_replicas: Any = num_replicas
+        self.rank: Any = rank
         self.epoch = 0
         self.drop_last = drop_last
         self.shuffle = shuffle

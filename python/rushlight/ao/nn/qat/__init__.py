@@ -57,7 +57,7 @@ class Linear(_linear.Linear):
         check_qconfig(type(self), qconfig)
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
         self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight()
+        self.weight_fake_quant: Any = qconfig.weight()
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight_fake_quant(self.weight), self.bias)
@@ -85,7 +85,7 @@ class _QatConv:
         check_qconfig(type(self), qconfig)
         super().__init__(*args, **kwargs)
         self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight()
+        self.weight_fake_quant: Any = qconfig.weight()
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)

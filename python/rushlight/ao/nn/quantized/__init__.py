@@ -91,7 +91,7 @@ class LinearPackedParams(Module):
         super().__init__()
         if dtype is not qint8:
             raise NotImplementedError(f"quantized Linear: dtype must be qint8, got {dtype}")
-        self.dtype = dtype
+        self.dtype: Any = dtype
         empty = rushlight._empty_affine_quantized([1, 1], scale=1, zero_point=0, dtype=qint8)
         self.set_weight_bias(empty, None)
 
@@ -308,7 +308,7 @@ class EmbeddingPackedParams(Module):
         super().__init__()
         if dtype is not quint8:
             raise NotImplementedError(f"quantized Embedding: dtype must be quint8, got {dtype}")
-        self.dtype = dtype
+        self.dtype: Any = dtype
         zeros = rushlight.zeros(num_embeddings, embedding_dim, dtype=rushlight.uint8)
         self.set_weight(
             rushlight._make_per_channel_quantized_tensor(
@@ -403,7 +403,7 @@ class QFunctional(Module):
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.zero_point = 1.0, 0
-        self.activation_post_process = _linear.Identity()
+        self.activation_post_process: Any = _linear.Identity()
 
     def _again(self, result, like):
         return self.activation_post_process(

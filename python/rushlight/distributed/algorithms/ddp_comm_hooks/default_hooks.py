@@ -1,8 +1,17 @@
 """Hooks that reduce gradients as they are, or in half as many bytes."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
 
 
 def _reduce(buffer, group):
@@ -11,7 +20,7 @@ def _reduce(buffer, group):
     return collectives.all_reduce(buffer, group=group, async_op=True).get_future()
 
 
-def allreduce_hook(process_group, bucket):
+def allreduce_hook(process_group: ProcessGroup | None, bucket: Any) -> Any:
     """The mean of the gradients, as without a hook.
 
     Args:
@@ -35,12 +44,12 @@ def _compress_hook(dtype, process_group, bucket):
     return _reduce(buffer.to(dtype), group).then(decompress)
 
 
-def fp16_compress_hook(process_group, bucket):
+def fp16_compress_hook(process_group: ProcessGroup | None, bucket: Any) -> Any:
     """The mean of the gradients as float16, which halves what is sent; see allreduce_hook."""
     return _compress_hook(rushlight.float16, process_group, bucket)
 
 
-def bf16_compress_hook(process_group, bucket):
+def bf16_compress_hook(process_group: ProcessGroup | None, bucket: Any) -> Any:
     """The mean of the gradients as bfloat16, which halves what is sent; see allreduce_hook."""
     return _compress_hook(rushlight.bfloat16, process_group, bucket)
 
@@ -62,12 +71,12 @@ def _wrapper(dtype, hook):
     return wrapped
 
 
-def fp16_compress_wrapper(hook):
+def fp16_compress_wrapper(hook: Callable[..., Any]) -> Any:
     """Another hook, on gradients as float16."""
     return _wrapper(rushlight.float16, hook)
 
 
-def bf16_compress_wrapper(hook):
+def bf16_compress_wrapper(hook: Callable[..., Any]) -> Any:
     """Another hook, on gradients as bfloat16."""
     return _wrapper(rushlight.bfloat16, hook)
 

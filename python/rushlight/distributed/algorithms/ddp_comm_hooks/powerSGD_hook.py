@@ -2,12 +2,20 @@
 next (T. Vogels, S. P. Karimireddy, M. Jaggi: PowerSGD, 2019).
 """
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import resolve
 from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
 
 
 class PowerSGDState:
@@ -28,17 +36,17 @@ class PowerSGDState:
 
     def __init__(
         self,
-        process_group,
-        matrix_approximation_rank=1,
-        start_powerSGD_iter=1000,
-        min_compression_rate=2,
-        use_error_feedback=True,
-        warm_start=True,
-        orthogonalization_epsilon=0,
-        random_seed=0,
-        compression_stats_logging_frequency=10000,
-        batch_tensors_with_same_shape=False,
-    ):
+        process_group: ProcessGroup | None,
+        matrix_approximation_rank: int = 1,
+        start_powerSGD_iter: int = 1000,
+        min_compression_rate: int = 2,
+        use_error_feedback: bool = True,
+        warm_start: bool = True,
+        orthogonalization_epsilon: int = 0,
+        random_seed: int = 0,
+        compression_stats_logging_frequency: int = 10000,
+        batch_tensors_with_same_shape: bool = False,
+    ) -> None:
         if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
             raise ValueError(
                 "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is "
@@ -51,19 +59,19 @@ class PowerSGDState:
         self.min_compression_rate = min_compression_rate
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
-        self.generator = rushlight.Generator().manual_seed(random_seed)
+        self.generator: Any = rushlight.Generator().manual_seed(random_seed)
         self.compression_stats_logging_frequency = compression_stats_logging_frequency
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
         self.error_dict, self.p_memory_dict, self.q_memory_dict = {}, {}, {}
-        self.iter = 0
+        self.iter: int = 0
         self.total_numel_before_compression = self.total_numel_after_compression = 0
 
-    def maybe_increase_iter(self, bucket):
+    def maybe_increase_iter(self, bucket: Any) -> None:
         """Count an iteration when its last bucket comes."""
         if bucket.is_last():
             self.iter += 1
 
-    def compression_stats(self):
+    def compression_stats(self) -> Any:
         """(ratio, numbers before, numbers after compression)."""
         after = self.total_numel_after_compression
         ratio = self.total_numel_before_compression / after if after else 0
@@ -84,7 +92,7 @@ def _orthogonalize(matrices, epsilon):
             rest.sub_(column @ (column.transpose(-1, -2) @ rest))
 
 
-def powerSGD_hook(state, bucket):
+def powerSGD_hook(state: Any, bucket: Any) -> Any:
     """Reduce matrices of a bucket as products of two thin ones, the rest as it is.
 
     Args:
@@ -173,7 +181,7 @@ def _reduce_by_factors(state, group, key, matrices):
         matrix.copy_(result)
 
 
-def batched_powerSGD_hook(state, bucket):
+def batched_powerSGD_hook(state: Any, bucket: Any) -> Any:
     """As powerSGD_hook, but the whole bucket is one square matrix: quicker and less exact."""
     group, buffer = resolve(state.process_group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:

@@ -1,8 +1,16 @@
 """When processes take the mean of their parameters."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed import ProcessGroup
 
 
 class PeriodicModelAverager:
@@ -14,15 +22,17 @@ class PeriodicModelAverager:
         process_group: the processes; all by default.
     """
 
-    def __init__(self, period, warmup_steps=0, process_group=None):
+    def __init__(
+        self, period: Any, warmup_steps: int = 0, process_group: ProcessGroup | None = None
+    ) -> None:
         if warmup_steps < 0:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
         self.period, self.warmup_steps, self.step = period, warmup_steps, 0
-        self.process_group = resolve(process_group)
+        self.process_group: Any = resolve(process_group)
 
-    def average_parameters(self, params):
+    def average_parameters(self, params: Any) -> None:
         """Count a step, and take the mean if it is time: of parameters, or of parameter groups."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             parameters = [

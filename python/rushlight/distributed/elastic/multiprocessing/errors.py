@@ -1,5 +1,7 @@
 """How a worker's exception reaches the launcher: `record` writes it into a file."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import json
@@ -7,6 +9,11 @@ import os
 import signal
 import time
 import traceback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
 
@@ -52,11 +59,11 @@ class ProcessFailure:
             return f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
         return "its output says why; decorate its main function with `record` to see it here"
 
-    def signal_name(self):
+    def signal_name(self) -> Any:
         """The name of the signal that ended it, or "<N/A>"."""
         return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
 
-    def timestamp_isoformat(self):
+    def timestamp_isoformat(self) -> Any:
         """When it was, as text."""
         return time.strftime("%Y-%m-%d_%H:%M:%S", time.localtime(self.timestamp))
 
@@ -69,7 +76,7 @@ class ChildFailedError(Exception):
         failures: rank -> ProcessFailure.
     """
 
-    def __init__(self, name, failures):
+    def __init__(self, name: str, failures: Any) -> None:
         self.name, self.failures = name, failures
         if not failures:
             raise AssertionError("ChildFailedError: no failures")
@@ -82,7 +89,7 @@ class ChildFailedError(Exception):
         )
         super().__init__(text + (f" ({others} more failed)" if others else ""))
 
-    def get_first_failure(self):
+    def get_first_failure(self) -> Any:
         """(rank, failure) of the worker that failed first."""
         rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
         return rank, self.failures[rank]
@@ -91,10 +98,10 @@ class ChildFailedError(Exception):
 class ErrorHandler:
     """Writes exceptions where the launcher looks for them."""
 
-    def initialize(self):
+    def initialize(self) -> None:
         """Prepare; nothing is needed."""
 
-    def record_exception(self, e):
+    def record_exception(self, e: Any) -> None:
         """Write an exception into the file that the launcher has named."""
         path = os.environ.get(_FILE_VARIABLE)
         if not path:
@@ -105,12 +112,12 @@ class ErrorHandler:
             json.dump(message, file)
 
 
-def get_error_handler():
+def get_error_handler() -> Any:
     """The ErrorHandler."""
     return ErrorHandler()
 
 
-def record(fn, error_handler=None):
+def record(fn: Callable[..., Any], error_handler: Any = None) -> Any:
     """Decorate a worker's main function, so that the launcher can show its exception.
 
     Args:

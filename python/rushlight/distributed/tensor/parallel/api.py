@@ -1,13 +1,28 @@
 """Dividing the layers of a module."""
 
+from __future__ import annotations
+
 import fnmatch
 import warnings
 
 from rushlight.distributed.tensor._dtensor import _mesh_or_current
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
+    from rushlight.distributed.device_mesh import DeviceMesh
+    from rushlight.nn.modules.module import Module
+
+
+def parallelize_module(
+    module: Module,
+    device_mesh: DeviceMesh | None = None,
+    parallelize_plan: Any = None,
+    *,
+    src_data_rank: int = 0,
+) -> Any:
     """Divide the layers of a module among processes.
 
     Args:

@@ -1,8 +1,14 @@
 """Ways to divide a layer."""
 
+from __future__ import annotations
+
 from rushlight import Tensor, nn
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_module, distribute_tensor
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class ParallelStyle:
@@ -36,10 +42,16 @@ class _OfLayer(ParallelStyle):
 
     _input, _output = Replicate(), Replicate()
 
-    def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
+    def __init__(
+        self,
+        *,
+        input_layouts: Any = None,
+        output_layouts: Any = None,
+        use_local_output: bool = True,
+    ) -> None:
         super().__init__()
-        self.input_layouts = (input_layouts or self._input,)
-        self.output_layouts = (output_layouts or self._output,)
+        self.input_layouts: Any = (input_layouts or self._input,)
+        self.output_layouts: Any = (output_layouts or self._output,)
         self.use_local_output = use_local_output
 
     def _wanted(self, module):
@@ -124,7 +136,7 @@ class SequenceParallel(ParallelStyle):
         use_local_output: give this process's part of the output, as a plain tensor.
     """
 
-    def __init__(self, *, sequence_dim=1, use_local_output=False):
+    def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         super().__init__()
         self.layout, self.use_local_output = Shard(sequence_dim), use_local_output
 
@@ -156,17 +168,17 @@ class PrepareModuleInput(ParallelStyle):
     def __init__(
         self,
         *,
-        input_layouts=None,
-        desired_input_layouts=None,
-        input_kwarg_layouts=None,
-        desired_input_kwarg_layouts=None,
-        use_local_output=False,
-    ):
+        input_layouts: Any = None,
+        desired_input_layouts: Any = None,
+        input_kwarg_layouts: Any = None,
+        desired_input_kwarg_layouts: Any = None,
+        use_local_output: bool = False,
+    ) -> None:
         super().__init__()
-        self.input_layouts = None if input_layouts is None else _tuple(input_layouts)
-        self.desired = None if desired_input_layouts is None else _tuple(desired_input_layouts)
-        self.kwarg_layouts = input_kwarg_layouts or {}
-        self.desired_kwargs = desired_input_kwarg_layouts or {}
+        self.input_layouts: Any = None if input_layouts is None else _tuple(input_layouts)
+        self.desired: Any = None if desired_input_layouts is None else _tuple(desired_input_layouts)
+        self.kwarg_layouts: Any = input_kwarg_layouts or {}
+        self.desired_kwargs: Any = desired_input_kwarg_layouts or {}
         self.use_local_output = use_local_output
         if (self.input_layouts is None) != (self.desired is None) or (
             self.input_layouts is not None and len(self.input_layouts) != len(self.desired)
@@ -208,10 +220,12 @@ class PrepareModuleOutput(ParallelStyle):
         use_local_output: give plain tensors.
     """
 
-    def __init__(self, *, output_layouts, desired_output_layouts, use_local_output=True):
+    def __init__(
+        self, *, output_layouts: Any, desired_output_layouts: Any, use_local_output: bool = True
+    ) -> None:
         super().__init__()
-        self.output_layouts = _tuple(output_layouts)
-        self.desired = _tuple(desired_output_layouts)
+        self.output_layouts: Any = _tuple(output_layouts)
+        self.desired: Any = _tuple(desired_output_layouts)
         self.use_local_output = use_local_output
         if len(self.output_layouts) != len(self.desired):
             raise AssertionError(

@@ -64,7 +64,7 @@ class IterDataPipe(_Steps, IterableDataset):
         [4, 6, 8]
     """
 
-    functions = {}
+    functions: dict[Any, Any] = {}
 
     def reset(self) -> None:
         """Begin anew: for subclasses to write."""
@@ -77,7 +77,7 @@ class DFIterDataPipe(IterDataPipe):
 class MapDataPipe(_Steps, Dataset):
     """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
 
-    functions = {}
+    functions: dict[Any, Any] = {}
 
 
 class DataChunk(list):

@@ -73,9 +73,9 @@ class _ConvBn:
         _qat.check_qconfig(type(self), qconfig)
         super().__init__(*args, bias=bool(bias), **kwargs)
         self.qconfig = qconfig
-        self.bn = self._norm_class(self.out_channels, eps, momentum)
-        self.weight_fake_quant = qconfig.weight()
-        self.freeze_bn = freeze_bn
+        self.bn: Any = self._norm_class(self.out_channels, eps, momentum)
+        self.weight_fake_quant: Any = qconfig.weight()
+        self.freeze_bn: bool = freeze_bn
         self.bn.train(not freeze_bn)
 
     def update_bn_stats(self) -> Self:
