@@ -9,13 +9,7 @@ namespace {
 
 constexpr int lanes = Vector<float>::lanes;
 // The tile of sums that registers hold: rows, and vectors of columns.
-#if defined(__AVX512F__)
-constexpr int most_rows = 8, most_width = 2;
-#elif defined(__AVX2__)
-constexpr int most_rows = 6, most_width = 2;
-#else
-constexpr int most_rows = 4, most_width = 2;
-#endif
+constexpr int most_rows = vector_registers == 32 ? 8 : fused_vectors ? 6 : 4, most_width = 2;
 
 // The sums of a tile that sticks out of the result.
 template <int rows, int width>
