@@ -57,6 +57,12 @@ class Row:
     `where` is (file, line, function), or None where that is not known.
     """
 
+    kind: str
+    where: tuple[str, int, str] | None
+    names: list[str]
+    bytes: int
+    count: int
+
     __slots__ = ("bytes", "count", "kind", "names", "where")
 
     def __init__(self, kind: Any, where: Any) -> None:
@@ -80,12 +86,16 @@ class MemoryReport:
         allocated, cached, peak: as memory_stats() tells them.
     """
 
-    def __init__(self, rows: Any, stats: Any) -> None:
-        self.rows: Any = sorted(rows, key=lambda row: -row.bytes)
-        self.kinds: dict[Any, Any] = {}
+    allocated: int
+    cached: int
+    peak: int
+
+    def __init__(self, rows: list[Row], stats: dict[str, int]) -> None:
+        self.rows: list[Row] = sorted(rows, key=lambda row: -row.bytes)
+        self.kinds: dict[str, int] = {}
         for row in self.rows:
             self.kinds[row.kind] = self.kinds.get(row.kind, 0) + row.bytes
-        self.known: Any = sum(self.kinds.values())
+        self.known: int = sum(self.kinds.values())
         self.allocated, self.cached, self.peak = stats["allocated"], stats["cached"], stats["peak"]
 
     def __str__(self) -> str:

@@ -41,6 +41,11 @@ class Interval:
 class Kernel:
     """A launch of a kernel inside an event: its name, device, time (microseconds) and bytes."""
 
+    name: str
+    device: int
+    duration: float
+    bytes: int
+
     __slots__ = ("bytes", "device", "duration", "name")
 
     def __init__(self, name: str, device: Device, duration: Any, bytes: int = 0) -> None:
@@ -55,44 +60,44 @@ class _Times:
     """The times that events and sums of events share, and the texts that tables show of them."""
 
     @property
-    def cpu_time(self) -> Any:
+    def cpu_time(self) -> float:
         """The mean time of a call, in microseconds."""
         return 0.0 if self.count == 0 else self.cpu_time_total / self.count
 
     @property
-    def device_time(self) -> Any:
+    def device_time(self) -> float:
         """The mean time on another device."""
         return 0.0 if self.count == 0 else self.device_time_total / self.count
 
     cuda_time = device_time
 
     @property
-    def cpu_time_str(self) -> Any:
+    def cpu_time_str(self) -> str:
         """`cpu_time` with its unit."""
         return format_time(self.cpu_time)
 
     @property
-    def device_time_str(self) -> Any:
+    def device_time_str(self) -> str:
         """`device_time` with its unit."""
         return format_time(self.device_time)
 
     @property
-    def cpu_time_total_str(self) -> Any:
+    def cpu_time_total_str(self) -> str:
         """`cpu_time_total` with its unit."""
         return format_time(self.cpu_time_total)
 
     @property
-    def device_time_total_str(self) -> Any:
+    def device_time_total_str(self) -> str:
         """`device_time_total` with its unit."""
         return format_time(self.device_time_total)
 
     @property
-    def self_cpu_time_total_str(self) -> Any:
+    def self_cpu_time_total_str(self) -> str:
         """`self_cpu_time_total` with its unit."""
         return format_time(self.self_cpu_time_total)
 
     @property
-    def self_device_time_total_str(self) -> Any:
+    def self_device_time_total_str(self) -> str:
         """`self_device_time_total` with its unit."""
         return format_time(self.self_device_time_total)
 
@@ -107,6 +112,44 @@ class FunctionEvent(_Times):
         start_us, end_us: when, in microseconds since the profile began.
         others: attributes of the same names.
     """
+
+    id: int
+    name: str
+    thread: int
+    fwd_thread: int | None
+    kernels: list[Kernel]
+    cpu_children: list[FunctionEvent]
+    cpu_parent: FunctionEvent | None
+    count: int
+    input_shapes: Any
+    concrete_inputs: Any
+    kwinputs: Any
+    stack: list[str]
+    scope: int
+    use_device: str | None
+    device_type: Any
+    device_index: int
+    cpu_memory_usage: int
+    device_memory_usage: int
+    is_async: bool
+    is_remote: bool
+    is_legacy: bool
+    sequence_nr: int
+    node_id: int
+    flops: int | None
+    is_user_annotation: bool
+    is_python_function: bool
+    activity_type: Any
+    metadata_json: Any
+    flow_id: Any
+    flow_type: Any
+    flow_start: Any
+    external_id: int
+    linked_correlation_id: int
+    module: Any
+    depth: int
+    where: Any
+    in_backward: bool
 
     def __init__(
         self,
@@ -125,8 +168,8 @@ class FunctionEvent(_Times):
         device_memory_usage: int = 0,
         is_async: bool = False,
         is_remote: bool = False,
-        sequence_nr: Any = -1,
-        node_id: Any = -1,
+        sequence_nr: int = -1,
+        node_id: int = -1,
         device_type: Any = DeviceType.CPU,
         device_index: int = 0,
         device_resource_id: Any = None,
@@ -206,7 +249,8 @@ class FunctionEvent(_Times):
             return self.time_range.elapsed_us()
         return sum(kernel.duration for kernel in self.kernels if kernel.device >= 0)
 
-    cuda_time_total, self_cuda_time_total = device_time_total, self_device_time_total
+    cuda_time_total = device_time_total
+    self_cuda_time_total = self_device_time_total
 
     @property
     def self_cpu_memory_usage(self) -> Any:
@@ -232,6 +276,23 @@ class FunctionEvent(_Times):
 
 class FunctionEventAvg(_Times):
     """Events of one name: how many, and their times together (microseconds)."""
+
+    key: str | None
+    count: int
+    node_id: int
+    use_device: str | None
+    cpu_time_total: float
+    self_cpu_time_total: float
+    device_time_total: float
+    self_device_time_total: float
+    input_shapes: Any
+    overload_name: str | None
+    stack: list[str] | None
+    scope: int | None
+    cpu_children: list[FunctionEvent] | None
+    cpu_parent: FunctionEvent | None
+    device_type: Any
+    flops: int
 
     def __init__(self) -> None:
         self.key, self.count, self.node_id, self.use_device = None, 0, 0, None

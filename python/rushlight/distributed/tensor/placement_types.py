@@ -1,18 +1,20 @@
 """How a tensor lies in the processes of one dim of a mesh."""
 
+from __future__ import annotations
+
 
 class Placement:
     """How a tensor lies in the processes of one dim of a mesh."""
 
-    def is_shard(self, dim=None):
+    def is_shard(self, dim: int | None = None) -> bool:
         """Is it divided, along `dim` if that is given?"""
         return isinstance(self, Shard) and (dim is None or self.dim == dim)
 
-    def is_replicate(self):
+    def is_replicate(self) -> bool:
         """Does each process have all of it?"""
         return isinstance(self, Replicate)
 
-    def is_partial(self, reduce_op=None):
+    def is_partial(self, reduce_op: str | None = None) -> bool:
         """Is it the sum, or other reduction, of what the processes have?"""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
@@ -24,29 +26,29 @@ class Shard(Placement):
         dim: the dim.
     """
 
-    def __init__(self, dim):
-        self.dim = dim
+    def __init__(self, dim: int) -> None:
+        self.dim: int = dim
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Shard) and self.dim == other.dim
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(("Shard", self.dim))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
 
 
 class Replicate(Placement):
     """The same in each process."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Replicate)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash("Replicate")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Replicate()"
 
 
@@ -57,16 +59,16 @@ class Partial(Placement):
         reduce_op: "sum", "avg", "min", "max" or "product".
     """
 
-    def __init__(self, reduce_op="sum"):
-        self.reduce_op = reduce_op
+    def __init__(self, reduce_op: str = "sum") -> None:
+        self.reduce_op: str = reduce_op
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Partial) and self.reduce_op == other.reduce_op
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(("Partial", self.reduce_op))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Partial({self.reduce_op})"
 
 
