@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from rushlight import Tensor
+
 matmul: Any = SimpleNamespace(
     allow_tf32=False,
     allow_fp16_reduced_precision_reduction=True,
@@ -69,6 +71,14 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 
 class SDPAParams:
     """What attention is asked to compute: the arguments of `scaled_dot_product_attention`."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
 
     def __init__(
         self,

@@ -57,6 +57,13 @@ def is_of_kind(value: object, kind: str) -> bool:
 class InputGuard:
     """What a program assumes of one input."""
 
+    name: str
+    dtype: rushlight.dtype | None
+    shape: Sequence[Any] | None
+    value: Any
+    size: Any
+    device: rushlight.device | None
+
     def __init__(
         self,
         name: str,

@@ -57,6 +57,16 @@ class Recording:
         record_shapes, profile_memory, with_stack, with_flops, with_modules: what events show.
     """
 
+    raw: Any
+    start: Any
+    end: Any
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    links: Any
+
     def __init__(
         self,
         raw: Any,

@@ -76,6 +76,15 @@ class FakeQuantize(FakeQuantizeBase):
         observer_kwargs: arguments of the observer.
     """
 
+    activation_post_process: Any
+    quant_min: int
+    quant_max: int
+    is_dynamic: bool
+    dtype: Any
+    qscheme: Any
+    scale: Tensor
+    zero_point: Tensor
+
     scale: Tensor
     zero_point: Tensor
 
@@ -173,6 +182,8 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
 
     Its scale is chosen by that function, which differs from the observer's in the last digits.
     """
+
+    is_symmetric_quant: bool
 
     _switch_dtype = rushlight.int64
 

@@ -126,6 +126,11 @@ class UniformQuantizationObserverBase(ObserverBase):
         eps: the least scale.
     """
 
+    qscheme: Any
+    reduce_range: bool
+    quant_min: int
+    quant_max: int
+
     _version = 3
     _allowed: tuple[_qscheme, ...] = (*_PER_TENSOR, *_PER_CHANNEL)
     eps: Tensor
@@ -556,6 +561,10 @@ class FixedQParamsObserver(ObserverBase):
         zero_point: the integer that stands for 0.
     """
 
+    quant_min: int
+    quant_max: int
+    qscheme: Any
+
     scale: Tensor
     zero_point: Tensor
 
@@ -587,6 +596,9 @@ class FixedQParamsObserver(ObserverBase):
 
 class PlaceholderObserver(ObserverBase):
     """Watches nothing and says what dtype is wanted, for dynamic quantization."""
+
+    quant_min: int | None
+    quant_max: int | None
 
     def __init__(
         self,

@@ -136,6 +136,16 @@ class Agent:
         name: the program, for messages.
     """
 
+    config: LaunchConfig
+    command: Any
+    name: str
+    address: str
+    port: int
+    node: int
+    first_rank: int
+    world_size: int
+    nodes: int
+
     def __init__(self, config: Any, command: Any, name: str) -> None:
         self.config, self.command, self.name = config, command, name
         self.restarts: int = 0

@@ -128,6 +128,9 @@ class Linear(WeightedQuantizedModule):
         dtype: `qint8`.
     """
 
+    in_features: int
+    out_features: int
+
     _version = 3
 
     def __init__(
@@ -342,6 +345,9 @@ class EmbeddingPackedParams(Module):
 class Embedding(Module):
     """`nn.Embedding` of bytes with a scale and zero point per row; its rows are float32."""
 
+    num_embeddings: int
+    embedding_dim: int
+
     _version = 1
 
     def __init__(
@@ -399,6 +405,9 @@ class Embedding(Module):
 
 class QFunctional(Module):
     """What replaces a `FloatFunctional`: sums, products and `cat` of quantized tensors."""
+
+    scale: float
+    zero_point: int
 
     def __init__(self) -> None:
         super().__init__()

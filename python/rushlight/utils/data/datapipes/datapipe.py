@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from rushlight._set_module import set_module
 from rushlight.utils.data.dataset import Dataset, IterableDataset
@@ -10,7 +11,6 @@ from rushlight.utils.data.dataset import Dataset, IterableDataset
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
 
 class _Steps:
@@ -55,7 +55,7 @@ class _Steps:
         return [*super().__dir__(), *self.functions]
 
 
-class IterDataPipe(_Steps, IterableDataset):
+class IterDataPipe(_Steps, IterableDataset[Any]):
     """A step whose elements come one after the other: subclasses write `__iter__`.
 
     Example:
@@ -74,13 +74,13 @@ class DFIterDataPipe(IterDataPipe):
     """A step whose elements are rows of data frames."""
 
 
-class MapDataPipe(_Steps, Dataset):
+class MapDataPipe(_Steps, Dataset[Any]):
     """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
 
     functions: dict[Any, Any] = {}
 
 
-class DataChunk(list):
+class DataChunk(list[Any]):
     """Several elements: a batch."""
 
     def __init__(self, items: Any) -> None:
@@ -104,6 +104,9 @@ class functional_datapipe:
         name: of the method.
         enable_df_api_tracing: refused.
     """
+
+    name: str
+    enable_df_api_tracing: bool
 
     def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
         self.name, self.enable_df_api_tracing = name, enable_df_api_tracing
