@@ -29,9 +29,14 @@ def sources():
 _STANDARD = ("cmath", "complex", "cstdint", "cstring", "limits", "type_traits")
 
 
-def _without_comments(text):
-    """Comments at the beginning of lines would only make the module larger."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+def _compact(text):
+    """Without comments and indentation, which would only make the module larger."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(
+        line if '"' in line else line.partition("  //")[0]
+        for line in lines
+        if line and not line.startswith("//")
+    )
 
 
 def write_sources():
@@ -48,7 +53,7 @@ def write_sources():
         *(f'    "{name}",' for name in [*names, *_STANDARD]),
         "};",
         "const char* const device_sources[] = {",
-        *(f'R"rl_text({_without_comments(text)}\n)rl_text",' for text, _ in texts),
+        *(f'R"rl_text({_compact(text)}\n)rl_text",' for text, _ in texts),
         *('"",' for _ in _STANDARD),
         "};",
         "",

@@ -63,11 +63,12 @@ def test_typed_tensors_of_gpus():
 
 
 def test_the_default_tensor_type():
-    torch.set_default_tensor_type("torch.DoubleTensor")
     try:
+        with pytest.warns(UserWarning, match="set_default_dtype"):
+            torch.set_default_tensor_type("torch.DoubleTensor")
         assert torch.zeros(1).dtype is torch.float64 and torch.Tensor(1).dtype is torch.float64
     finally:
-        torch.set_default_tensor_type(torch.FloatTensor)
+        torch.set_default_dtype(torch.float32)
     assert torch.zeros(1).dtype is torch.float32
 
 

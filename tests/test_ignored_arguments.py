@@ -26,6 +26,12 @@ EXCEPTIONS = {
     "_dynamo/__init__.py": NO_COMPILER,
     "_dynamo/utils.py": NO_COMPILER,
     "_tensor.py:_Methods.to_dense": {"masked_grad": AS_TORCH},
+    "ao/nn/qat/__init__.py:Linear.from_float": PROTOCOL,  # of `convert` and `prepare_qat`
+    "ao/nn/quantized/__init__.py:Quantize.from_float": PROTOCOL,
+    "ao/nn/quantized/__init__.py:DeQuantize.from_float": PROTOCOL,
+    "ao/nn/quantized/__init__.py:Embedding.from_float": PROTOCOL,
+    "ao/nn/quantized/__init__.py:QFunctional.from_float": PROTOCOL,
+    "ao/nn/quantized/dynamic/__init__.py:Linear.from_float": PROTOCOL,
     "autograd/graph.py:save_on_cpu": {"device_type": ONE_DEVICE},
     "autograd/profiler.py:profile": {"use_kineto": ONE_WAY},
     "backends/cudnn.py:is_acceptable": ONE_DEVICE,

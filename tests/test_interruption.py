@@ -18,13 +18,16 @@ rl.set_num_threads({threads})
 # Whoever starts the tests in the background lets them ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 {setup}
+ready = threading.Event()
 def interrupt():
+    ready.wait()
     time.sleep(0.1)
     global sent
     sent = time.monotonic()
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt, daemon=True).start()
 try:
+    ready.set()
     {work}
     print("finished")
 except KeyboardInterrupt:
