@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import types
 
+from rushlight._set_module import set_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,3 +92,6 @@ def collect_all(futures: list[Any]) -> Any:
 def wait_all(futures: list[Any]) -> list[Any]:
     """Wait for all futures and return their values."""
     return [future.wait() for future in futures]
+
+
+set_module("rushlight", Future)

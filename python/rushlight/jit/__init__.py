@@ -203,6 +203,7 @@ globals().update(
         }
     )
 )
+_set_module("rushlight", ScriptClassFunction)  # noqa: F821  (made above)
 
 __all__ = [
     "CompilationUnit", "Future", "enable_onednn_fusion", "export_opnames", "onednn_fusion_enabled",

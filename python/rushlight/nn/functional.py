@@ -451,7 +451,7 @@ rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
-DType = rushlight.dtype  # in annotations of torch
+DType = int  # as in torch, whose annotations name it
 # Torch's documentation is written with them.
 reproducibility_notes: dict[str, str] = {}
 sparse_support_notes: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 from rushlight import nn
+from rushlight._set_module import set_module
 from rushlight.ao.nn import intrinsic as _intrinsic
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
@@ -153,3 +154,6 @@ __all__ = [
     "fuse_conv_bn", "fuse_conv_bn_relu", "fuse_known_modules", "fuse_linear_bn", "fuse_modules",
     "fuse_modules_qat",
 ]  # fmt: skip
+
+
+set_module("rushlight.ao.quantization", fuse_linear_bn)

@@ -46,6 +46,10 @@ class _PartialWrapper:
 
     def __init__(self, p: Callable[..., Any]) -> None:
         self.p = p
+        made = p
+        while isinstance(made, functools.partial):
+            made = made.func
+        self.__module__ = made.__module__  # of what it makes
         self.callable_args: dict[str, Callable[[], Any]] = {}
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -7,6 +7,7 @@ import threading
 
 import rushlight
 from rushlight import Tensor
+from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,3 +95,6 @@ def parallel_apply(
         if error is not None:
             raise error
     return [value for value, _ in results]
+
+
+set_module("rushlight.nn.parallel", parallel_apply)
