@@ -511,34 +511,3 @@ def _by_computing_again(made, tensors, grads):
             )
     args, kwargs = made.rebuild(tensors)
     return call(_Backward(made.op), (grads[0] if len(grads) == 1 else list(grads), *args), kwargs)
-
-
-# ---- backward operations that are no functions of the library
-
-
-def _native_layer_norm(input, normalized_shape, weight, bias, eps):
-    dims = tuple(range(-len(normalized_shape), 0))
-    y = rushlight.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
-    mean = input.mean(dims, keepdim=True)
-    return y, mean, (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
-
-
-def _nll_loss_forward(input, target, weight, reduction, ignore_index):
-    name = ("none", "mean", "sum")[reduction]
-    F = rushlight.nn.functional
-    loss = F.nll_loss(input, target, weight, ignore_index=ignore_index, reduction=name)
-    kept = (target != ignore_index).to(input.dtype)
-    if weight is not None:
-        kept = kept * weight[target.clamp(0)]
-    return loss, kept.sum().detach()
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "_unsafe_view": lambda x, size: x.view(size),
-    "threshold_backward": lambda grad, x, threshold: rushlight.where(x <= threshold, 0.0, grad),
-    "tanh_backward": lambda grad, result: grad * (1 - result * result),
-    "sigmoid_backward": lambda grad, result: grad * result * (1 - result),
-    "native_layer_norm": _native_layer_norm,
-    "nll_loss_forward": _nll_loss_forward,
-    "lift_fresh": lambda x: x,
-}

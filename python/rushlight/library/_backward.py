@@ -365,7 +365,7 @@ FUNCTIONS = {
     ),
     "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output).conj(),
     "threshold_backward": lambda grad_output, self, threshold: rushlight.where(
-        self > threshold, grad_output, 0.0
+        self <= threshold, 0.0, grad_output  # where self is NaN, the gradient passes
     ),
     "trace_backward": lambda grad, sizes: _like(grad, sizes, rushlight.trace),
     "unfold_backward": lambda grad_in, input_sizes, dim, size, step: _like(

@@ -425,6 +425,23 @@ def _with_third_argument(name):
     return lambda x, dim, half_to_float=False: _C._functions[""][name](x, dim)
 
 
+def _native_layer_norm(input, normalized_shape, weight, bias, eps):
+    dims = tuple(range(-len(normalized_shape), 0))
+    y = rushlight.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    mean = input.mean(dims, keepdim=True)
+    return y, mean, (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+
+
+def _nll_loss_forward(input, target, weight, reduction, ignore_index):
+    name = ("none", "mean", "sum")[reduction]
+    F = rushlight.nn.functional
+    loss = F.nll_loss(input, target, weight, ignore_index=ignore_index, reduction=name)
+    kept = (target != ignore_index).to(input.dtype)
+    if weight is not None:
+        kept = kept * weight[target.clamp(0)]
+    return loss, kept.sum().detach()
+
+
 # Operations that Python programs write in another way.
 _SPELLED_OTHERWISE = {
     "_log_softmax": _with_third_argument("_log_softmax"),
@@ -433,6 +450,7 @@ _SPELLED_OTHERWISE = {
     "_pin_memory": lambda x, device=None: x.pin_memory(),
     "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
     "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "_unsafe_view": lambda x, size: x.view(size),
     "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: (
         rushlight.nn.functional.embedding(
             indices, weight, None if padding_idx < 0 else padding_idx, None, 2.0,
@@ -440,6 +458,9 @@ _SPELLED_OTHERWISE = {
         )
     ),
     "alias": lambda x: x.view_as(x),
+    "lift_fresh": lambda x: x,
+    "native_layer_norm": _native_layer_norm,
+    "nll_loss_forward": _nll_loss_forward,
     "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
     "slice": _slice,
 }  # fmt: skip
@@ -457,8 +478,7 @@ def _builtin(name):
         found = getattr(rushlight, name, None)
         if isinstance(found, types.FunctionType):
             return found
-        for home in ("_dispatch._gradients", "library._backward"):
-            found = found or importlib.import_module(f"rushlight.{home}").FUNCTIONS.get(name)
+        found = importlib.import_module("rushlight.library._backward").FUNCTIONS.get(name)
     return found
 
 
