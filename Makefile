@@ -18,10 +18,12 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PATH := $(VENV)/bin:$(PATH)
 CPP = $$(git ls-files "src/*.cpp" "src/*.h")
 IN_PLACE := PYTHONPATH=$(CURDIR)/python
+# ON makes warnings errors, for whoever changes the core: another compiler may warn of more.
+WERROR ?= OFF
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
-	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=ON -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
+	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=$(WERROR) -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check cuda-declarations gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64 test-aarch64-all wheels wasm test-wasm live
 .DEFAULT_GOAL := help
 
 help:
@@ -30,7 +32,10 @@ help:
 	@echo 'make install-cpp  the C++ library in PREFIX (build/cpp); make test-cpp tests it'
 	@echo 'make test-onnx    exports to ONNX beside onnxruntime, which it installs in .venv-onnx'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
-	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and its tests in an emulator'
+	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and a share of the tests in an'
+	@echo '                  emulator; make test-aarch64-all runs all that start no processes: hours'
+	@echo 'make wasm         the wheel for browsers (Pyodide), in build/wasm/dist; make test-wasm runs'
+	@echo '                  its tests in node; make live the live pages, run in Chromium'
 	@echo 'make cuda-sim     the simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1; make test-cuda-sim'
 	@echo 'make cuda-compile-check   the kernels of the CUDA backend, by NVIDIA'\''s compiler'
 	@echo 'make gpu-check    all checks and figures on a real GPU; TORCH=python compares with its torch'
@@ -46,7 +51,8 @@ help:
 	@echo 'make test-distributed  60 runs of several processes in which a rank fails, and restarts'
 	@echo 'make sanitize     the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make tsan         the tests that use threads under the thread sanitizer'
-	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment'
+	@echo 'make wheel        dist/rushlight-*.whl, tried in an empty environment; make wheels for'
+	@echo '                  every Python that is here and for aarch64, checked by auditwheel'
 	@echo 'make docs         build/docs/: the site, its links, search and width checked'
 	@echo 'make gallery      docs/gallery/: pictures of the examples, by running them'
 	@echo 'make coverage     docs/coverage.md: which of torch'\''s names there are'
@@ -118,6 +124,19 @@ test: build cuda-sim
 # Needs Debian's g++-aarch64-linux-gnu, qemu-user-static and debootstrap, and root.
 test-aarch64: $(VENV)/ready
 	tools/aarch64.sh $(ARGS)
+test-aarch64-all: $(VENV)/ready
+	tools/aarch64.sh --all
+
+# For the browser. Needs node with npm, and emscripten or debootstrap and root to fetch it.
+wasm: $(VENV)/ready
+	tools/wasm.sh
+test-wasm: build
+	tools/wasm.sh test $(ARGS)
+
+# The documentation's examples as pages in which they run; Chromium runs them all.
+live: wasm
+	$(PY) docs/live/build.py build/wasm/node/node_modules/pyodide build/wasm/dist/rushlight-*.whl build/live
+	$(PY) tools/check_live.py build/live
 
 # The simulator of a GPU, for RUSHLIGHT_CUDA_SIMULATOR=1. ninja and the compiler alone.
 cuda-sim: $(VENV)/ready
@@ -131,6 +150,11 @@ test-cuda-sim: build cuda-sim
 # needs no GPU: CUDA_NVRTC is the folder of libnvrtc.so, if it is not in this environment.
 cuda-compile-check: $(VENV)/ready
 	$(PY) tools/cuda_compile_check.py --library "$(CUDA_NVRTC)" --kernels $(wildcard build/cuda-sim/kernels/*)
+
+# The functions and numbers of NVIDIA's libraries that we declare, beside its headers: CUDA_HEADERS
+# are the folders of cuda.h, cublasLt.h, nvrtc.h, nccl.h and nv/target, of its wheels.
+cuda-declarations:
+	$(CXX) -std=c++17 -fsyntax-only -Isrc $(addprefix -isystem ,$(CUDA_HEADERS)) tools/cuda_declarations.cpp
 
 # On a machine with a GPU. TORCH is an interpreter whose torch has CUDA, to measure beside it.
 TORCH ?=
@@ -185,8 +209,7 @@ sanitize: $(VENV)/ready
 	UBSAN_OPTIONS=print_stacktrace=1 \
 	PYTHONMALLOC=malloc PYTHONPATH=$(CURDIR)/build/address/python $(PY) -m pytest -o faulthandler_timeout=3600 $(ARGS)
 
-# Nothing is suppressed: our threads are pthreads, and OpenMP, whose library the sanitizer would not
-# understand, starts none. A race makes its process exit with 66, and so fails the test or the run.
+# Nothing is suppressed: our threads are pthreads. A race makes its process exit with 66, and so fails the test or the run.
 THREADED := $(addprefix tests/test_,threads.py ops_threads.py autograd.py data.py data_workers.py \
 	physical_layout.py multiprocessing.py)
 tsan: $(VENV)/ready
@@ -212,6 +235,10 @@ wheel: $(VENV)/ready
 	build/wheel-test/bin/python $(PIP_INSTALL) dist/rushlight-*.whl
 	cd build && wheel-test/bin/python ../tools/check_install.py
 	ls -l dist
+
+# For each Python of this machine, and for aarch64 if that was built: see the script.
+wheels: $(VENV)/ready
+	tools/wheels.sh
 
 # Needs Sphinx and what else the extra `docs` names, in an environment of its own.
 docs: build $(VENV_DOCS)/ready

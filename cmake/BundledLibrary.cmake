@@ -1,5 +1,5 @@
 # Finds a shared library inside an installed pip package, and puts one stripped copy of it beside the
-# extension module. Used by OneDNN.cmake and OpenBLAS.cmake.
+# extension module. Used by OpenBLAS.cmake.
 
 # Sets `variable` to the path of the file of pip package `package` whose path ends in `suffix`. The
 # package's own record is asked, not sys.prefix: in pip's isolated builds the two differ.
@@ -33,7 +33,7 @@ function(rushlight_import_library name library include_directory)
 endfunction()
 
 # Copies `library`, stripped, to the build folder as `file_name` (what the loader looks for), and
-# installs that copy into `destination`. Symbols make a fifth of libdnnl.
+# installs that copy into `destination`.
 function(rushlight_install_library name library file_name destination)
   set(copy ${PROJECT_BINARY_DIR}/bundled/${file_name})
   add_custom_command(

@@ -28,10 +28,6 @@ foreach(name model npy)
 endforeach()
 
 set(bundled ${PROJECT_BINARY_DIR}/bundled/libscipy_openblas.so)
-if(RUSHLIGHT_ONEDNN)
-  list(APPEND bundled ${PROJECT_BINARY_DIR}/bundled/libdnnl.so.3
-              ${PROJECT_BINARY_DIR}/bundled/libgomp.so.1)
-endif()
 install(FILES ${bundled} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp EXCLUDE_FROM_ALL)
 
 configure_package_config_file(

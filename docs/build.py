@@ -46,14 +46,8 @@ ONE_PAGE = (
 )  # fmt: skip
 GUIDES = ("first_steps", "from_pytorch", "autograd", "speed", "saving", "data", "writing_an_op",
           "debugging")  # fmt: skip
-PAGES = {
-    "coverage": "coverage.md",
-    "differences": "differences.md",
-    "performance": "performance.md",
-    "reliability": "reliability.md",
-    "layout_and_laziness": "layout_and_laziness.md",
-    "reading": "reading.md",
-}
+TOPICS = ("profiling", "programs", "quantization", "cuda", "distributed", "platforms")
+FACTS = ("coverage", "differences", "performance", "reliability", "layout_and_laziness", "reading")
 
 
 def names_of(module):
@@ -251,6 +245,12 @@ def with_links(text, where):
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", relink, text)
 
 
+def document(path):
+    """A document's text for the site."""
+    text = with_links(path.read_text(), path.parent)
+    return re.sub(r"^```sh$", "```console", text, flags=re.MULTILINE)
+
+
 def graph_picture():
     """The picture of the guide to autograd: the graph of its own program."""
     sys.path.insert(0, str(ROOT / "examples"))
@@ -267,12 +267,14 @@ def write_documents(folder):
     (folder / "guide").mkdir(exist_ok=True)
     (folder / "guide" / "graph.svg").write_text(graph_picture())
     for name in GUIDES:
-        text = with_links((DOCS / "guide" / f"{name}.md").read_text(), DOCS / "guide")
+        text = document(DOCS / "guide" / f"{name}.md")
         text = text.replace("<!-- picture: graph -->", "![the graph of y](graph.svg)")
-        text = re.sub(r"^```sh$", "```console", text, flags=re.MULTILINE)
         write(folder / "guide" / f"{name}.md", text.splitlines())
-    for name, source in PAGES.items():
-        text = with_links((DOCS / source).read_text(), DOCS)
+    unlisted = {path.stem for path in DOCS.glob("*.md")} - {*TOPICS, *FACTS}
+    if unlisted:
+        raise SystemExit(f"docs/build.py: TOPICS and FACTS lack {', '.join(sorted(unlisted))}")
+    for name in (*TOPICS, *FACTS):
+        text = document(DOCS / f"{name}.md")
         if name == "performance":
             text += "\n" + performance_plots(folder, text)
         write(folder / f"{name}.md", text.splitlines())
@@ -373,7 +375,8 @@ def write_index(folder):
             "",
             *toc("Guides", [f"guide/{name}" for name in GUIDES]),
             *toc("Reference", ["api/index", "gallery/index"]),
-            *toc("Facts", list(PAGES)),
+            *toc("Topics", list(TOPICS)),
+            *toc("Facts", list(FACTS)),
         ],
     )
 

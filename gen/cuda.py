@@ -25,8 +25,10 @@ def sources():
     return [first, *device, *math, *shared]
 
 
-# Headers of the standard library that they include: a device has standard.cuh instead.
+# Headers of the standard library that they include: a device has standard.cuh instead, whichever
+# of them comes first.
 _STANDARD = ("cmath", "complex", "cstdint", "cstring", "limits", "type_traits")
+STANDARD_TEXT = '#include "standard.cuh"\n'
 
 
 def _compact(text):
@@ -54,7 +56,7 @@ def write_sources():
         "};",
         "const char* const device_sources[] = {",
         *(f'R"rl_text({_compact(text)}\n)rl_text",' for text, _ in texts),
-        *('"",' for _ in _STANDARD),
+        *(f'R"rl_text({STANDARD_TEXT})rl_text",' for _ in _STANDARD),
         "};",
         "",
         "}  // namespace rl::cuda",

@@ -4,6 +4,7 @@ import ast
 import re
 
 from gen import kernels
+from gen.body import Body
 from gen.declarations import (
     declare_called,
     impl_parameters,
@@ -11,7 +12,7 @@ from gen.declarations import (
     takes_target,
     takes_targets,
 )
-from gen.formula import ACCUMULATED, META, META_EXPRESSION, Formula
+from gen.formula import ACCUMULATED, META, META_EXPRESSION
 from gen.loops import loops_of
 from gen.observation import observable
 from gen.signature import cxx_variable
@@ -23,9 +24,13 @@ def write_ops(table, tables, signatures):
     body = "\n".join(_definitions(ops, signatures))
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"']
     lines += ['#include "autograd/node_name.h"'] * any("{" in str(op.row.node) for op in ops)
-    lines += ['#include "dispatch/guards.h"'] * any(op.row.guard for op in ops)
+    lines += ['#include "dispatch/guards.h"'] * any(op.row.guard or op.row.body for op in ops)
+    lines += ['#include "dispatch/body.h"'] * any(op.row.body for op in ops)
     lines += ['#include "dispatch/gradient_buffer.h"']
-    lines += ['#include "dispatch/shape_rules.h"'] * any(op.row.launch for op in ops)
+    lines += ['#include "dispatch/shape_rules.h"'] * any(op.row.shape for op in ops)
+    lines += ['#include "dispatch/new_tensor.h"'] * any(op.row.kind == "factory" for op in ops)
+    lines += ['#include "dispatch/draw.h"'] * any(op.row.kind == "draw" for op in ops)
+    lines += ['#include "dispatch/window.h"'] * any(op.row.kind == "view" for op in ops)
     lines += ['#include "dispatch/out.h"'] * any(op.row.out for op in ops)
     lines += [f'#include "impl_{table}.h"', *kernels.launch_includes(body)]
     lines += [f'#include "ops_{table}.h"', "", "namespace rl {"]
@@ -45,7 +50,8 @@ def _definitions(ops, signatures):
         if op.row.kind == "view" and op.row.replay:
             lines += [_view_rule(op), ""]
     lines += ["}  // namespace", ""]
-    computed = [_launched(op) for op in ops if op.row.launch]
+    computed = [_launched(op) for op in ops if op.row.launch and op.row.kind == "kernel"]
+    computed += [_looked(op) for op in ops if op.row.shape and op.row.kind == "view"]
     if computed:
         lines += ["}  // namespace ops", "namespace impl {", "", *computed]
         lines += ["}  // namespace impl", "namespace ops {", ""]
@@ -275,6 +281,42 @@ def _launched(op):
     return "\n".join(lines)
 
 
+def _looked(op):
+    """A view's function: where it looks."""
+    s = op.signature
+    head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
+    first = cxx_variable(s.parameters[0].name)
+    return "\n".join([head, *_unused(op), f"  return look({first}, {op.row.shape});", "}", ""])
+
+
+def _made(op):
+    """A factory's function: the shape of a new tensor, its memory, what is in it."""
+    s = op.signature
+    first = next((cxx_variable(p.name) for p in op.tensor_parameters), None)
+    place = f"{first}.device()" if first else "Device{}"
+    fill = f"launch::{op.row.launch}" if op.row.launch else "fill_uninitialized(out)"
+    return [
+        "  using namespace shape;",
+        *_unused(op),
+        *_guard(op),
+        f"  Tensor out = make_output({op.row.shape}, device.value_or({place}));",
+        f"  {fill};",
+        f'  if (requires_grad) ask_gradient(out, "{s.name}");',
+        "  return out;",
+    ]
+
+
+def _drawn(op):
+    """The function of an op that overwrites its first argument."""
+    first = cxx_variable(op.signature.parameters[0].name)
+    return [
+        *_guard(op),
+        f'  const Ref<Node> node = before_drawing({first}, "{op.name}");',
+        f"  launch::{op.row.launch};",
+        f'  return drawn({first}, node, "{op.name}");',
+    ]
+
+
 def _unused(op):
     """What the kernel does not need to be told."""
     read = set(re.findall(r"\w+", f"{op.row.shape} {op.row.launch}"))
@@ -447,8 +489,15 @@ def _wrap_view(op, text):
 def _forward(op, signatures):
     s, row = op.signature, op.row
     head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
+    if row.kind in ("factory", "draw"):
+        lines = _made(op) if row.kind == "factory" else _drawn(op)
+        return "\n".join([head, *lines, "}"])
     if row.kind == "composite":
-        return f"{head}\n  return {_body(op, signatures)};\n}}" if row.body else None
+        if not row.body:
+            return None
+        read = set(re.findall(r"\w+", row.body))
+        unused = [f"  (void){cxx_variable(p.name)};" for p in s.parameters if p.name not in read]
+        return "\n".join([head, *unused, *Body(op, signatures).lines(), "}"])
     lines = [head, *_guard(op), *_own_numbers(op)]
     compute = _wrap_view(op, _compute(op))
     if op.gradients:
@@ -486,13 +535,6 @@ def _forward(op, signatures):
     else:
         lines.append(f"  return {compute};" if s.returns != "None" else f"  {compute};")
     return "\n".join(lines + ["}"])
-
-
-def _body(op, signatures):
-    names = {}
-    for p in op.signature.parameters:
-        names[p.name] = "tensor" if p.is_tensor else "list" if p.is_tensor_list else "value"
-    return Formula(op.row, "body", op.row.body, names, saves=False).tensor(signatures)
 
 
 def _inplace(op, signatures):
@@ -557,7 +599,7 @@ def _out(op):
         ]
         return "\n".join([*lines, "}"])
     tensors = [cxx_variable(p.name) for p in s.parameters if p.is_tensor]
-    if row.launch:
+    if row.launch and row.kind == "kernel":
         many = s.returns == "tuple"
         recorded = _records(op) if op.gradients else "false"
         arguments = [
@@ -599,14 +641,15 @@ def _composite_inplace(op, signatures):
     """
     s, first = op.signature, op.signature.parameters[0].name
     self_name = cxx_variable(first)
-    call = ast.parse(op.row.body, mode="eval").body if op.row.body else None
+    expression = Body(op, signatures).expression() if op.row.body else None
+    call = ast.parse(op.row.body, mode="eval").body if expression else None
     if (
         isinstance(call, ast.Call)
         and ast.unparse(call.args[0]) == first
         and any(called.row.inplace for called in signatures.get(call.func.id, ()))
     ):
         function = f"ops::{call.func.id}"
-        return [f"  {_body(op, signatures).replace(f'{function}(', f'{function}_(', 1)};"]
+        return [f"  {expression.replace(f'{function}(', f'{function}_(', 1)};"]
     names = [(cxx_variable(p.name), p.is_tensor) for p in s.parameters[1:]]
     arguments = ", ".join(
         [

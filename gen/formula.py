@@ -2,6 +2,7 @@
 tensor ops."""
 
 import ast
+import json
 
 from gen.signature import TableError, cxx_variable
 
@@ -59,6 +60,31 @@ META = {
     "meta_of": "OutputMeta",
     "has_physical_layout": "bool",
 }
+# What bodies may ask of tensors, optional arguments and sizes.
+METHODS = {
+    "device": "{0}.device()",
+    "given": "*{0}",
+    "is_complex": "{0}.is_complex()",
+    "is_empty": "{0}.empty()",
+    "is_floating": "{0}.is_floating()",
+    "is_number": "{0}.impl()->wrapped_number",
+    "is_same": "{0}.is_same({1})",
+    "real_part": "{0}.real()",
+    "size": "{0}.size({1})",
+    "value_or": "{0}.value_or({1})",
+}
+_DTYPES = {
+    "bool": "Bool", "uint8": "UInt8", "int8": "Int8", "int16": "Int16", "int32": "Int32",
+    "int64": "Int64", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32",
+    "float64": "Float64", "complex64": "Complex64", "complex128": "Complex128",
+}  # fmt: skip
+CONSTANTS = {
+    **{name: f"DType::{cxx}" for name, cxx in _DTYPES.items()},
+    "no_tensor": "Tensor()",
+    "strided": "LayoutArgument()",
+    "cpu": "Device{}",
+    "cuda": "Device{DeviceType::CUDA}",
+}
 META_EXPRESSION = {
     "sizes": "{0}.sizes()",
     "dtype": "{0}.dtype()",
@@ -79,10 +105,13 @@ def _is_product(node):
 class Formula:
     """A parsed expression; names are checked against what the row offers."""
 
-    def __init__(self, row, column, text, names, saves=True):
+    METHODS = METHODS.keys() | META.keys() | {"min", "max", "abs"}
+
+    def __init__(self, row, column, text, names, saves=True, values=()):
+        self.values = values  # functions, besides ops, that give numbers or sizes
         self.row, self.column, self.text = row, column, text
         try:
-            self.tree = ast.parse(text, mode="eval").body
+            self.tree = text if isinstance(text, ast.AST) else ast.parse(text, mode="eval").body
         except SyntaxError as error:
             raise TableError(row, column, error.msg, error.offset) from None
         self.saves = saves  # facts about inputs come from what the node saved
@@ -123,9 +152,11 @@ class Formula:
                 self.fail(node, "keyword arguments are not understood: pass them by position")
             return
         if isinstance(node, ast.Name):
-            if node.id in ("inf", "nan", "pi"):
-                return
             if node.id not in self.names:
+                if node.id in ("inf", "nan", "pi"):
+                    return
+                if node.id in CONSTANTS and not self.saves:
+                    return
                 self.fail(
                     node, f"unknown name '{node.id}'; known here: {', '.join(sorted(self.names))}"
                 )
@@ -133,6 +164,11 @@ class Formula:
             return
         if isinstance(node, (ast.BinOp, ast.Compare, ast.BoolOp)):
             self.operations += 1
+        if isinstance(node, ast.ListComp):
+            (loop,) = node.generators
+            self._collect(loop.iter)
+            self.names = {**self.names, loop.target.id: "tensor"}
+            return self._collect(node.elt)
         for child in ast.iter_child_nodes(node):
             self._collect(child)
 
@@ -213,16 +249,66 @@ class Formula:
         self._table = table
         return self._tensor(self.tree)[0]
 
+    def tensor_and_kind(self, table):
+        """The same, and what it gives: "tensor", "list" or "value"."""
+        self._table = table
+        text, is_tensor = self._tensor(self.tree)
+        if not is_tensor:
+            return text, "value"
+        n = self.tree
+        if isinstance(n, ast.Call):
+            found = table.get(n.func.id)
+            many = found and all(s.returns in ("tuple", "list[Tensor]") for s in found)
+            return text, "list" if many else "tensor"
+        if isinstance(n, ast.Name):
+            return text, self.names[n.id]
+        return text, "list" if isinstance(n, (ast.List, ast.ListComp)) else "tensor"
+
+    def _of_body(self, n):
+        """What only bodies hold, or None."""
+        t = self._tensor
+        if isinstance(n, ast.ListComp):
+            (loop,) = n.generators
+            each = f"[&](const Tensor& {cxx_variable(loop.target.id)}) {{ return {t(n.elt)[0]}; }}"
+            return f"each_of({t(loop.iter)[0]}, {each})", True
+        if isinstance(n, ast.Compare) and isinstance(n.ops[0], (ast.Is, ast.IsNot)):
+            text, is_tensor = t(n.left)
+            defined = f"{text}.defined()" if is_tensor else f"{text}.has_value()"
+            return ("!" if isinstance(n.ops[0], ast.Is) else "") + defined, False
+        if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Mod, ast.FloorDiv)):
+            sign = "%" if isinstance(n.op, ast.Mod) else "/"
+            return f"({t(n.left)[0]} {sign} {t(n.right)[0]})", False
+        if isinstance(n, ast.Subscript) and not t(n.value)[1]:
+            return f"{t(n.value)[0]}[{t(n.slice)[0]}]", False
+        if isinstance(n, ast.Call):
+            return self._method(n)
+        return None
+
+    def _method(self, n):
+        name, args = n.func.id, n.args
+        if name in METHODS:
+            return METHODS[name].format(*(self._tensor(a)[0] for a in args)), False
+        if name in META_EXPRESSION and name not in self._table:
+            return META_EXPRESSION[name].format(self._tensor(args[0])[0]), False
+        if name in ("min", "max", "abs"):
+            parts = [self._tensor(a) for a in args]
+            if not any(p[1] for p in parts):
+                kind = "" if name == "abs" else "<int64_t>"
+                return f"std::{name}{kind}({', '.join(p[0] for p in parts)})", False
+        return None
+
     def _tensor(self, n):
         """Returns (C++ text, is a tensor)."""
         t = self._tensor
+        if not self.saves and (found := self._of_body(n)):
+            return found
         if isinstance(n, ast.Constant):
             if isinstance(n.value, bool):
                 return ("true" if n.value else "false"), False
             if n.value is None:
                 return "std::nullopt", False
             if isinstance(n.value, str):
-                return f'"{n.value}"', False
+                return json.dumps(n.value), False
             return (f"int64_t({n.value})" if isinstance(n.value, int) else repr(n.value)), False
         if isinstance(n, ast.Name):
             special = {
@@ -230,8 +316,10 @@ class Formula:
                 "nan": "std::numeric_limits<double>::quiet_NaN()",
                 "pi": "3.14159265358979323846",
             }
-            if n.id in special:
+            if n.id in special and n.id not in self.names:
                 return special[n.id], False
+            if n.id not in self.names and n.id in CONSTANTS:
+                return CONSTANTS[n.id], False
             return cxx_variable(n.id), self.names[n.id] != "value"
         if isinstance(n, ast.BinOp):
             a, b = t(n.left), t(n.right)
@@ -286,15 +374,25 @@ class Formula:
             args = [t(a) for a in n.args]
             if name == "conj" and not args[0][1]:
                 return f"conj({args[0][0]})", False
+            if name == "conj" and self.saves:  # gradients have no use for views
+                name = "conj_now"
             return self._call(n, name, args)
         self.fail(n, f"a gradient formula cannot hold {type(n).__name__}")
 
     def _call(self, node, name, args):
         signatures = [s for s in self._table.get(name, ()) if len(s.parameters) >= len(args)]
         texts = [a[0] for a in args]
+        in_place = () if signatures else self._table.get(name.removesuffix("_"), ())
         for i, (text, is_tensor) in enumerate(args):
-            if not is_tensor and signatures and all(s.parameters[i].is_tensor for s in signatures):
+            found = [s.parameters[i] for s in signatures or in_place if len(s.parameters) > i]
+            if not is_tensor and found and all(p.is_tensor for p in found):
                 texts[i] = "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
-        is_op = signatures or (name.endswith("_") and name[:-1] in self._table)
+            elif text == "std::nullopt" and found and all(p.type == "Generator" for p in found):
+                texts[i] = "nullptr"
+            elif text == "std::nullopt" and found and all(p.type == "layout" for p in found):
+                texts[i] = "LayoutArgument()"
+        is_op = signatures or in_place
         cxx = f"ops::{signatures[0].cxx_name if signatures else name}" if is_op else name
-        return f"{cxx}({', '.join(texts)})", True
+        returns = {s.returns for s in signatures}
+        value = returns and not returns & {"Tensor", "tuple", "list[Tensor]", "None"}
+        return f"{cxx}({', '.join(texts)})", not (value or name in self.values)

@@ -6,7 +6,7 @@ again, not those of all kernels.
 
 import re
 
-from ops.kernels import KERNELS
+from ops.kernels import KERNELS, NOT_ON_CPU
 
 
 def _family(header):
@@ -91,7 +91,11 @@ def _write_cpu_table():
         "const KernelTable cpu_kernels{",
     ]
     for names in KERNELS.values():
-        lines += ["    {", *(f"        WithoutContext<{name}>::call," for name in names.split())]
+        calls = (
+            "nullptr" if name in NOT_ON_CPU else f"WithoutContext<{name}>::call"
+            for name in names.split()
+        )
+        lines += ["    {", *(f"        {call}," for call in calls)]
         lines.append("    },")
     lines += ["};", ""]
     lines += [
@@ -123,7 +127,7 @@ def _write_launch(header, names):
         "namespace rl::launch {",
         "",
         *(
-            "inline constexpr Launcher<decltype({0}), {0}> {1}{{\"{1}\"}};".format(
+            'inline constexpr Launcher<decltype({0}), {0}> {1}{{"{1}"}};'.format(
                 slot.format(name), name
             )
             for name in names

@@ -16,6 +16,8 @@ CXX = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
+_REDUCED = ("float16", "bfloat16")
+_OF_SIGN = ("(-{})".format, "abs({})".format)
 _STRIP = 1024  # elements that are near together, or not
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
@@ -109,8 +111,19 @@ class Loop:
         ]
         return "\n".join([*lines, "}"])
 
+    def changes_sign(self):
+        """Whether it leaves all bits but the first: 16-bit elements then need no conversion."""
+        return self.formula.scalar() in {f(o) for f in _OF_SIGN for o in self.operands}
+
     def strips(self):
-        items = [f"{self.name}<{CXX[d]}>" if d in self.dtypes else "nullptr" for d in CXX]
+        items = [
+            f"{self.name}<{CXX[d]}>"
+            if d in self.dtypes
+            else f"{self.name}<half>"
+            if d in _REDUCED and self.changes_sign()
+            else "nullptr"
+            for d in CXX
+        ]
         return (
             f"extern const StripFunction {self.name}_strips[dtype_count];\n"
             f"const StripFunction {self.name}_strips[dtype_count] = {{{', '.join(items)}}};"

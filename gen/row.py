@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from gen.formula import ACCUMULATED, Formula
 from gen.signature import Signature, TableError
+from ops.schema import WITHOUT_GRADIENT
 
 _LOOP_TYPES = {"common": "Common", "float": "Float", "bool": "Bool", "real": "Real"}
 
@@ -96,7 +97,7 @@ class Op:
         elif grad is None:
             returns_tensor = self.signature.returns in ("Tensor", "tuple", "list[Tensor]")
             takes = any(p.is_tensor or p.is_tensor_list for p in self.signature.parameters)
-            silent = self.row.kind == "composite" or self.row.result == "bool"
+            silent = self.row.kind in WITHOUT_GRADIENT or self.row.result == "bool"
             if returns_tensor and takes and not silent:
                 raise TableError(
                     self.row,

@@ -7,7 +7,9 @@ it when they are first used. What a row does not say is inferred here.
 import ast
 import textwrap
 
+from gen.body import is_expression
 from gen.signature import TableError
+from ops.schema import WITHOUT_GRADIENT
 
 DIMS = ("dim", "dims", "dimension")  # the parameter that names the dims an op works along
 AUTOCAST = ("lower_precision", "float32", "promote", "float32_unless_constant")
@@ -53,7 +55,7 @@ class Rules:
             return "factory"
         if s.returns not in ("Tensor", "tuple", "list[Tensor]"):
             return None
-        if row.body and op not in within:
+        if row.body and is_expression(row.body) and op not in within:
             called = self._called(op)
             if called and all(
                 any(self.batch(c, (*within, op)) == "elementwise" for c in self._by_name[name])
@@ -93,7 +95,7 @@ class Rules:
         if op.row.linear is not None:
             return op.row.linear
         s = op.signature
-        if op.row.kind == "composite" or s.returns != "Tensor" or not _is_of_one(op):
+        if op.row.kind in WITHOUT_GRADIENT or s.returns != "Tensor" or not _is_of_one(op):
             return False
         if len(op.gradients) != 1 or any(p.type == "Scalar" for p in s.parameters):
             return False

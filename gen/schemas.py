@@ -1,6 +1,7 @@
 """The signatures of the table for those who record, save and load programs: _op_schemas.py."""
 
 from gen.bindings import groups_of
+from ops.schema import WITHOUT_GRADIENT
 
 
 def key_of(op, inplace=False):
@@ -57,5 +58,6 @@ def _schema(key, op, inplace):
         parts.append(f"{p.name.rstrip('_')}:{p.cxx.kind}{length}{'?' * p.optional}{default}")
     s = op.signature
     returns = ",".join(s.outputs) if s.returns == "tuple" else s.returns
-    kind = "inplace" if inplace else op.row.kind
+    kind = "composite" if op.row.kind in WITHOUT_GRADIENT else op.row.kind
+    kind = "inplace" if inplace else kind
     return f"{key}|{';'.join(parts)}|{returns}|{kind}"

@@ -88,7 +88,21 @@ composite("selu(input: Tensor)", "elu(input, 1.6732632423543772848, 1.0507009873
 composite("celu(input: Tensor, alpha: Scalar = 1)",
           "elu(input, checked_alpha(alpha), 1, 1.0 / alpha)", names=("torch.celu",), inplace=True,
           doc="input above 0, alpha * (exp(input / alpha) - 1) below.")
-composite("prelu(input: Tensor, weight: Tensor)",
+composite("prelu(input: Tensor, weight: Tensor)", """
+    check_same_device("prelu", "input", input, "weight", weight)
+    check(dtype(input) == dtype(weight), "prelu: Type promoting not supported. Got ", dtype(input),
+          " and ", dtype(weight))
+    check(dim_of(weight) <= 1,
+          "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", dim_of(weight))
+    check(numel(weight) == 1 or dim_of(input) > 0, "prelu: Not allow zero-dim input tensor.")
+    if numel(weight) == 1:
+        return prelu_kernel(input, reshape(weight, []))
+    channels = size(input, 1) if dim_of(input) > 1 else 1
+    check(numel(weight) == channels,
+          "prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+          numel(weight), " and channel size = ", channels, ".")
+    return prelu_kernel(input, reshape(weight, channel_sizes(dim_of(input), channels)))
+          """,
           names=("torch.prelu", "Tensor.prelu", "nn.functional.prelu"),
           doc="input above 0, weight * input below; one weight, or one for each channel (dim 1).",
           batch=FIXED_DIMS, autocast="lower_precision")
@@ -106,12 +120,22 @@ for _name, _arguments, _pass in (
 composite("relu6(input: Tensor, inplace: bool = False)",
           "hardtanh_(input, 0, 6) if inplace else hardtanh(input, 0, 6)",
           names=("nn.functional.relu6",), doc="input limited to [0, 6].")
-composite("gelu(input: Tensor, *, approximate: str = 'none')", names=("nn.functional.gelu",),
+composite("gelu(input: Tensor, *, approximate: str = 'none')", """
+    check(approximate == "none" or approximate == "tanh",
+          "gelu: approximate argument must be either none or tanh, got ", approximate)
+    return gelu_erf(input) if approximate == "none" else gelu_tanh(input)
+          """, names=("nn.functional.gelu",),
           out=True,
           doc="input times the normal distribution function of input; approximate='tanh' for the "
               "older formula.",
           batch="elementwise")
 composite("functional_hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, "
-          "inplace: bool = False)",
+          "inplace: bool = False)", """
+    check_value(min_val <= max_val, "hardtanh: min_val cannot be greater than max_val, got ",
+                min_val,
+                " and ", max_val)
+    check(dtype(input) != bool, "hardtanh: Bool inputs not supported for hardtanh")
+    return hardtanh_(input, min_val, max_val) if inplace else hardtanh(input, min_val, max_val)
+          """,
           names=("nn.functional.hardtanh",), doc="input limited to [min_val, max_val].",
           batch="elementwise")

@@ -66,9 +66,21 @@ for _name, _power in (("logaddexp", "exp"), ("logaddexp2", "exp2")):
                 doc=f"log of {_power}(input) + {_power}(other), in that base.",
                 grad={"input": f"grad / conj(1 + {_power}(other - input))",
                       "other": f"grad / conj(1 + {_power}(input - other))"})
-composite("ldexp(input: Tensor, other: Tensor)", inplace=True, out="cast", ref="numpy.ldexp",
+composite("ldexp(input: Tensor, other: Tensor)", """
+    factor = pow(2.0, other)
+    exact = is_reduced(dtype(input)) and is_integral_or_bool(dtype(other))
+    return input * (to(factor, dtype(input)) if exact else factor)
+          """, inplace=True, out="cast", ref="numpy.ldexp",
           doc="input times 2 to the power of other.", batch="elementwise")
-composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", inplace=True, out=True,
+composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", """
+    check_type(not is_number(input) or not is_number(exponent),
+               "float_power(): the input or the exponent must be Tensor, but both are numbers")
+    wide = complex128 if is_complex(input) or is_complex(exponent) else float64
+    # What gradients compute from a number alone would be of the default dtype.
+    if is_number(exponent):
+        return pow(to(input, wide), item(exponent))
+    return pow(to(input, wide), to(exponent, wide))
+          """, inplace=True, out=True,
           ref="numpy.float_power",
           doc="input to the power of exponent, in float64 or complex128.", batch="elementwise")
 

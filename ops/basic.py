@@ -121,7 +121,16 @@ elementwise("floor_division(input: Tensor, other: Tensor | Number)", "floor_divi
             inplace=True, doc="Quotient rounded down.",
             grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
 composite("div__rounding(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | "
-          "None)", inplace=True, out="cast",
+          "None)", """
+    if rounding_mode is None:
+        return div(input, other)
+    if given(rounding_mode) == "trunc":
+        return trunc_divide(input, other)
+    check(given(rounding_mode) == "floor",
+          "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+          given(rounding_mode), "'")
+    return floor_division(input, other)
+          """, inplace=True, out="cast",
           names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
           doc="input / other, rounded to a whole number by 'trunc' or 'floor'.",
           batch="elementwise")
@@ -181,12 +190,22 @@ elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Numb
             grad={"input": "where((input >= min) & (input <= max), grad, 0)",
                   "min": "where((min < max) & (input < min), grad, 0)",
                   "max": "where((max < min) | (input > max), grad, 0)"})
-composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)",
+composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", """
+    check(min is not None or max is not None,
+          "clamp: At least one of 'min' or 'max' must not be None")
+    return clamp(input, as_tensor(min), as_tensor(max))
+          """,
           inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
           batch="elementwise")
-composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)",
+composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor | None = None)", """
+    check(min is not None or max is not None,
+          "clamp: At least one of 'min' or 'max' must not be None")
+    if max is None:
+        return clamp_min(input, min)
+    return clamp_max(input, max) if min is None else clamp_range(input, min, max)
+          """,
           inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
@@ -195,7 +214,8 @@ composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor |
 elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)",
             "where(condition != 0, input, other)",
             names=("torch.where",), doc="Where condition holds input, else other.",
-            guard='check_number("where", input, other), check_number("where", other, input)',
+            guard='check_condition(condition), check_number("where", input, other), '
+                  'check_number("where", other, input)',
             grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
             batch="where")
 # The order of arguments before alpha was a keyword; old optimizers still write it.

@@ -18,23 +18,56 @@ composite("cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = 
           "Tensor | None = None)", ref="numpy.cov",
           doc="Covariances of the rows; columns counted fweights times and weighed by aweights.",
           batch=FIXED_DIMS, autocast="lower_precision")
-composite("corrcoef(input: Tensor)", ref="numpy.corrcoef", doc="Correlations of the rows.",
+composite("corrcoef(input: Tensor)", """
+    check(dim_of(input) <= 2,
+          "corrcoef: expected input to have two or fewer dimensions but got an input with ",
+          dim_of(input), " dimensions")
+    c = cov(input)
+    if dim_of(c) == 0:
+        return c / c
+    spread = real(sqrt(diagonal(c)))
+    r = c / unsqueeze(spread, 1) / unsqueeze(spread, 0)
+    if not is_complex(r):
+        return clamp(r, -1, 1)
+    return complex(clamp(real(r), -1, 1), clamp(imag(r), -1, 1))
+          """, ref="numpy.corrcoef", doc="Correlations of the rows.",
           batch=FIXED_DIMS, autocast="lower_precision")
-composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", out=True,
+composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", """
+    d = cross_dim(input, other, dim)
+    common = broadcast_sizes(sizes(input), sizes(other), "cross")
+    a = expand(input, common)
+    b = expand(other, common)
+    # a[i + 1] b[i + 2] - a[i + 2] b[i + 1]
+    return roll(a, [-1], [d]) * roll(b, [1], [d]) - roll(a, [1], [d]) * roll(b, [-1], [d])
+          """, out=True,
           ref="numpy.cross",
           doc="Vector product along a dim of size 3, by default the first such dim.",
           batch=FIXED_DIMS)
-composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)", doc="p-norm of input - other.",
+composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)",
+          "vector_norm(input - other, p)", doc="p-norm of input - other.",
           batch=FIXED_DIMS)
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", inplace=True, out=True,
           doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.",
           batch=FIXED_DIMS)
-composite("trace(input: Tensor)", doc="Sum of the diagonal.", ref="numpy.trace",
+composite("trace(input: Tensor)", """
+    check(dim_of(input) == 2, "trace: expected a matrix, but got tensor with dim ", dim_of(input))
+    return sum(diagonal(input))
+          """, doc="Sum of the diagonal.", ref="numpy.trace",
           batch="trace", autocast="float32", linear=True)
 composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron",
           doc="Kronecker product.",
           batch=FIXED_DIMS)
-composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)",
+composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)", """
+    check(dim_of(x) == 1, "vander: x must be a one-dimensional tensor.")
+    n = value_or(N, numel(x))
+    check(n >= 0, "vander: N must be non-negative.")
+    base = to(x, int64) if is_integral_or_bool(dtype(x)) else x
+    if n == 0:
+        return zeros([numel(x), 0], dtype(base), strided, device(x))
+    column = unsqueeze(base, 1)
+    result = cumprod(cat([ones_like(column), expand(column, [numel(x), n - 1])], 1), 1)
+    return result if increasing else flip(result, [1])
+          """,
           names=("torch.vander",), ref="numpy.vander",
           doc="Powers of each element as a row.", batch=FIXED_DIMS)
 composite("combinations(input: Tensor, r: int = 2, with_replacement: bool = False)",

@@ -21,7 +21,13 @@ composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, no
           batch=OWN_PLACES)
 composite("functional_embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, "
           "max_norm: float | None = None, "
-          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False)",
+          "norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False)", """
+    padding = padding_row(weight, padding_idx)
+    if max_norm is not None:
+        with no_grad():
+            embedding_renorm_(weight, input, given(max_norm), norm_type)
+    return embedding(weight, input, padding, scale_grad_by_freq, sparse)
+          """,
           names=("nn.functional.embedding",),
           doc="The rows of weight that input names; the row padding_idx gets no gradient.",
           batch="embedding")

@@ -4,8 +4,11 @@ Each is one slot of the generated KernelTable: a backend fills it, or calls of t
 device raise an error that names both. Kernels see views and numbers, never tensors.
 """
 
+# What the CPU needs no kernel for: it draws numbers before it attends, not within.
+NOT_ON_CPU = {"attention_kept"}
+
 KERNELS = {
-    "attention": "attention attention_backward",
+    "attention": "attention attention_backward attention_kept",
     "batch_norm": "batch_norm_train batch_norm_eval batch_norm_apply batch_norm_backward",
     "conv": "conv_forward conv_backward_input conv_backward_weight",
     "copy": "copy conj_copy fill",
@@ -16,7 +19,7 @@ KERNELS = {
     "embedding": "embedding embedding_backward embedding_renorm embedding_bag "
     "embedding_bag_backward embedding_bag_sample_weights_backward",
     "fft": "fft fft_from_real fft_to_real",
-    "gemm": "gemm gemm_bytes matvec dot",
+    "gemm": "gemm gemm_bytes gemm_groups matvec dot",
     "index": "gather scatter index_select index_combine take put index index_put count_true "
     "masked_select masked_scatter nonzero flip roll tril triu",
     "interpolate": "interpolate interpolate_backward grid_sample grid_slopes grid_scatter",

@@ -28,10 +28,19 @@ composite("linalg_cholesky(input: Tensor, *, upper: bool = False)",
 composite("cholesky(input: Tensor, upper: bool = False)",
           "linalg_cholesky_ex(input, upper, True)[0]", out="cast", doc=f"{_CHOLESKY}.",
           autocast="float32")
-composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", out="cast",
+composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
+    check_square("cholesky_solve", L, "L")
+    check_matrix("cholesky_solve", input, "B")
+    inner = linalg_solve_triangular(adjoint_now(L) if upper else L, input, False, True, False)
+    return linalg_solve_triangular(L if upper else adjoint_now(L), inner, True, True, False)
+          """, out="cast",
           doc="Solves A x = input for A given by its Cholesky factor.",
           batch=FIXED_DIMS, autocast="float32")
-composite("cholesky_inverse(input: Tensor, upper: bool = False)", out="cast",
+composite("cholesky_inverse(input: Tensor, upper: bool = False)", """
+    check_square("cholesky_inverse", input, "input")
+    n = size(input, -1)
+    return cholesky_solve(eye(n, n, dtype(input), strided, device(input)), input, upper)
+          """, out="cast",
           doc="Inverse of the matrix with the given Cholesky factor.",
           batch="leading", autocast="float32")
 
@@ -56,16 +65,31 @@ kernel("linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool
        names=("linalg.lu_factor_ex",), out=True,
        doc="P L U = A, L and U packed into one matrix; info is nonzero where U is singular.",
        grad={"A": "lu_backward(grad, LU, pivots)"}, batch="leading")
-composite("linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[LU, pivots]",
+composite("linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[LU, pivots]", """
+    lu, pivots, info = linalg_lu_factor_ex(A, pivot, True)
+    return lu, pivots
+          """,
           names=("linalg.lu_factor",), out=True,
           doc="P L U = A, L and U packed into one matrix.", batch="leading")
 kernel("lu_permutation_matrix(pivots: Tensor, like: Tensor)", names=(), doc="P of A = P L U.",
        grad="a permutation has no gradient")
 composite("lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: "
-          "bool = True) -> tuple[P, L, U]",
+          "bool = True) -> tuple[P, L, U]", """
+    check_unpacked(LU_data, LU_pivots, unpack_pivots)
+    none = empty([0], dtype(LU_data), strided, device(LU_data))
+    p = lu_permutation_matrix(LU_pivots, detach(LU_data)) if unpack_pivots else none
+    if not unpack_data:
+        return p, none, none
+    k = min(size(LU_data, -1), size(LU_data, -2))
+    ones = eye(size(LU_data, -2), k, dtype(LU_data), strided, device(LU_data))
+    return p, tril(slice(LU_data, -1, 0, k), -1) + ones, triu(slice(LU_data, -2, 0, k))
+          """,
           names=("torch.lu_unpack",), out=True, doc="P, L and U of a packed factorisation.",
           batch=FIXED_DIMS)
-composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", names=("linalg.lu",),
+composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", """
+    lu, pivots, info = linalg_lu_factor_ex(A, pivot, False)
+    return lu_unpack(lu, pivots, True, pivot)
+          """, names=("linalg.lu",),
           out=True, doc="P L U = A.",
           batch="leading")
 kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool)",
@@ -92,7 +116,10 @@ kernel("linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors
        samples=("fixed([[2.0, 1], [1, 3]])", "fixed([[2.0, 1], [1, 3]]), hermitian=True"),
        grad="the factors of ldl_factor have no gradient formula here or in torch; use linalg.solve",
        batch="leading")
-composite("linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[LD, pivots]",
+composite("linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[LD, pivots]", """
+    ld, pivots, info = linalg_ldl_factor_ex(A, hermitian, True)
+    return ld, pivots
+          """,
           names=("linalg.ldl_factor",), out=True,
           doc=f"{_LDL}.", samples=("fixed([[2.0, 1], [1, 3]])",
                                    "fixed([[2.0, 1], [1, 3]]), hermitian=True"),
@@ -138,7 +165,13 @@ kernel("linalg_slogdet(A: Tensor) -> tuple[sign, logabsdet]", names=("linalg.slo
        grad={"A": "slogdet_backward(grad_sign, grad_logabsdet, A, sign)"}, batch="leading")
 composite("slogdet(input: Tensor) -> tuple[sign, logabsdet]", "linalg_slogdet(input)", out=True,
           doc="Sign and logarithm of the absolute value of determinants.")
-composite("logdet(input: Tensor)", doc="Logarithms of determinants; NaN where one is negative.",
+composite("logdet(input: Tensor)", """
+    check_square("logdet", input)
+    sign, logabsdet = linalg_slogdet(input)
+    if is_complex(input):
+        return log(sign) + logabsdet
+    return where(eq(sign, -1.0), nan, logabsdet)
+          """, doc="Logarithms of determinants; NaN where one is negative.",
           batch="leading")
 
 kernel("linalg_qr(A: Tensor, mode: str = 'reduced') -> tuple[Q, R]", names=("linalg.qr",), out=True,
@@ -147,7 +180,8 @@ kernel("linalg_qr(A: Tensor, mode: str = 'reduced') -> tuple[Q, R]", names=("lin
            "'r' (R alone).",
        grad={"A": "qr_backward(grad_Q, grad_R, A, Q, R, mode)"},
        batch="leading", autocast="float32")
-composite("qr(input: Tensor, some: bool = True) -> tuple[Q, R]", out=True, doc="Q R = input.",
+composite("qr(input: Tensor, some: bool = True) -> tuple[Q, R]",
+          'linalg_qr(input, "reduced" if some else "complete")', out=True, doc="Q R = input.",
           batch="leading", autocast="float32")
 kernel("geqrf(input: Tensor) -> tuple[a, tau]", out="cast",
        doc="QR factorisation as Householder reflectors.",
@@ -170,12 +204,18 @@ kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigen
        "eigenvectors]", node="LinalgEighBackward0", names=(),
        doc="Eigenvalues of Hermitian matrices, ascending, and on request their vectors.",
        grad={"A": "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"})
-composite("linalg_eigh(A: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]",
+composite("linalg_eigh(A: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]", """
+    check_square("linalg.eigh", A)
+    return linalg_eigh_kernel(A, reads_upper(UPLO), True)
+          """,
           names=("linalg.eigh",), out=True,
           doc="Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one "
               "triangle is read.", ref="numpy.linalg.eigh",
           batch="leading", autocast="float32")
-composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", names=("linalg.eigvalsh",), out=True,
+composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", """
+    check_square("linalg.eigvalsh", A)
+    return linalg_eigh_kernel(A, reads_upper(UPLO), records(A))[0]
+          """, names=("linalg.eigvalsh",), out=True,
           ref="numpy.linalg.eigvalsh",
           doc="Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.",
           batch="leading", autocast="float32")
@@ -188,7 +228,8 @@ composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_e
           names=("linalg.eig",), out="cast",
           doc="Eigenvalues and eigenvectors of square matrices, complex.", ref="numpy.linalg.eig",
           batch="leading", autocast="float32")
-composite("linalg_eigvals(A: Tensor)", names=("linalg.eigvals",), out="cast",
+composite("linalg_eigvals(A: Tensor)",
+          "linalg_eig_kernel(A, records(A))[0]", names=("linalg.eigvals",), out="cast",
           ref="numpy.linalg.eigvals",
           doc="Eigenvalues of square matrices, complex.", batch="leading", autocast="float32")
 
@@ -202,10 +243,21 @@ composite("linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | No
           ref="numpy.linalg.svd",
           doc="U diag(S) Vh = A, the singular values descending.",
           batch="leading", autocast="float32")
-composite("linalg_svdvals(A: Tensor, *, driver: str | None = None)", names=("linalg.svdvals",),
+composite("linalg_svdvals(A: Tensor, *, driver: str | None = None)",
+          "linalg_svd_kernel(A, False, records(A), driver)[1]", names=("linalg.svdvals",),
           out=True, doc="Singular values, descending.",
           batch="leading", autocast="float32")
-composite("svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[U, S, V]",
+composite("svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[U, S, V]", """
+    check_matrix("svd", input, "input")
+    if compute_uv:
+        u, s, vh = linalg_svd_kernel(input, not some, True, None)
+        return u, s, adjoint_now(vh)
+    # torch returns zeros in place of the vectors that were not asked for
+    left = with_matrix(batch_of(input), size(input, -2), size(input, -2))
+    right = with_matrix(batch_of(input), size(input, -1), size(input, -1))
+    return (zeros(left, dtype(input), strided, device(input)), linalg_svdvals(input),
+            zeros(right, dtype(input), strided, device(input)))
+          """,
           out=True,
           doc="U diag(S) V^H = input, the singular values descending.",
           batch="leading", autocast="float32")
@@ -240,5 +292,6 @@ composite("matrix_exp(input: Tensor)", doc="Exponential of square matrices, I + 
           batch="leading")
 composite("linalg_matrix_exp(A: Tensor)", "matrix_exp(A)", names=("linalg.matrix_exp",),
           doc="Exponential of square matrices, I + A + A A / 2! + ...")
-composite("pinverse(input: Tensor, rcond: float = 1e-15)", doc="Moore-Penrose inverses.",
+composite("pinverse(input: Tensor, rcond: float = 1e-15)",
+          "linalg_pinv(input, None, wrap_number(rcond), False)", doc="Moore-Penrose inverses.",
           batch="leading", autocast="float32")

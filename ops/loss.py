@@ -8,7 +8,9 @@ for _name, _doc in (("softmax", "exp(input) / sum(exp(input)) along a dim."),
            launch=f"{_name}(input, dim, out)",
            node={"softmax": "SoftmaxBackward0", "log_softmax": "LogSoftmaxBackward0"}[_name],
            grad={"input": f"{_name}_gradient(grad, out, dim)"})
-    composite(f"{_name}(input: Tensor, dim: int, dtype: dtype = None)", out=True, doc=_doc,
+    composite(f"{_name}(input: Tensor, dim: int, dtype: dtype = None)",
+              f"{_name}_kernel(to_dtype(input, dtype) if dtype is not None and given(dtype) != "
+              "dtype(input) else input, dim)", out=True, doc=_doc,
               names=(f"torch.{_name}", f"Tensor.{_name}", f"special.{_name}"))
 kernel("softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", names=(),
        shape="like(output)",
@@ -86,32 +88,88 @@ elementwise("xlogy(input: Tensor | Number, other: Tensor | Number)", "xlogy(inpu
             ref="scipy.special.xlogy")
 
 _REDUCE = "size_average: bool | None = None, reduce: bool | None = None, reduction: str = 'mean'"
-composite(f"mse_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)",
+composite("reduced_loss(elements: Tensor, reduction: str)", """
+    check_reduction(reduction)
+    if reduction == "none":
+        return elements
+    return mean(elements) if reduction == "mean" else sum(elements)
+          """, names=(), doc="The mean or the sum of a loss's elements, or these.")
+# The mean of squared and absolute differences is that of as many as the weights sum up to.
+composite("weighted_loss(elements: Tensor, input: Tensor, weight: Tensor | None, reduction: str)",
+          """
+    check_loss_weight(input, weight)
+    if weight is None:
+        return reduced_loss(elements, reduction)
+    if reduction == "mean":
+        return div(sum(elements * weight), sum(weight))
+    return reduced_loss(elements * weight, reduction)
+          """, names=(), doc="reduced_loss of weighted elements.")
+composite(f"mse_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)", """
+    reduction_used = reduction_name(size_average, reduce, reduction)
+    return weighted_loss(mse_elements(input, target), input, weight, reduction_used)
+          """,
           names=("nn.functional.mse_loss",),
           doc="Mean squared difference.", batch="element_loss", autocast="float32")
-composite(f"l1_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)",
+composite(f"l1_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)", """
+    elements = (l1_elements(input, target) if is_floating(input) and is_floating(target)
+                else abs(input - target))
+    return weighted_loss(elements, input, weight, reduction_name(size_average, reduce, reduction))
+          """,
           names=("nn.functional.l1_loss",),
           doc="Mean absolute difference.", batch="element_loss", autocast="float32")
-composite(f"smooth_l1_loss(input: Tensor, target: Tensor, {_REDUCE}, beta: float = 1.0)",
+composite(f"smooth_l1_loss(input: Tensor, target: Tensor, {_REDUCE}, beta: float = 1.0)", """
+    check(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta)
+    elements = l1_elements(input, target) if beta == 0 else smooth_l1_elements(input, target, beta)
+    return reduced_loss(elements, reduction_name(size_average, reduce, reduction))
+          """,
           names=("nn.functional.smooth_l1_loss",),
           doc="Squared difference below beta, absolute above.",
           batch="element_loss", autocast="float32")
 composite("huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0, "
-          "weight: Tensor | None = None)",
+          "weight: Tensor | None = None)", """
+    check(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta)
+    elements = huber_elements(input, target, delta)
+    check_loss_weight(input, weight)
+    return reduced_loss(elements if weight is None else elements * weight, reduction)
+          """,
           names=("nn.functional.huber_loss",), doc="Squared difference below delta, linear above.",
           batch="element_loss", autocast="float32")
 composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
-          f"{_REDUCE})",
+          f"{_REDUCE})", """
+    check_value(sizes(input) == sizes(target), "Using a target size (", sizes(target),
+                ") that is different to the input size (", sizes(input),
+                ") is deprecated. Please ensure they have the same size.")
+    check_probabilities("binary_cross_entropy", input)
+    elements = bce_elements(input, target)
+    return reduced_loss(elements if weight is None else elements * weight,
+                        reduction_name(size_average, reduce, reduction))
+          """,
           names=("nn.functional.binary_cross_entropy",),
           doc="Cross entropy of probabilities and 0/1 targets.",
           batch="element_loss", autocast="float32")
 composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None "
           f"= None, {_REDUCE}, "
-          "pos_weight: Tensor | None = None)",
+          "pos_weight: Tensor | None = None)", """
+    check_value(sizes(input) == sizes(target), "Target size (", sizes(target),
+                ") must be the same as input size (", sizes(input), ")")
+    elements = (bce_plain_logits_elements(input, target) if pos_weight is None
+                else bce_logits_elements(input, target, pos_weight))
+    return reduced_loss(elements if weight is None else elements * weight,
+                        reduction_name(size_average, reduce, reduction))
+          """,
           names=("nn.functional.binary_cross_entropy_with_logits",),
           doc="Cross entropy of sigmoid(input) and 0/1 targets.",
           batch="element_loss", autocast="float32")
-composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = False)",
+composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = False)", """
+    elements = exp(target) * (target - input) if log_target else kl_elements(input, target)
+    name = reduction_name(size_average, reduce, reduction)
+    if name == "mean":
+        warn("kl_div: reduction 'mean' divides by the number of elements; 'batchmean', by the "
+             "batch size, is the mean of the divergences")
+    if name == "batchmean":
+        return div(sum(elements), size(input, 0) if dim_of(input) > 0 else 1)
+    return reduced_loss(elements, name)
+          """,
           names=("nn.functional.kl_div",),
           doc="Kullback-Leibler divergence of target from exp(input).",
           batch="element_loss", autocast="float32")

@@ -5,7 +5,9 @@ kernel("nonzero(input: Tensor)", names=("torch._nonzero",), out=True, ref="numpy
        doc="The places of elements that are not zero, a row each.",
        grad="positions have no gradient",
        batch="value")
-composite("nonzero_tuple(input: Tensor) -> list[Tensor]", names=("torch._nonzero_tuple",),
+composite("nonzero_tuple(input: Tensor) -> list[Tensor]",
+          "unbind(nonzero(input if dim_of(input) > 0 else reshape(input, [1])), 1)",
+          names=("torch._nonzero_tuple",),
           doc="The places of elements that are not zero, one tensor for each dim.", batch="value")
 composite("argwhere(input: Tensor)", "nonzero(input)",
           doc="The places of elements that are not zero, a row each.",
@@ -27,7 +29,11 @@ kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace
 kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(),
        doc="masked_select of a mask in input's shape.",
        grad={"input": "masked_scatter(zeros_of(grad, sizes(input)), mask, grad)"})
-composite("masked_select(input: Tensor, mask: Tensor)", out=True,
+composite("masked_select(input: Tensor, mask: Tensor)", """
+    check(dtype(mask) == bool, "masked_select: expected BoolTensor for mask, got ", dtype(mask))
+    common = broadcast_sizes(sizes(input), sizes(mask), "masked_select")
+    return masked_pick(expand(input, common), expand(mask, common))
+          """, out=True,
           doc="The elements where mask holds, as a vector.",
           batch="value")
 kernel("masked_scatter(input: Tensor, mask: Tensor, source: Tensor)", inplace=True,

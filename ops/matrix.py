@@ -8,6 +8,10 @@ kernel("mm(input: Tensor, mat2: Tensor)", out=True,
 kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True,
        grad="integers have no gradient",
        doc="Product of a matrix of int8 or uint8 and one of int8, as int32.")
+kernel("group_mm(input: Tensor, integers: Tensor, scales: Tensor)", names=("torch._group_mm",),
+       grad="it is for inference; WeightOnlyLinear multiplies otherwise where gradients are wanted",
+       doc="Product of a float32 matrix and the transpose of one in 8 or 4 bits with a scale per "
+           "group of columns.")
 kernel("bmm(input: Tensor, mat2: Tensor)", out=True,
        doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
        ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))",
@@ -22,10 +26,24 @@ kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products 
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True,
           ref="numpy.vdot",
           doc="Sum of the products of two vectors, the first conjugated.")
-composite("inner(input: Tensor, other: Tensor)", out="cast",
+composite("inner(input: Tensor, other: Tensor)", """
+    if dim_of(input) == 0 or dim_of(other) == 0:
+        return input * other
+    check(size(input, -1) == size(other, -1),
+          "inner: the last dimension must match on both input tensors but got shapes ",
+          sizes(input),
+          " and ", sizes(other))
+    product = matmul(reshape(input, [-1, size(input, -1)]), t(reshape(other, [-1, size(other,
+                                                                                       -1)])))
+    return reshape(product, inner_sizes(input, other))
+          """, out="cast",
           doc="Products summed over the last dims.", ref="numpy.inner",
           batch="inner", autocast="lower_precision")
-composite("outer(input: Tensor, vec2: Tensor)", out="cast",
+composite("outer(input: Tensor, vec2: Tensor)", """
+    check(dim_of(input) == 1, "outer: Expected 1-D argument self, but got ", dim_of(input), "-D")
+    check(dim_of(vec2) == 1, "outer: Expected 1-D argument vec2, but got ", dim_of(vec2), "-D")
+    return unsqueeze(input, 1) * vec2
+          """, out="cast",
           doc="All products of the elements of two vectors.",
           names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer",
           batch="outer")
@@ -81,7 +99,11 @@ composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
           names=("nn.functional.bilinear", "torch.bilinear"),
           doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
           batch=FIXED_DIMS)
-composite("t(input: Tensor)", doc="Transpose of a matrix; vectors are returned as they are.",
+composite("t(input: Tensor)", """
+    check(dim_of(input) <= 2, "t: expects a tensor with <= 2 dimensions, but self is ",
+          dim_of(input), "D")
+    return input if dim_of(input) < 2 else transpose(input, 0, 1)
+          """, doc="Transpose of a matrix; vectors are returned as they are.",
           names=("torch.t", "Tensor.t"),
           batch="t")
 composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))",

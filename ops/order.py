@@ -50,7 +50,11 @@ for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"),
     composite(f"{_name}(input: Tensor, q: Tensor, {_QUANTILE})", out=True,
               doc=f"{_doc}, over all elements or along a dim.",
               batch=OWN_PLACES, autocast="float32")
-    composite(f"{_name}__number(input: Tensor, q: float, {_QUANTILE})", out=True,
+    composite(f"{_name}__number(input: Tensor, q: float, {_QUANTILE})", f"""
+        check(q >= 0 and q <= 1, "{_name}: q must be in the range [0, 1] but got ", q)
+        whole = full([], q, dtype(input), strided, device(input))
+        return {_name}(input, whole, dim, keepdim, interpolation)
+              """, out=True,
               doc=f"{_doc}, over all elements or along a dim.",
               autocast="float32")
 
@@ -73,13 +77,32 @@ kernel(f"searchsorted(sorted_sequence: Tensor, input: Tensor | Number, {_SEARCH}
            "right.",
        grad="places have no gradient",
        batch=OWN_PLACES)
-composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})",
+composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})", """
+    check(dim_of(boundaries) == 1,
+          "bucketize: boundaries tensor must be 1 dimension, but got shape ",
+          sizes(boundaries))
+    return searchsorted(boundaries, input, out_int32, right)
+          """,
           names=("torch.bucketize",), out=True,
           ref="numpy.digitize",
           doc="The number of the interval between boundaries that each element lies in.",
           batch=OWN_PLACES)
 composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool "
-          "= False, invert: bool = False)",
+          "= False, invert: bool = False)", """
+    check(not is_complex(elements) and not is_complex(test_elements),
+          "isin: complex tensors are not supported")
+    if numel(test_elements) == 0:
+        return full(sizes(elements), invert, bool, strided,
+                    device(number_beside(elements, test_elements)))
+    with no_grad():
+        common = common_dtype(elements, test_elements)
+        tested = number_beside(test_elements, elements)
+        found = to(sort(reshape(tested, [-1]), 0)[0], common)
+        wanted = to(number_beside(elements, test_elements), common)
+        place = clamp_max(searchsorted(found, wanted), numel(found) - 1)
+        nearest = reshape(index_select(found, 0, reshape(place, [-1])), sizes(wanted))
+        return ne(nearest, wanted) if invert else eq(nearest, wanted)
+          """,
           names=("torch.isin",), out=True, ref="numpy.isin",
           doc="Is the element one of test_elements?",
           batch=OWN_PLACES)

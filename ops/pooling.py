@@ -43,6 +43,8 @@ kernel("adaptive_max_pool_kernel(input: Tensor, output_size: list[int]) -> tuple
        grad={"input": "max_pool_gradient(grad, indices, sizes(input), length(output_size))"},
        batch="to_size")
 
+_FIRST = ("first(max_pool{}d_with_indices(input, kernel_size, stride, padding, dilation, "
+          "ceil_mode))")
 for _d in (1, 2, 3):
     _n = f"list[int, {_d}]"
     _rules = {"batch": f"spatial_{_d}d", "autocast": "float32" if _d == 3 else None}
@@ -56,8 +58,10 @@ for _d in (1, 2, 3):
                      f"nn.functional._max_pool{_d}d_with_indices"), named=False,
               doc=f"Largest element of each {_d}-D window, and its place in its plane.", **_rules)
     composite(f"max_pool{_d}d({_arguments})",
-              f"first(max_pool{_d}d_with_indices(input, kernel_size, stride, padding, dilation, "
-              f"ceil_mode))" if _d > 1 else None,
+              _FIRST.format(_d) if _d > 1 else f"""
+        values = {_FIRST.format(_d)}
+        return values if records(input) else contiguous(values)
+              """,
               names=(f"torch.max_pool{_d}d", f"nn.functional._max_pool{_d}d"),
               doc=f"Largest element of each {_d}-D window.", **_rules)
     composite(f"avg_pool{_d}d(input: Tensor, kernel_size: {_n}, stride: {_n} | None = None, "

@@ -1,43 +1,51 @@
 """Random numbers: from the same seed the same as torch's on the CPU."""
-from ops.schema import composite, kernel
+from ops.schema import composite, draw, factory, kernel
 
 _OPTIONS = ("generator: Generator = None, dtype: dtype = None, layout: layout = None, device: "
             "device = None, "
             "requires_grad: bool = False, pin_memory: bool = False")
 _NONE = "random numbers have no gradient"
 
-for _name, _arguments, _doc in (
-        ("uniform_", "from_: float = 0, to: float = 1",
-         "Overwrites input with numbers even over [from, to)."),
-        ("normal_", "mean: float = 0, std: float = 1", "Overwrites input with normal numbers."),
-        ("exponential_", "lambd: float = 1",
+_GENERATOR = "generator_or_default(generator)"
+for _name, _arguments, _guard, _numbers, _doc in (
+        ("uniform", "from_: float = 0, to: float = 1", "check_uniform(input, from_, to)",
+         "from_, to", "Overwrites input with numbers even over [from, to)."),
+        ("normal", "mean: float = 0, std: float = 1", "check_normal(input, std)", "mean, std",
+         "Overwrites input with normal numbers."),
+        ("exponential", "lambd: float = 1", "check_exponential(input, lambd)", "lambd",
          "Overwrites input with exponential numbers of rate lambd."),
-        ("cauchy_", "median: float = 0, sigma: float = 1", "Overwrites input with Cauchy numbers."),
-        ("log_normal_", "mean: float = 1, std: float = 2",
-         "Overwrites input with exp of normal numbers."),
-        ("geometric_", "p: float",
+        ("cauchy", "median: float = 0, sigma: float = 1", "check_cauchy(input, sigma)",
+         "median, sigma", "Overwrites input with Cauchy numbers."),
+        ("log_normal", "mean: float = 1, std: float = 2", "check_log_normal(input, std)",
+         "mean, std", "Overwrites input with exp of normal numbers."),
+        ("geometric", "p: float", "check_geometric(p)", "p",
          "Overwrites input with counts of trials up to the first success."),
-        ("random_", "", "Overwrites input with whole numbers of its whole range."),
-        ("bernoulli_", "p: float = 0.5", "Overwrites input with 1 with probability p, else 0.")):
-    composite(f"{_name}(input: Tensor, {_arguments}{', ' * bool(_arguments)}*, generator: "
-              f"Generator = None)",
-              names=(f"Tensor.{_name}",), doc=_doc)
+        ("bernoulli", "p: float = 0.5", "check_bernoulli(p)", "p",
+         "Overwrites input with 1 with probability p, else 0.")):
+    draw(f"{_name}_(input: Tensor, {_arguments}, *, generator: Generator = None)",
+         names=(f"Tensor.{_name}_",), guard=_guard,
+         launch=f"{_name}(input, {_numbers}, {_GENERATOR})", doc=_doc)
+draw("random_(input: Tensor, *, generator: Generator = None)", names=("Tensor.random_",),
+     launch=f"random_natural(input, {_GENERATOR})",
+     doc="Overwrites input with whole numbers of its whole range.")
 composite("random___to(input: Tensor, to: int, *, generator: Generator = None)",
+          "random_(input, 0, to, generator)",
           names=("Tensor.random_",),
           doc="Overwrites input with whole numbers of [0, to).")
 composite("random___from(input: Tensor, from_: int, to: int | None, *, "
           "generator: Generator = None)", names=("Tensor.random_",),
           doc="Overwrites input with whole numbers of [from, to).")
-composite("bernoulli___tensor(input: Tensor, p: Tensor, *, generator: Generator = None)",
-          names=("Tensor.bernoulli_",),
-          doc="Overwrites input with 1 with probability p, else 0.")
-_GENERATOR = "generator_or_default(generator)"
+draw("bernoulli___tensor(input: Tensor, p: Tensor, *, generator: Generator = None)",
+     names=("Tensor.bernoulli_",), guard='check_differentiable("bernoulli_", p)',
+     launch=f"bernoulli_each(input, ops::expand(p, input.sizes()), {_GENERATOR})",
+     doc="Overwrites input with 1 with probability p, else 0.")
 kernel("bernoulli(input: Tensor, *, generator: Generator = None)", out="cast",
        guard='check_differentiable("bernoulli", input)', shape="dense(input)",
        launch=f"bernoulli_each(out, input, {_GENERATOR})",
        doc="1 with the probability input gives, else 0.",
        grad={"input": "zeros_like(grad)"})
 kernel("bernoulli__p(input: Tensor, p: float, *, generator: Generator = None)",
+       guard="check_bernoulli(p)", shape="dense(input)", launch=f"bernoulli(out, p, {_GENERATOR})",
        doc="1 with probability p, else 0.",
        grad={"input": "zeros_like(grad)"})
 kernel("poisson(input: Tensor, generator: Generator = None)", names=("torch.poisson",),
@@ -46,7 +54,10 @@ kernel("poisson(input: Tensor, generator: Generator = None)", names=("torch.pois
        doc="Poisson numbers of the given rates.",
        grad={"input": "zeros_like(grad)"})
 kernel("binomial(count: Tensor, prob: Tensor, generator: Generator = None)",
-       names=("torch.binomial",),
+       names=("torch.binomial",), guard="check_binomial(count, prob)",
+       shape='broadcast_of("binomial", count, prob)',
+       launch="binomial(ops::expand(count, out.sizes()), ops::expand(prob, out.sizes()), out, "
+              f"{_GENERATOR})",
        doc="Successes in count trials of probability prob.",
        grad={"count": "zeros_like(grad)", "prob": "zeros_like(grad)"})
 kernel("multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: "
@@ -56,27 +67,47 @@ kernel("multinomial(input: Tensor, num_samples: int, replacement: bool = False, 
        launch=f"multinomial(input, replacement, out, {_GENERATOR})",
        doc="Offsets drawn with the weights of each row.", grad=_NONE)
 
-for _name, _doc in (("rand", "even over [0, 1)"), ("randn", "of the standard normal distribution")):
-    composite(f"{_name}(size: list[int], *, {_OPTIONS})", names=(f"torch.{_name}",), out=True,
-              doc=f"Random numbers {_doc}.")
-    composite(f"{_name}_like(input: Tensor, *, {_OPTIONS}, memory_format: memory_format = None)",
-              names=(f"torch.{_name}_like",),
-              doc=f"Random numbers {_doc}, in input's shape and dtype.")
-composite(f"randint(high: int, size: list[int], *, {_OPTIONS})", names=("torch.randint",), out=True,
-          doc="Random whole numbers of [0, high).")
-composite(f"randint__low(low: int, high: int, size: list[int], *, {_OPTIONS})",
+for _name, _kernel, _doc in (
+        ("rand", "uniform", "even over [0, 1)"),
+        ("randn", "normal", "of the standard normal distribution")):
+    factory(f"{_name}(size: list[int], *, {_OPTIONS})", names=(f"torch.{_name}",), out=True,
+            guard=f'check_drawn("{_name}", dtype.value_or(default_dtype()))',
+            shape=f'sized("{_name}", size, dtype)', launch=f"{_kernel}(out, 0, 1, {_GENERATOR})",
+            doc=f"Random numbers {_doc}.")
+    factory(f"{_name}_like(input: Tensor, *, {_OPTIONS}, memory_format: memory_format = None)",
+            names=(f"torch.{_name}_like",),
+            guard=f'check_drawn("{_name}_like", dtype.value_or(input.dtype()))',
+            shape=f'sized_like("{_name}_like", input, dtype, memory_format)',
+            launch=f"{_kernel}(out, 0, 1, {_GENERATOR})",
+            doc=f"Random numbers {_doc}, in input's shape and dtype.")
+composite(f"randint(high: int, size: list[int], *, {_OPTIONS})",
+          "randint(0, high, size, generator, dtype, layout, device, requires_grad, pin_memory)",
           names=("torch.randint",), out=True,
-          doc="Random whole numbers of [low, high).")
+          doc="Random whole numbers of [0, high).")
+factory(f"randint__low(low: int, high: int, size: list[int], *, {_OPTIONS})",
+          names=("torch.randint",), out=True,
+        guard='check_range(low, high)',
+        shape='sized("randint", size, dtype.value_or(DType::Int64))',
+        launch=f"random_from_to(out, low, high, {_GENERATOR})",
+        doc="Random whole numbers of [low, high).")
 composite(f"randint_like(input: Tensor, high: int, *, {_OPTIONS}, memory_format: memory_format = "
           f"None)",
+          "randint_like(input, 0, high, generator, dtype, layout, device, requires_grad, "
+          "pin_memory, memory_format)",
           names=("torch.randint_like",),
           doc="Random whole numbers of [0, high), in input's shape and dtype.")
-composite(f"randint_like__low(input: Tensor, low: int, high: int, *, {_OPTIONS}, memory_format: "
+factory(f"randint_like__low(input: Tensor, low: int, high: int, *, {_OPTIONS}, memory_format: "
           f"memory_format = None)",
           names=("torch.randint_like",),
-          doc="Random whole numbers of [low, high), in input's shape and dtype.")
-composite(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True,
-          doc="A random permutation of 0 ... n - 1.")
+        guard='check_range(low, high)',
+        shape='sized_like("randint_like", input, dtype, memory_format)',
+        launch=f"random_from_to(out, low, high, {_GENERATOR})",
+        doc="Random whole numbers of [low, high), in input's shape and dtype.")
+factory(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True,
+        guard='check(n >= 0, "randperm: n must be non-negative, got ", n)',
+        shape='sized("randperm", Dims{n}, dtype.value_or(DType::Int64))',
+        launch=f"randperm(out, {_GENERATOR})",
+        doc="A random permutation of 0 ... n - 1.")
 kernel("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",),
        out="cast",
           doc="Normal numbers, a mean and a deviation for each.",
@@ -89,15 +120,26 @@ kernel("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)",
        names=("torch.normal",), out="cast",
           doc="Normal numbers, a deviation for each.",
           grad={"std": "zeros_like(grad)"})
-composite(f"normal__size(mean: float, std: float, size: list[int], *, {_OPTIONS})",
+factory(f"normal__size(mean: float, std: float, size: list[int], *, {_OPTIONS})",
           names=("torch.normal",), out=True,
-          doc="Normal numbers.")
+        guard='check_deviation(std)',
+        shape='sized("normal", size, dtype)',
+        launch=f"normal(out, mean, std, {_GENERATOR})",
+        doc="Normal numbers.")
 kernel("standard_gamma(input: Tensor, generator: Generator = None)",
        names=("torch._standard_gamma",), guard='check_differentiable("_standard_gamma", input)',
        shape="dense(input)", launch=f"standard_gamma(input, out, {_GENERATOR})",
        doc="Gamma numbers of the given shapes and rate 1.",
        grad="differentiate through torch.distributions")
-composite("dropout(input: Tensor, p: float = 0.5, train: bool = True)", names=("torch.dropout",),
+composite("dropout(input: Tensor, p: float = 0.5, train: bool = True)", """
+    check_value(p >= 0 and p <= 1, "dropout probability has to be between 0 and 1, but got ", p)
+    if not train or p == 0 or numel(input) == 0:
+        return input
+    if p == 1:
+        return input * zeros_like(input)
+    mask = bernoulli_(empty_like(input), 1 - p, None)
+    return input * div_(mask, 1 - p)
+          """, names=("torch.dropout",),
           inplace=True,
           doc="Zeros elements with probability p and scales the others by 1 / (1 - p), if train.",
           batch="random")

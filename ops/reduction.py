@@ -29,7 +29,12 @@ kernel("mean__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False
        node="MeanBackward1", doc="Mean over the given dims.",
        grad={"input": _SPREAD.format(_SHARE)})
 composite("nanmean(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, "
-          "dtype: dtype = None)", out=True,
+          "dtype: dtype = None)", """
+    check(is_floating(input), "nanmean: expected input to have floating point dtype but got ",
+          dtype(input))
+    count = sum(logical_not(isnan(input)), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype) / count
+          """, out=True,
           doc="Mean over the given dims, without NaNs.")
 kernel("prod(input: Tensor, *, dtype: dtype = None)",
        shape="OutputSpec{Dims(), sum_dtype(input, dtype)}",
@@ -78,7 +83,10 @@ for _name, _doc in (("max", "Largest"), ("min", "Smallest")):
            doc=f"Place of the {_doc.lower()} element, counted over all elements when dim is None.",
            grad="places have no gradient", ref=f"numpy.arg{_name}")
 composite("aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[min, "
-          "max]", out=True,
+          "max]", """
+    dims = one_or_all(dim)
+    return amin(input, dims, keepdim), amax(input, dims, keepdim)
+          """, out=True,
           doc="Smallest and largest element, over all or along a dim.")
 for _name, _doc in (("all", "Are all elements nonzero?"), ("any", "Is any element nonzero?")):
     kernel(f"{_name}(input: Tensor)", doc=_doc, grad="truth values have no gradient",
@@ -117,6 +125,7 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
               doc=f"{_doc} over the given dims.", out=True)
     composite(f"{_name}_mean(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS}) -> "
               f"tuple[{_name}, mean]",
+              f"return {_name}(input, dim, correction, keepdim), mean(input, dim, keepdim)",
               names=(f"torch.{_name}_mean",), named=False,
               doc=f"{_doc} and mean over the given dims.")
     composite(f"{_name}_mean__all_unbiased(input: Tensor, unbiased: bool) -> tuple[{_name}, mean]",
@@ -125,7 +134,9 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
               doc=f"{_doc} and mean of all elements.")
     composite(f"{_name}_mean__unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, "
               f"keepdim: bool = False)"
-              f" -> tuple[{_name}, mean]", names=(f"torch.{_name}_mean",), named=False,
+              f" -> tuple[{_name}, mean]",
+              f"{_name}_mean(input, dim, correction_of(unbiased), keepdim)",
+              names=(f"torch.{_name}_mean",), named=False,
               doc=f"{_doc} and mean over the given dims.")
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool "
        "= False, *, "

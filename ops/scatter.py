@@ -54,12 +54,19 @@ composite(f"index_reduce(input: Tensor, {_PLACES}, source: Tensor, reduce: str, 
           batch=OWN_PLACES)
 
 _SLICE = "dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1"
-for _name, _arguments, _view in (
-        ("select_scatter", "dim: int, index: int", "select"),
-        ("slice_scatter", _SLICE, "slice"),
-        ("diagonal_scatter", "offset: int = 0, dim1: int = 0, dim2: int = 1", "diagonal"),
-        ("as_strided_scatter",
-         "size: list[int], stride: list[int], storage_offset: int | None = None",
-         "as_strided")):
-    composite(f"{_name}(input: Tensor, src: Tensor, {_arguments})", out=_view == "slice",
+_COPY = "clone_with_gaps(input)"
+for _view, _arguments, _place, _copy in (
+        ("select", "dim: int, index: int", "dim, index", _COPY),
+        ("slice", _SLICE, "dim, start, end, step", _COPY),
+        ("diagonal", "offset: int = 0, dim1: int = 0, dim2: int = 1", "offset, dim1, dim2", _COPY),
+        ("as_strided", "size: list[int], stride: list[int], storage_offset: int | None = None",
+         "size, stride, storage_offset",
+         f"copy_of_storage(input) if offset(input) > 0 else {_COPY}")):
+    composite(f"{_view}_scatter(input: Tensor, src: Tensor, {_arguments})", f"""
+        copy = {_copy}
+        place = {_view}(copy, {_place})
+        check_place("{_view}_scatter", place, src)
+        copy_(place, src)
+        return copy
+              """, out=_view == "slice",
               doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES)

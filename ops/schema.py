@@ -1,4 +1,5 @@
-"""The columns of the op table. A row is one call of `elementwise`, `kernel`, `view` or `composite`.
+"""The columns of the op table. A row is one call of `elementwise`, `kernel`, `view`, `factory`,
+`draw` or `composite`.
 
 A signature is a Python function header. Types: Tensor, list[Tensor], Scalar (any number), int,
 float, Dim (an int that counts from the end of input's dims where negative), bool, str, dtype,
@@ -23,12 +24,15 @@ FIXED_DIMS = "loop: its dims have fixed places, which a dim of examples would ch
 OWN_PLACES = "loop: each example reads or writes places of its own"
 OWN_SIZES = "loop: the sizes of its result depend on the values of an example"
 
+# Kinds of rows that need no gradient: made of ops that have one, or not of elements at all.
+WITHOUT_GRADIENT = ("composite", "factory", "draw")
+
 TABLE = []
 
 
 @dataclass
 class Row:
-    kind: str  # elementwise, kernel, view or composite
+    kind: str  # elementwise, kernel, view, factory, draw or composite
     signature: str
     doc: str = ""
     names: tuple = None  # Python names; default ("torch.X", "Tensor.X")
@@ -45,14 +49,15 @@ class Row:
     # (dispatch/gradient_buffer.h) adds to it where it is defined.
     grad: object = None
     # kernel: what the result is to be, a call of rl::shape or OutputSpec{...}; of several results
-    # an array. It sees sizes, strides and dtypes, never elements.
+    # an array. It sees sizes, strides and dtypes, never elements. view: a call of rl::window, which
+    # says where the view looks.
     shape: str = None
     # kernel: the call of rl::launch that computes it; physical(x) where it takes any strides.
     # and reshaped(out, kept_sizes(...)) where it wants the dims that a reduction drops. `out=` goes
     # straight to it, for several results too. Without one, a function of rl::impl of the row's name
     # does all of it.
     launch: str = None
-    # composite: an expression of ops; default: a function of namespace ops
+    # composite: an expression of ops, or statements (gen/body.py); default: a function of ops
     body: str = None
     inplace: bool = False  # also `name_`: a kernel takes, last, the tensor to write
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
@@ -100,8 +105,18 @@ def kernel(signature, **columns):
 
 
 def view(signature, **columns):
-    """A function of rl::impl that returns another window on its first argument."""
+    """Another window on the first argument, which `shape` or a function of rl::impl describes."""
     return _add("view", signature, **columns)
+
+
+def factory(signature, **columns):
+    """A new tensor: `shape` says of which sizes, `launch` what is in it; nothing is set without."""
+    return _add("factory", signature, **columns)
+
+
+def draw(signature, **columns):
+    """`launch` overwrites the first argument, whatever it held before: its gradient is 0."""
+    return _add("draw", signature, **columns)
 
 
 def composite(signature, body=None, **columns):

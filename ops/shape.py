@@ -4,54 +4,71 @@ from ops.schema import FIXED_DIMS, OWN_PLACES, composite, kernel, view
 view("as_strided(input: Tensor, size: list[int], stride: list[int], storage_offset: int | None = "
      "None)",
      doc="A view of the storage with the given sizes, strides and offset (in elements).",
+     shape="window::as_strided(input, size, stride, storage_offset)",
      grad={"input": "as_strided_backward(grad, meta_of(input), strides(input), offset(input), "
                     "size, stride, storage_offset)"},
      batch="as_strided")
 view("transpose(input: Tensor, dim0: int, dim1: int)",
      names=("torch.transpose", "Tensor.transpose", "torch.swapaxes", "Tensor.swapaxes",
             "torch.swapdims", "Tensor.swapdims"),
-     doc="Swaps two dims.", grad={"input": "transpose(grad, dim0, dim1)"}, batch="transpose")
+     doc="Swaps two dims.", shape="window::transpose(input, dim0, dim1)",
+     grad={"input": "transpose(grad, dim0, dim1)"}, batch="transpose")
 view("permute(input: Tensor, dims: list[int])", doc="Reorders the dims.",
+     shape="window::permute(input, dims)",
      grad={"input": "permute_backward(grad, dims)"},
      batch="permute")
 view("expand(input: Tensor, size: list[int], *, implicit: bool = False)", names=("Tensor.expand",),
      doc="Broadcasts dims of size 1 to `size` without copying; -1 keeps a size.",
+     shape="window::expand(input, size)",
      grad={"input": "grad"},
      batch="expand")
 view("view(input: Tensor, size: list[int])", names=("Tensor.view",),
      doc="The same elements under another shape; the strides must allow it.",
+     shape="window::view(input, size)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="reshape")
 view("squeeze(input: Tensor)", doc="Drops the dims of size 1.",
+     shape="window::squeeze(input)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="squeeze")
 view("squeeze__dim(input: Tensor, dim: list[int, 1])", node="SqueezeBackward1",
      doc="Drops the given dims where their size is 1.",
+     shape="window::squeeze(input, dim)",
      grad={"input": "reshape(grad, sizes(input))"}, batch="squeeze")
 view("unsqueeze(input: Tensor, dim: int)", doc="Inserts a dim of size 1.",
+     shape="window::unsqueeze(input, dim)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="unsqueeze")
 view("select(input: Tensor, dim: int, index: int)", doc="Slice `index` of `dim`, which is dropped.",
+     shape="window::select(input, dim, index)",
      grad={"input": "add_select(accumulated, grad, sizes(input), dim, index)"})
 view("slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: "
      "int = 1)", names=(),
      doc="Elements start, start + step, ... of `dim`.",
+     shape="window::slice(input, dim, start, end, step)",
      grad={"input": "add_slice(accumulated, grad, sizes(input), dim, start, end, step)"})
 view("diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1)",
      doc="The diagonal of two dims, as the last dim.",
+     shape="window::diagonal(input, offset, dim1, dim2)",
      grad={"input": "add_diagonal(accumulated, grad, sizes(input), offset, dim1, dim2)"},
      batch="diagonal")
 view("unfold(input: Tensor, dimension: int, size: int, step: int)", names=("Tensor.unfold",),
      doc="Windows of `size` elements along a dim, as a new last dim.",
+     shape="window::unfold(input, dimension, size, step)",
      grad={"input": "unfold_backward(grad, sizes(input), dimension, size, step)"})
 view("unbind(input: Tensor, dim: int = 0) -> list[Tensor]", doc="The slices along a dim.",
      grad={"input": "stack(grads, dim)"})
 view("split_with_sizes(input: Tensor, split_sizes: list[int], dim: int = 0) -> list[Tensor]",
      doc="Consecutive pieces of the given sizes.", grad={"input": "cat(grads, dim)"})
-composite("detach(input: Tensor)", doc="The same elements, outside the graph.",
+composite("detach(input: Tensor)",
+          "alias(input)", doc="The same elements, outside the graph.",
           names=("torch.detach", "Tensor.detach"),
           batch="leading")
-composite("reshape(input: Tensor, shape: list[int])",
+composite("reshape(input: Tensor, shape: list[int])", """
+    sizes = infer_size(shape, numel(input), "reshape")
+    return view(input, sizes) if is_viewable(input, sizes) else without_base(view(in_order(input),
+                                                                                  sizes))
+          """,
           doc="The same elements under another shape: a view where possible, else a copy.",
           batch="reshape")
 composite("contiguous(input: Tensor, *, memory_format: memory_format = None)",
@@ -71,18 +88,34 @@ kernel("stack(tensors: list[Tensor], dim: int = 0)", names=("torch.stack",), out
        doc="Joins tensors along a new dim.", grad={"tensors": "unbind(grad, dim)"},
        batch="stack", autocast="promote")
 
+view("conj_view(input: Tensor)", names=(), replay=True, node="ConjBackward0",
+     doc="The conjugate, over the same memory.", grad={"input": "conj(grad)"}, batch="elementwise")
+view("neg_view(input: Tensor)", names=("torch._neg_view",), replay=True, node="NegViewBackward0",
+     doc="The negative, over the same memory.", grad={"input": "neg(grad)"}, batch="elementwise")
 view("view_as_real(input: Tensor)", replay=True,
      doc="Real and imaginary parts as a last dim of size 2.",
-     names=("torch.view_as_real",), grad={"input": "view_as_complex(contiguous(grad))"},
+     names=("torch.view_as_real",), shape="window::as_real(input)",
+     grad={"input": "view_as_complex(contiguous(grad))"},
      batch="leading")
 view("view_as_complex(input: Tensor)", replay=True, doc="A last dim of size 2 as complex numbers.",
-     names=("torch.view_as_complex",), grad={"input": "view_as_real(contiguous(grad))"},
+     names=("torch.view_as_complex",), shape="window::as_complex(input)",
+     grad={"input": "view_as_real(contiguous(grad))"},
      batch="leading", autocast="float32")
-composite("real(input: Tensor)", doc="The real part; real tensors are returned as they are.",
+composite("real(input: Tensor)",
+          """
+    if not is_complex(input):
+        return input
+    return select(view_as_real(conj_view(input) if is_conjugated(input) else input), -1, 0)
+          """,
+          doc="The real part; real tensors are returned as they are.",
           names=("torch.real",),
           batch="elementwise")
-composite("imag(input: Tensor)", "select(view_as_real(input), -1, 1)",
-          doc="The imaginary part, a view.", names=("torch.imag",))
+composite("imag(input: Tensor)", """
+    if is_conjugated(input):
+        return select(neg_view(view_as_real(conj_view(input))), -1, 1)
+    return select(view_as_real(input), -1, 1)
+          """,
+          doc="The imaginary part, a view.", names=("torch.imag",), batch="elementwise")
 kernel("flip(input: Tensor, dims: list[int, 1])", doc="Reverses the order along the given dims.",
        shape="like(input)", launch='flip(input, distinct_dims("flip", input, dims), out)',
        grad={"input": "flip(grad, dims)"}, ref="numpy.flip")
@@ -100,7 +133,10 @@ kernel("triu(input: Tensor, diagonal: int = 0)", inplace=True, out=True,
        doc="The part on and above a diagonal, zeros elsewhere.",
        grad={"input": "triu(grad, diagonal)"}, ref="numpy.triu", batch="leading")
 
-composite("flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1)",
+composite("flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1)", """
+    together = flattened_sizes(input, start_dim, end_dim)
+    return input if together == sizes(input) else reshape(input, together)
+          """,
           doc="Dims start_dim to end_dim as one.",
           batch="flatten")
 composite("ravel(input: Tensor)", "reshape(contiguous(input), [-1])",
@@ -111,11 +147,15 @@ composite("reshape_as(input: Tensor, other: Tensor)", "reshape(input, sizes(othe
           names=("Tensor.reshape_as",), doc="Reshapes to other's shape.")
 view("view__dtype(input: Tensor, dtype: dtype)", names=("Tensor.view",), replay=True,
      doc="The same bytes as another dtype.",
+     shape="window::as_dtype(input, *dtype)",
      grad={"input": "view(grad, dtype(input))"}, batch="reshape", linear=False)
-composite("unflatten(input: Tensor, dim: int, sizes: list[int])", doc="One dim as several.")
+composite("unflatten(input: Tensor, dim: int, sizes: list[int])",
+          "view(input, unflattened_sizes(input, dim, sizes))", doc="One dim as several.")
 composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
+          "split_with_sizes(input, chunk_sizes(input, chunks, dim), dim)",
           doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
+          "split_with_sizes(input, split_sizes_of(input, split_size, dim), dim)",
           names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_size, dim)",
@@ -142,12 +182,31 @@ for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
     composite(f"{_name}__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
               f"tensor_split(input, indices, {_dim})",
               doc=f"Pieces of dim {_dim}, cut at the given places.")
-composite("narrow(input: Tensor, dim: int, start: int, length: int)",
+composite("narrow(input: Tensor, dim: int, start: int, length: int)", """
+    check(dim_of(input) > 0, "narrow: narrow() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, dim_of(input), "narrow")
+    n = size(input, d)
+    check(length >= 0, "narrow: narrow(): length must be non-negative, got ", length)
+    check_index(start >= -n and start <= n,
+                "narrow: start out of range (expected to be in range of [", -n, ", ", n,
+                "], but got ",
+                start, ")")
+    begin = start + n if start < 0 else start
+    check(length <= n - begin, "narrow: start (", begin, ") + length (", length,
+          ") exceeds dimension size (", n, ").")
+    return slice(input, d, begin, begin + length, 1)
+          """,
           doc="`length` elements of a dim from `start`.")
-composite("narrow__tensor(input: Tensor, dim: int, start: Tensor, length: int)",
+composite("narrow__tensor(input: Tensor, dim: int, start: Tensor, length: int)", """
+    check(dim_of(start) == 0 and is_integral(dtype(start)),
+          "narrow: start must be an 0-dim integral Tensor.")
+    check_elements("narrow", start)
+    return narrow(input, dim, whole_item(start), length)
+          """,
           doc="`length` elements of a dim from `start`.",
           batch=OWN_PLACES)
 composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1])",
+          "permute(input, moved_dims(input, source, destination))",
           names=("torch.movedim", "Tensor.movedim", "torch.moveaxis", "Tensor.moveaxis"),
           doc="Moves dims to other places.",
           batch="movedim")
@@ -155,6 +214,7 @@ composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",),
           doc="Copies laid side by side, `repeats` along each dim.",
           batch="repeat")
 composite("tile(input: Tensor, dims: list[int])",
+          "repeat(input, with_leading_ones(dims, dim_of(input)))",
           doc="repeat, with missing leading counts taken as 1.",
           batch="repeat")
 composite("repeat_interleave(input: Tensor, repeats: int, dim: int | None = None, *, output_size: "
@@ -163,33 +223,85 @@ composite("repeat_interleave(input: Tensor, repeats: int, dim: int | None = None
 composite("repeat_interleave__tensor(input: Tensor, repeats: Tensor, dim: int | None = None, *, "
           "output_size: int | None = None)",
           doc="Each element (or slice of dim) as often as repeats says.", batch=OWN_PLACES)
-composite("repeat_interleave__counts(repeats: Tensor, *, output_size: int | None = None)",
+composite("repeat_interleave__counts(repeats: Tensor, *, output_size: int | None = None)", """
+    check(dim_of(repeats) == 1, "repeat_interleave: only accept 1D vector as repeat, got shape ",
+          sizes(repeats))
+    places = arange(numel(repeats), dtype(repeats), strided, device(repeats))
+    return repeat_interleave(places, repeats, None, output_size)
+          """,
           names=("torch.repeat_interleave",),
           doc="0, 1, ... each as often as repeats says.", batch=OWN_PLACES)
-composite("diag(input: Tensor, diagonal: int = 0)", out=True,
+composite("diag(input: Tensor, diagonal: int = 0)", """
+    check(dim_of(input) == 1 or dim_of(input) == 2, "diag: diag(): Supports 1D or 2D tensors. Got ",
+          dim_of(input), "D")
+    if dim_of(input) == 1:
+        return diag_embed(input, diagonal, 0, 1)
+    return in_order(diagonal(input, diagonal, 0, 1))
+          """, out=True,
           doc="The diagonal of a matrix, or a matrix with the given diagonal.",
           batch=FIXED_DIMS)
-composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)",
+composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)", """
+    out_sizes = embedded_sizes(input, offset, dim1, dim2)
+    result = zeros(out_sizes, dtype(input), strided, device(input))
+    copy_(diagonal(result, offset, dim1, dim2), input)
+    return result
+          """,
           doc="Matrices with the last dim on a diagonal.",
           batch="diag_embed", linear=True)
 composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)",
           doc="A matrix with all elements on a diagonal.",
           linear=True)
-composite("fliplr(input: Tensor)", doc="Reverses dim 1.", batch=FIXED_DIMS, linear=True)
-composite("flipud(input: Tensor)", doc="Reverses dim 0.", batch=FIXED_DIMS, linear=True)
-composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))",
+composite("fliplr(input: Tensor)", """
+    check(dim_of(input) >= 2, "fliplr: Input must be >= 2-d, got shape ", sizes(input))
+    return flip(input, [1])
+          """, doc="Reverses dim 1.", batch=FIXED_DIMS, linear=True)
+composite("flipud(input: Tensor)", """
+    check(dim_of(input) >= 1, "flipud: Input must be >= 1-d, got shape ", sizes(input))
+    return flip(input, [0])
+          """, doc="Reverses dim 0.", batch=FIXED_DIMS, linear=True)
+composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
+    check(length(dims) == 2, "rot90: expected total rotation dims == 2, but got dims = ",
+          length(dims))
+    check(dim_of(input) >= 2, "rot90: expected total dims >= 2, but got total dims = ",
+          dim_of(input))
+    a = wrap_dim(dims[0], dim_of(input), "rot90")
+    b = wrap_dim(dims[1], dim_of(input), "rot90")
+    check(a != b, "rot90: expected rotation dims to be different, but got dim0 = ", dims[0],
+          " and dim1 = ", dims[1])
+    turns = (k % 4 + 4) % 4
+    if turns == 1:
+        return without_base(transpose(flip(input, [b]), a, b))
+    if turns == 2:
+        return flip(input, [a, b])
+    if turns == 3:
+        return without_base(transpose(flip(input, [a]), a, b))
+    return in_order(input)
+          """,
           doc="Turns a plane by k right angles.",
           linear=True)
-composite("hstack(tensors: list[Tensor])", names=("torch.hstack",), out="cast",
+composite("hstack(tensors: list[Tensor])", """
+    check(not is_empty(tensors), "hstack: expects a non-empty TensorList")
+    parts = [at_least(t, 1) for t in tensors]
+    return cat(parts, 0 if dim_of(parts[0]) == 1 else 1)
+          """, names=("torch.hstack",), out="cast",
           doc="Joins side by side.",
           batch=FIXED_DIMS)
-composite("vstack(tensors: list[Tensor])", names=("torch.vstack", "torch.row_stack"), out="cast",
+composite("vstack(tensors: list[Tensor])", """
+    check(not is_empty(tensors), "vstack: expects a non-empty TensorList")
+    return cat([at_least(t, 2) for t in tensors], 0)
+          """, names=("torch.vstack", "torch.row_stack"), out="cast",
           doc="Joins on top of each other.",
           batch=FIXED_DIMS)
-composite("dstack(tensors: list[Tensor])", names=("torch.dstack",), out="cast",
+composite("dstack(tensors: list[Tensor])", """
+    check(not is_empty(tensors), "dstack: expects a non-empty TensorList")
+    return cat([at_least(t, 3) for t in tensors], 2)
+          """, names=("torch.dstack",), out="cast",
           doc="Joins along dim 2.",
           batch=FIXED_DIMS)
-composite("column_stack(tensors: list[Tensor])", names=("torch.column_stack",), out="cast",
+composite("column_stack(tensors: list[Tensor])", """
+    check(not is_empty(tensors), "column_stack: expects a non-empty TensorList")
+    return cat([reshape(t, [numel(t), 1]) if dim_of(t) <= 1 else t for t in tensors], 1)
+          """, names=("torch.column_stack",), out="cast",
           doc="Joins vectors as columns.",
           batch=FIXED_DIMS)
 composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)",
@@ -227,6 +339,8 @@ for _view, _arguments, _samples in (
 composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out="cast",
           doc="A copy.")
 composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
+          "without_bases(chunk(input, chunks, dim))",
           doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
+          "without_bases(split(input, split_size, dim))",
           doc="Pieces of split_size; the last may be smaller.")

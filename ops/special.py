@@ -149,7 +149,15 @@ elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(
             ref="scipy.special.xlog1py",
             grad={"input": "where((input == 0) & (other <= -1), 0, xlog1py(grad, other))",
                   "other": "grad * input / (other + 1)"})
-composite("mvlgamma(input: Tensor, p: int)", names=("torch.mvlgamma", "Tensor.mvlgamma",
+composite("mvlgamma(input: Tensor, p: int)", """
+    check(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p)
+    check(dtype(input) != bool and not is_complex(input), "mvlgamma: not implemented for dtype ",
+          dtype(input))
+    x = floating(input)
+    halves = to(arange(0, p, 1, default_dtype(), strided, device(input)) * -0.5, dtype(x))
+    terms = sum(lgamma(unsqueeze(input, -1) + halves), [-1], False)
+    return terms + 0.28618247146235004 * (p * (p - 1))  # log(pi) / 4
+          """, names=("torch.mvlgamma", "Tensor.mvlgamma",
                                                     "special.multigammaln"), out="cast",
           inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.",

@@ -89,7 +89,10 @@ elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING,
 elementwise("sign(input: Tensor)", "sign(input)", dtypes=REAL | BOOL, doc="-1, 0 or 1.",
             inplace=True,
             grad={"input": "zeros_like(grad)"}, ref="numpy.sign")
-composite("positive(input: Tensor)", names=_both("positive"), doc="The tensor itself.",
+composite("positive(input: Tensor)", """
+    check(dtype(input) != bool, "positive: the `+` operator, on a bool tensor is not supported")
+    return input
+          """, names=_both("positive"), doc="The tensor itself.",
           batch="elementwise", linear=True)
 
 
@@ -104,14 +107,18 @@ elementwise("logit_kernel(input: Tensor)", "logit(input)", result="float", dtype
             node="LogitBackward0", names=(), inplace=True,
             doc="log(input / (1 - input)).",
             grad={"input": "where((input >= 0) & (input <= 1), grad / (input * (1 - input)), nan)"})
-composite("logit(input: Tensor, eps: float | None = None)", inplace=True, out="cast",
+composite("logit(input: Tensor, eps: float | None = None)", """
+    x = floating(input)
+    return logit_kernel(clamp(x, given(eps), 1 - given(eps)) if eps is not None else x)
+          """, inplace=True, out="cast",
           names=_both("logit") + ("special.logit",),
           doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit",
           batch="elementwise")
 elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC,
             node="AngleBackward0", names=(), doc="Argument of a complex number.",
             grad={"input": "angle_backward(grad, input)"})
-composite("angle(input: Tensor)", out="cast", ref="numpy.angle",
+composite("angle(input: Tensor)",
+          "angle_kernel(floating(input))", out="cast", ref="numpy.angle",
           doc="Argument of a complex number; 0 or pi of a real one.",
           batch="elementwise")
 elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)",
@@ -120,7 +127,13 @@ elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neg
             doc="nan_to_num with all replacements given.",
             grad={"input": "where(isfinite(input), grad, 0)"})
 composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, "
-          "neginf: float | None = None)", inplace=True,
+          "neginf: float | None = None)", """
+    if is_integral_or_bool(dtype(input)):
+        return clone(input)
+    largest = largest_finite(dtype(input))
+    return nan_to_num_kernel(input, value_or(nan, 0), value_or(posinf, largest),
+                             value_or(neginf, -largest))
+          """, inplace=True,
           out=True, ref="numpy.nan_to_num",
           doc="NaN becomes 0, infinities the largest finite numbers, unless others are given.",
           batch="elementwise")
@@ -128,8 +141,11 @@ kernel("frexp(input: Tensor) -> tuple[mantissa, exponent]", out=True, ref="numpy
        doc="input as mantissa * 2^exponent, the mantissa's size in [0.5, 1).",
        grad={"input": "grad * pow(2.0, to_dtype(neg(exponent), dtype(input)))"},
        batch="elementwise")
-composite("isreal(input: Tensor)", doc="Is the imaginary part zero?", ref="numpy.isreal",
+composite("isreal(input: Tensor)",
+          "eq(imag(input), 0) if is_complex(input) else full_like(input, True, bool)",
+          doc="Is the imaginary part zero?", ref="numpy.isreal",
           batch="elementwise")
-composite("polar(abs: Tensor, angle: Tensor)", names=("torch.polar",), out=True,
+composite("polar(abs: Tensor, angle: Tensor)",
+          "complex(abs * cos(angle), abs * sin(angle))", names=("torch.polar",), out=True,
           doc="Complex numbers of the given sizes and angles.",
           batch="elementwise", autocast="float32")

@@ -247,11 +247,13 @@ def is_good_error(error):
     )
 
 
-def describe(value):
+def describe(value, levels=10):
+    if isinstance(value, (tuple, list, dict)) and levels == 0:
+        return "..."
     if isinstance(value, (tuple, list)):
-        return "(" + ", ".join(map(describe, value[:20])) + ")"
+        return "(" + ", ".join(describe(v, levels - 1) for v in value[:20]) + ")"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}={describe(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}={describe(v, levels - 1)}" for k, v in value.items()) + "}"
     if isinstance(value, rl.Tensor):
         kind = f"{value.dtype}{tuple(value.shape[:10])}".removeprefix("torch.")
         return (

@@ -1,6 +1,6 @@
 """What every test gets: a fixed seed, a check for leaks, and the choice of instruction set.
 
-    pytest --isa avx2      the tests marked `kernels` alone, on that instruction set
+pytest --isa avx2      the tests marked `kernels` alone, on that instruction set
 """
 
 import gc
@@ -14,6 +14,8 @@ import pytest
 
 CPU_FLAG = {"sse42": "sse4_2", "avx2": "avx2", "avx512": "avx512vl",
             "avx512_bf16": "avx512_bf16"}  # fmt: skip
+
+collect_ignore = ["browser"]  # which runs in Pyodide: make test-wasm
 
 HAVE_TORCH = importlib.util.find_spec("torch") is not None
 

@@ -42,26 +42,40 @@ CASES = [
     ("nn.RMSNorm(8)", _IMAGE),
     ("nn.RMSNorm((9, 8), eps=1e-5, elementwise_affine=False)", _IMAGE),
     ("nn.Embedding(6, 3)", "T.tensor([[0, 5], [2, 2]])"),
-    ("nn.Embedding(6, 3, padding_idx=1, max_norm=1.0, scale_grad_by_freq=True)",
-     "T.tensor([[0, 1], [2, 2]])"),
+    (
+        "nn.Embedding(6, 3, padding_idx=1, max_norm=1.0, scale_grad_by_freq=True)",
+        "T.tensor([[0, 1], [2, 2]])",
+    ),
     ("nn.EmbeddingBag(6, 3)", "T.tensor([[0, 5], [2, 2]])"),
-    ("nn.EmbeddingBag(6, 3, mode='sum', include_last_offset=True)",
-     "T.tensor([0, 5, 2, 2]), T.tensor([0, 2, 4])"),
+    (
+        "nn.EmbeddingBag(6, 3, mode='sum', include_last_offset=True)",
+        "T.tensor([0, 5, 2, 2]), T.tensor([0, 2, 4])",
+    ),
     ("nn.EmbeddingBag(6, 3, mode='max')", "T.tensor([0, 5, 2, 2]), T.tensor([0, 3])"),
     ("nn.MultiheadAttention(6, 2)", "T.randn(3, 2, 6), T.randn(4, 2, 6), T.randn(4, 2, 6)"),
-    ("nn.MultiheadAttention(6, 2, kdim=3, vdim=5, batch_first=True, add_bias_kv=True)",
-     "T.randn(2, 3, 6), T.randn(2, 4, 3), T.randn(2, 4, 5)"),
-    ("nn.MultiheadAttention(6, 3, bias=False, add_zero_attn=True)",
-     "T.randn(3, 2, 6), T.randn(4, 2, 6), T.randn(4, 2, 6)"),
+    (
+        "nn.MultiheadAttention(6, 2, kdim=3, vdim=5, batch_first=True, add_bias_kv=True)",
+        "T.randn(2, 3, 6), T.randn(2, 4, 3), T.randn(2, 4, 5)",
+    ),
+    (
+        "nn.MultiheadAttention(6, 3, bias=False, add_zero_attn=True)",
+        "T.randn(3, 2, 6), T.randn(4, 2, 6), T.randn(4, 2, 6)",
+    ),
     ("nn.Transformer(8, 2, 1, 1, 16, dropout=0.0)", "T.randn(3, 2, 8), T.randn(4, 2, 8)"),
-    ("nn.Transformer(8, 2, 2, 1, 16, 0.1, 'gelu', batch_first=True, norm_first=True)",
-     "T.randn(2, 3, 8), T.randn(2, 4, 8)"),
+    (
+        "nn.Transformer(8, 2, 2, 1, 16, 0.1, 'gelu', batch_first=True, norm_first=True)",
+        "T.randn(2, 3, 8), T.randn(2, 4, 8)",
+    ),
     ("nn.TransformerEncoderLayer(8, 2, 16)", "T.randn(3, 2, 8)"),
-    ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)",
-     "T.randn(3, 2, 8)"),
+    (
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)",
+        "T.randn(3, 2, 8)",
+    ),
     ("nn.TransformerDecoderLayer(8, 2, 16, bias=False)", "T.randn(3, 2, 8), T.randn(4, 2, 8)"),
-    ("nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2, nn.LayerNorm(8))",
-     "T.randn(3, 2, 8), T.randn(4, 2, 8)"),
+    (
+        "nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2, nn.LayerNorm(8))",
+        "T.randn(3, 2, 8), T.randn(4, 2, 8)",
+    ),
     ("nn.RNN(5, 4)", "T.randn(3, 2, 5)"),
     ("nn.RNN(5, 4, 2, nonlinearity='relu', bias=False, batch_first=True)", "T.randn(2, 3, 5)"),
     ("nn.LSTM(5, 4)", "T.randn(3, 2, 5)"),
@@ -83,15 +97,35 @@ CASES = [
     ("nn.DataParallel(nn.Linear(5, 3))", _ROWS),
 ]
 
-for _name in ("ReLU ReLU6 Sigmoid Tanh SiLU Mish Hardswish Hardsigmoid SELU Softsign Tanhshrink "
-              "LogSigmoid Softmin Softmax2d Softshrink Hardshrink CELU ELU GELU GLU LeakyReLU "
-              "Softplus Hardtanh PReLU").split():
+for _name in (
+    "ReLU ReLU6 Sigmoid Tanh SiLU Mish Hardswish Hardsigmoid SELU Softsign Tanhshrink "
+    "LogSigmoid Softmin Softmax2d Softshrink Hardshrink CELU ELU GELU GLU LeakyReLU "
+    "Softplus Hardtanh PReLU"
+).split():
     CASES.append((f"nn.{_name}({'' if _name != 'Softmin' else 'dim=1'})", _IMAGE))
-for _text in ("ReLU(inplace=True)", "ReLU6(True)", "RReLU(0.1, 0.4)", "ELU(0.5)", "GELU('tanh')",
-              "GLU(1)", "LeakyReLU(0.3, inplace=True)", "Softplus(2, 10)", "Hardtanh(-2.0, 0.5)",
-              "PReLU(4, init=0.1)", "Softmax(dim=2)", "LogSoftmax(dim=1)", "Threshold(0.1, 20)",
-              "SiLU(inplace=True)", "Dropout(0.2)", "Dropout2d(0.2)", "AlphaDropout(0.2)",
-              "FeatureAlphaDropout(0.2)", "Hardshrink(0.2)", "Softshrink(0.2)", "CELU(0.5)"):
+for _text in (
+    "ReLU(inplace=True)",
+    "ReLU6(True)",
+    "RReLU(0.1, 0.4)",
+    "ELU(0.5)",
+    "GELU('tanh')",
+    "GLU(1)",
+    "LeakyReLU(0.3, inplace=True)",
+    "Softplus(2, 10)",
+    "Hardtanh(-2.0, 0.5)",
+    "PReLU(4, init=0.1)",
+    "Softmax(dim=2)",
+    "LogSoftmax(dim=1)",
+    "Threshold(0.1, 20)",
+    "SiLU(inplace=True)",
+    "Dropout(0.2)",
+    "Dropout2d(0.2)",
+    "AlphaDropout(0.2)",
+    "FeatureAlphaDropout(0.2)",
+    "Hardshrink(0.2)",
+    "Softshrink(0.2)",
+    "CELU(0.5)",
+):
     CASES.append((f"nn.{_text}", _IMAGE))
 CASES += [("nn.Dropout1d(0.3)", _SIGNAL), ("nn.Dropout3d(0.3)", _VOLUME)]
 
@@ -99,12 +133,16 @@ for _n, _input in _BY_DIMS.items():
     _twos, _ones = (2,) * _n, (1,) * _n
     CASES += [
         (f"nn.Conv{_n}d(4, 6, 3)", _input),
-        (f"nn.Conv{_n}d(4, 6, {_twos}, stride=2, padding=1, dilation=2, groups=2, bias=False)",
-         _input),
+        (
+            f"nn.Conv{_n}d(4, 6, {_twos}, stride=2, padding=1, dilation=2, groups=2, bias=False)",
+            _input,
+        ),
         (f"nn.Conv{_n}d(4, 6, 3, padding='same', padding_mode='circular')", _input),
         (f"nn.ConvTranspose{_n}d(4, 6, 3)", _input),
-        (f"nn.ConvTranspose{_n}d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2)",
-         _input),
+        (
+            f"nn.ConvTranspose{_n}d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2)",
+            _input,
+        ),
         (f"nn.LazyConv{_n}d(6, 3, padding=1)", _input),
         (f"nn.LazyConvTranspose{_n}d(6, 3)", _input),
         (f"nn.BatchNorm{_n}d(4)", _input),
@@ -120,19 +158,23 @@ for _n, _input in _BY_DIMS.items():
         (f"nn.LPPool{_n}d(2.0, 2)", _input),
         (f"nn.AdaptiveAvgPool{_n}d(3)", _input),
         (f"nn.AdaptiveMaxPool{_n}d(2, return_indices=True)", _input),
-        (f"nn.MaxUnpool{_n}d(2)",
-         f"*nn.functional.max_pool{_n}d(T.randn(2, 4, *{(6,) * _n}), 2, return_indices=True)"),
+        (
+            f"nn.MaxUnpool{_n}d(2)",
+            f"*nn.functional.max_pool{_n}d(T.randn(2, 4, *{(6,) * _n}), 2, return_indices=True)",
+        ),
         (f"nn.ZeroPad{_n}d(1)", _input),
         (f"nn.ConstantPad{_n}d({tuple(range(2 * _n))}, 0.5)", _input),
-        (f"nn.ReflectionPad{_n}d({tuple(range(2 * _n))[:2 * _n - 2] + (1, 2)})", _input),
+        (f"nn.ReflectionPad{_n}d({tuple(range(2 * _n))[: 2 * _n - 2] + (1, 2)})", _input),
         (f"nn.ReplicationPad{_n}d({tuple(range(2 * _n))})", _input),
         (f"nn.CircularPad{_n}d(2)", _input),
     ]
 CASES += [
     ("nn.AdaptiveAvgPool2d((None, 3))", _IMAGE),
     ("nn.AvgPool2d(2, divisor_override=3)", _IMAGE),
-    ("nn.FractionalMaxPool2d(2, output_size=(4, 3), _random_samples=T.full((2, 4, 2), 0.3))",
-     _IMAGE),
+    (
+        "nn.FractionalMaxPool2d(2, output_size=(4, 3), _random_samples=T.full((2, 4, 2), 0.3))",
+        _IMAGE,
+    ),
     ("nn.FractionalMaxPool2d(2, output_ratio=0.5)", _IMAGE),
     ("nn.FractionalMaxPool3d(2, output_size=3, return_indices=True)", _VOLUME),
 ]
@@ -146,8 +188,10 @@ CASES += [
     ("nn.BCELoss(weight=T.arange(5.0))", f"{_UNIT}, {_UNIT}"),
     ("nn.BCEWithLogitsLoss(pos_weight=T.arange(5.0))", f"{_ROWS}, {_UNIT}"),
     ("nn.CrossEntropyLoss()", f"{_ROWS}, {_LABELS}"),
-    ("nn.CrossEntropyLoss(T.arange(5.0), ignore_index=1, label_smoothing=0.1, reduction='sum')",
-     f"{_ROWS}, {_LABELS}"),
+    (
+        "nn.CrossEntropyLoss(T.arange(5.0), ignore_index=1, label_smoothing=0.1, reduction='sum')",
+        f"{_ROWS}, {_LABELS}",
+    ),
     ("nn.NLLLoss(T.arange(5.0), ignore_index=4)", f"{_ROWS}.log_softmax(1), {_LABELS}"),
     ("nn.NLLLoss2d()", "T.randn(2, 4, 9, 8).log_softmax(1), T.ones(2, 9, 8, dtype=T.long)"),
     ("nn.PoissonNLLLoss(full=True)", f"{_ROWS}, {_UNIT} * 5"),
@@ -163,16 +207,25 @@ CASES += [
     ("nn.MarginRankingLoss(0.3)", "T.randn(3), T.randn(3), T.tensor([1.0, -1, 1])"),
     ("nn.TripletMarginLoss(swap=True)", f"{_ROWS}, {_ROWS}, {_ROWS}"),
     ("nn.TripletMarginWithDistanceLoss(margin=0.5)", f"{_ROWS}, {_ROWS}, {_ROWS}"),
-    ("nn.CTCLoss(zero_infinity=True)",
-     "T.randn(6, 2, 4).log_softmax(2), T.tensor([[1, 2], [3, 3]]), T.tensor([6, 6]), "
-     "T.tensor([2, 2])"),
+    (
+        "nn.CTCLoss(zero_infinity=True)",
+        "T.randn(6, 2, 4).log_softmax(2), T.tensor([[1, 2], [3, 3]]), T.tensor([6, 6]), "
+        "T.tensor([2, 2])",
+    ),
     ("nn.LinearCrossEntropyLoss(5, 7)", f"{_ROWS}, {_LABELS}"),
 ]
 
 # Names of nn that are not modules to be made, or only bases of such.
 NOT_CASES = {
-    "Buffer", "Container", "LinearCrossEntropyOptions", "Module", "Parameter", "RNNBase",
-    "RNNCellBase", "UninitializedBuffer", "UninitializedParameter",
+    "Buffer",
+    "Container",
+    "LinearCrossEntropyOptions",
+    "Module",
+    "Parameter",
+    "RNNBase",
+    "RNNCellBase",
+    "UninitializedBuffer",
+    "UninitializedParameter",
 }
 
 

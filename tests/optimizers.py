@@ -5,33 +5,99 @@ from itertools import product
 FLAG = [False, True]
 # What each option may be; a run takes one of each.
 OPTIONS = {
-    "SGD": {"lr": [0.1], "momentum": [0, 0.9], "dampening": [0, 0.1], "weight_decay": [0, 0.01],
-            "nesterov": FLAG, "maximize": FLAG},
-    "Adam": {"lr": [0.01], "betas": [(0.9, 0.999), (0.5, 0.7)], "weight_decay": [0, 0.1],
-             "amsgrad": FLAG, "maximize": FLAG, "decoupled_weight_decay": FLAG},
-    "AdamW": {"lr": [0.01], "eps": [1e-8, 1e-3], "weight_decay": [0, 0.1], "amsgrad": FLAG,
-              "maximize": FLAG},
-    "Adamax": {"lr": [0.01], "betas": [(0.9, 0.999), (0.5, 0.7)], "weight_decay": [0, 0.1],
-               "maximize": FLAG},
-    "NAdam": {"lr": [0.01], "weight_decay": [0, 0.1], "momentum_decay": [0.004, 0.1],
-              "decoupled_weight_decay": FLAG, "maximize": FLAG},
-    "RAdam": {"lr": [0.01], "betas": [(0.9, 0.999), (0.5, 0.7)], "weight_decay": [0, 0.1],
-              "decoupled_weight_decay": FLAG, "maximize": FLAG},
-    "Adagrad": {"lr": [0.1], "lr_decay": [0, 0.1], "weight_decay": [0, 0.1],
-                "initial_accumulator_value": [0, 0.5], "maximize": FLAG},
+    "SGD": {
+        "lr": [0.1],
+        "momentum": [0, 0.9],
+        "dampening": [0, 0.1],
+        "weight_decay": [0, 0.01],
+        "nesterov": FLAG,
+        "maximize": FLAG,
+    },
+    "Adam": {
+        "lr": [0.01],
+        "betas": [(0.9, 0.999), (0.5, 0.7)],
+        "weight_decay": [0, 0.1],
+        "amsgrad": FLAG,
+        "maximize": FLAG,
+        "decoupled_weight_decay": FLAG,
+    },
+    "AdamW": {
+        "lr": [0.01],
+        "eps": [1e-8, 1e-3],
+        "weight_decay": [0, 0.1],
+        "amsgrad": FLAG,
+        "maximize": FLAG,
+    },
+    "Adamax": {
+        "lr": [0.01],
+        "betas": [(0.9, 0.999), (0.5, 0.7)],
+        "weight_decay": [0, 0.1],
+        "maximize": FLAG,
+    },
+    "NAdam": {
+        "lr": [0.01],
+        "weight_decay": [0, 0.1],
+        "momentum_decay": [0.004, 0.1],
+        "decoupled_weight_decay": FLAG,
+        "maximize": FLAG,
+    },
+    "RAdam": {
+        "lr": [0.01],
+        "betas": [(0.9, 0.999), (0.5, 0.7)],
+        "weight_decay": [0, 0.1],
+        "decoupled_weight_decay": FLAG,
+        "maximize": FLAG,
+    },
+    "Adagrad": {
+        "lr": [0.1],
+        "lr_decay": [0, 0.1],
+        "weight_decay": [0, 0.1],
+        "initial_accumulator_value": [0, 0.5],
+        "maximize": FLAG,
+    },
     "Adadelta": {"lr": [1.0, 0.1], "rho": [0.9, 0.5], "weight_decay": [0, 0.1], "maximize": FLAG},
-    "Adafactor": {"lr": [0.01], "beta2_decay": [-0.8, -0.3], "eps": [(None, 1e-3), (1e-8, 1e-2)],
-                  "d": [1.0, 2.0], "weight_decay": [0, 0.1], "maximize": FLAG},
-    "RMSprop": {"lr": [0.01], "alpha": [0.99, 0.5], "weight_decay": [0, 0.1],
-                "momentum": [0, 0.9], "centered": FLAG, "maximize": FLAG},
-    "Rprop": {"lr": [0.01], "etas": [(0.5, 1.2)], "step_sizes": [(1e-6, 50), (0.005, 0.02)],
-              "maximize": FLAG},
-    "ASGD": {"lr": [0.1], "lambd": [1e-4, 0.1], "t0": [1e6, 3], "weight_decay": [0, 0.1],
-             "maximize": FLAG},
-    "Muon": {"lr": [0.01], "weight_decay": [0, 0.1], "momentum": [0.95, 0.5], "nesterov": FLAG,
-             "adjust_lr_fn": [None, "match_rms_adamw"]},
-    "LBFGS": {"lr": [1, 0.3], "max_iter": [4], "history_size": [2, 100],
-              "line_search_fn": [None, "strong_wolfe"]},
+    "Adafactor": {
+        "lr": [0.01],
+        "beta2_decay": [-0.8, -0.3],
+        "eps": [(None, 1e-3), (1e-8, 1e-2)],
+        "d": [1.0, 2.0],
+        "weight_decay": [0, 0.1],
+        "maximize": FLAG,
+    },
+    "RMSprop": {
+        "lr": [0.01],
+        "alpha": [0.99, 0.5],
+        "weight_decay": [0, 0.1],
+        "momentum": [0, 0.9],
+        "centered": FLAG,
+        "maximize": FLAG,
+    },
+    "Rprop": {
+        "lr": [0.01],
+        "etas": [(0.5, 1.2)],
+        "step_sizes": [(1e-6, 50), (0.005, 0.02)],
+        "maximize": FLAG,
+    },
+    "ASGD": {
+        "lr": [0.1],
+        "lambd": [1e-4, 0.1],
+        "t0": [1e6, 3],
+        "weight_decay": [0, 0.1],
+        "maximize": FLAG,
+    },
+    "Muon": {
+        "lr": [0.01],
+        "weight_decay": [0, 0.1],
+        "momentum": [0.95, 0.5],
+        "nesterov": FLAG,
+        "adjust_lr_fn": [None, "match_rms_adamw"],
+    },
+    "LBFGS": {
+        "lr": [1, 0.3],
+        "max_iter": [4],
+        "history_size": [2, 100],
+        "line_search_fn": [None, "strong_wolfe"],
+    },
     "SparseAdam": {"lr": [0.01], "maximize": FLAG},
 }
 
@@ -104,6 +170,7 @@ def make(library, name, options, params):
 
 def step(name, optimizer, params, set_gradients):
     """One step with the next random gradients; LBFGS minimises a function instead."""
+
     def closure():
         optimizer.zero_grad()
         loss = sum(((p - 1) ** 4).sum() for p in params[:-1])

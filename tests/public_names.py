@@ -1,7 +1,7 @@
 """All that a program can reach by a public name, for tests of every class and function.
 
-    python tests/public_names.py            writes golden/modules.txt anew
-    python tests/public_names.py --print    shows what it would be
+python tests/public_names.py            writes golden/modules.txt anew
+python tests/public_names.py --print    shows what it would be
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """A training program that goes on from its last checkpoint: test_resume.py runs it and kills it.
 
-    python resumable.py CHECKPOINT RESULT WORKERS
+python resumable.py CHECKPOINT RESULT WORKERS
 """
 
 import os
@@ -29,8 +29,9 @@ def main(checkpoint, result, workers):
     torch.manual_seed(0)
     random.seed(0)
     loader = StatefulDataLoader(Noisy(), batch_size=10, shuffle=True, num_workers=workers)
-    model = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3),
-                          nn.Linear(16, 1))
+    model = nn.Sequential(
+        nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1)
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, amsgrad=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.01, total_steps=27)
     parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "loader": loader}
@@ -53,8 +54,9 @@ def main(checkpoint, result, workers):
             if step % EVERY == 0:
                 print("saving", step, flush=True)
                 state = {name: part.state_dict() for name, part in parts.items()}
-                state.update(torch=torch.get_rng_state(), random=random.getstate(), epoch=epoch,
-                             step=step)
+                state.update(
+                    torch=torch.get_rng_state(), random=random.getstate(), epoch=epoch, step=step
+                )
                 torch.save(state, checkpoint)
         epoch += 1
     torch.save({"weights": model.state_dict(), "step": step}, result)

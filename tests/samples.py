@@ -96,6 +96,7 @@ SAMPLES = _once([
     ("split_sizes", ("x(5, 2), (2, 3)", "x(2, 3), (1, 2), dim=-1")),
     ("view_as_real", ("cx(2, 3)",)),
     ("view_as_complex", ("real(3, 2)",)),
+    ("conj", ("x(2, 3)", "cx(2, 3)")),
     ("imag", ("cx(2, 3)",)),
     ("roll", ("x(2, 3), 1", "x(2, 3), (1, -1), (0, 1)")),
     ("view_dtype", ("real(2, 4), dtype('float64')", "index(9, 3), dtype('int32')")),
@@ -232,6 +233,10 @@ SAMPLES = _once([
     ("matmul", ("x(2, 3), x(3, 2)", "x(3), x(3)", "x(2, 2, 3), x(3)", "x(3), x(2, 3, 2)", "x(2, 1, 2, 3), x(2, 3, 1)")),
     ("int_mm", ("fixed([[1, -128, 3], [0, 5, 127]], 'int8'), fixed([[-1], [-128], [4]], 'int8')",
                 "fixed([[200, 3]], 'uint8'), fixed([[-100, 2], [1, 0]], 'int8')")),
+    ("group_mm", ("fixed([[k / 8 for k in range(64)]] * 2, 'float32'), fixed([[k % 19 - 9 for k in range(64)]] * 3, 'int8'), "
+                  "fixed([[0.5, 2.0]] * 3, 'float32')",
+                  "fixed([[k / 8 for k in range(32)]], 'float32'), fixed([[k * 17 % 256 for k in range(16)]], 'uint8'), "
+                  "fixed([[0.25]], 'float32')")),
     ("addmm", ("x(2, 2), x(2, 3), x(3, 2)", "x(2), x(2, 3), x(3, 2), beta=0.5, alpha=2")),
     ("addmm_activation", ("x(2, 2), x(2, 3), x(3, 2)", "x(2), x(2, 3), x(3, 2), beta=0.5, alpha=2, use_gelu=True")),
     ("addmv", ("x(2), x(2, 3), x(3)", "x(1), x(2, 3), x(3), beta=0.5, alpha=2")),

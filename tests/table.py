@@ -350,7 +350,7 @@ def as_numpy(tensor):
     tensor = tensor.detach()
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()
-    return tensor.resolve_conj().numpy() if tensor.is_complex() else tensor.numpy()
+    return tensor.resolve_conj().resolve_neg().numpy()
 
 
 def listed(result):

@@ -614,3 +614,24 @@ def test_cross_entropy_of_ignored_targets_alone(label_smoothing):
     assert loss.isnan() and not grad.any()
     (second,) = torch.autograd.grad(grad.sum(), x)
     assert not second.any()
+
+
+def test_arguments_of_2017():
+    def loss(x):
+        return (x * x).sum()
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(FutureWarning, match="tensors"):
+        torch.autograd.backward(variables=[loss(x)])
+    assert x.grad.tolist() == [2, 2]
+    y = loss(x)
+    with pytest.warns(FutureWarning, match="retain_graph"):
+        torch.autograd.backward(y, retain_variables=True)
+    with pytest.warns(FutureWarning, match="retain_graph"):
+        y.backward(retain_variables=True)
+    y.backward(None, None, None)
+    assert x.grad.tolist() == [8, 8]
+    with pytest.raises(RuntimeError, match="both"):
+        torch.autograd.backward(y, retain_graph=True, retain_variables=True)
+    with pytest.raises(TypeError, match="tensors"):
+        torch.autograd.backward()

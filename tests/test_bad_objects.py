@@ -337,6 +337,12 @@ for kind in (Broken, Wrong, Recursive):
 def test_odd_objects_raise(name):
     source = HEAD + CASES[name]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, env=environment,
-                            cwd=Path(__file__).parent, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parent,
+        timeout=120,
+    )
     assert result.returncode == 0, f"exit {result.returncode}\n{result.stderr[-3000:]}"

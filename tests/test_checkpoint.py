@@ -245,9 +245,7 @@ def test_kept_results_change_no_gradient(name):
         return x.grad, w.grad, rushlight.rand(1)
 
     contexts = functools.partial(create_selective_checkpoint_contexts, policy)
-    found = run(
-        lambda x, w: checkpoint(function, x, w, use_reentrant=False, context_fn=contexts)
-    )
+    found = run(lambda x, w: checkpoint(function, x, w, use_reentrant=False, context_fn=contexts))
     assert set(ops) <= set(asked)
     assert all(rushlight.equal(a, b) for a, b in zip(found, run(function), strict=True))
 

@@ -14,12 +14,17 @@ import rushlight  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-DIRECTIONS = [pytest.param(rushlight, torch, id="to-torch"),
-              pytest.param(torch, rushlight, id="from-torch")]
+DIRECTIONS = [
+    pytest.param(rushlight, torch, id="to-torch"),
+    pytest.param(torch, rushlight, id="from-torch"),
+]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    STATEFUL = [text for text, _ in modules.CASES
-                if "Lazy" not in text and modules.make(torch, text).state_dict()]
+    STATEFUL = [
+        text
+        for text, _ in modules.CASES
+        if "Lazy" not in text and modules.make(torch, text).state_dict()
+    ]
 
 
 def through_file(obj, writer, reader):

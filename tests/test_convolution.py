@@ -46,6 +46,15 @@ GEOMETRIES = {
     "windows, one image": (1, 64, 256, (33, 35), 3, 2, 1, 1, 1),
     "windows, 1-D": (4, 40, 72, (1001,), 5, 2, 2, 1, 1),
     "windows, 3-D": (2, 40, 48, (11, 15, 16), 3, 2, 1, 1, 1),
+    "windows, small image": (3, 40, 36, (7, 7), 3, 1, 1, 1, 1),
+    "windows, many terms": (1, 300, 33, (9, 8), 3, 1, 1, 1, 1),
+    "windows, wide padding": (2, 16, 24, (5, 6), 3, 1, 3, 1, 1),
+    "few filters": (2, 37, 5, (13, 12), 3, 1, 1, 1, 1),
+    "one filter": (2, 64, 1, (9, 7), 5, 2, 2, 1, 1),
+    "groups of 2": (2, 38, 38, (9, 11), 3, 1, 1, 1, 19),
+    "groups of 4": (3, 68, 68, (13, 12), 3, 2, 1, 1, 17),
+    "groups of 8": (2, 40, 40, (9, 8), 3, 1, 2, 2, 5),
+    "depthwise, 3-D": (2, 21, 21, (5, 6, 7), 3, 1, 1, 1, 21),
 }
 
 
@@ -161,8 +170,9 @@ def test_what_is_not_finite_stays_where_it_belongs(name, operand, value):
         assert (np.abs(a.detach().numpy()[~near]) < 1e30).sum() == 0
 
 
-def test_an_infinite_tap_does_not_meet_the_padding():
-    x, w, b, function = operands(GEOMETRIES["windows"], False)
+@pytest.mark.parametrize("name", ["windows", "windows, small image", "groups of 4"])
+def test_an_infinite_tap_does_not_meet_the_padding(name):
+    x, w, b, function = operands(GEOMETRIES[name], False)
     w[3, 1, 0, 0] = np.inf
     y = function(*map(rl.tensor, (x, w, b))).numpy()
     # It sees nothing of an image in the first row and column of results.
@@ -181,6 +191,9 @@ def test_an_infinite_tap_does_not_meet_the_padding():
         "windows",
         "windows, one image",
         "windows, 3-D",
+        "windows, many terms",
+        "few filters",
+        "groups of 4",
     ],
 )
 def test_threads_do_not_change_results(name):

@@ -130,7 +130,8 @@ def test_bytes_are_resized_to_the_same_bytes(mode, options):
                 x = lib.tensor(image).permute(0, 3, 1, 2)
                 results.append(lib.nn.functional.interpolate(x, size, mode=mode, **options).numpy())
                 half = lib.nn.functional.interpolate(
-                    x, scale_factor=(1.01, 1.7), mode=mode, **options)
+                    x, scale_factor=(1.01, 1.7), mode=mode, **options
+                )
                 results.append(half.numpy())
             np.testing.assert_array_equal(results[0], results[2])
             np.testing.assert_array_equal(results[1], results[3])

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def simulate(program, *arguments, seed=0, timeout=600, **variables):
+    (FOLDER / "kernels").mkdir(exist_ok=True)
     environment = {
         **os.environ,
         "RUSHLIGHT_CUDA_SIMULATOR": str(FOLDER),
@@ -28,6 +29,7 @@ def simulate(program, *arguments, seed=0, timeout=600, **variables):
         "RUSHLIGHT_CACHE_DIR": str(FOLDER / "cache"),
         "RUSHLIGHT_SIMULATOR_CACHE": str(FOLDER / "cache"),
         "RUSHLIGHT_SIMULATOR_SEED": str(seed),
+        "RUSHLIGHT_CUDA_LIST": str(FOLDER / "kernels" / "tests"),  # for make cuda-compile-check
         **variables,
     }
     return subprocess.run(
@@ -55,8 +57,9 @@ def test_kernels():
 
 GROUPS = (
     "formulas more_reductions more_losses more_products more_images norms indexing order "
-    "resampling distances tables transforms recurrent_layers matrices distinct host_elements "
-    "optimizers random_numbers training"
+    "resampling distances tables transforms recurrent_layers attention attention_dropout "
+    "placement matrices "
+    "distinct host_elements optimizers random_numbers training"
 ).split()
 
 
@@ -132,6 +135,30 @@ def test_memory_of_four_streams_holds_what_was_written(seed):
 def test_the_host_touches_no_memory_of_the_device_in(program):
     done = simulate("streams.py", program, seed=1, RUSHLIGHT_SIMULATOR_GUARD="1")
     assert lines(done) == ["right"]
+
+
+# ---- several processes
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_collectives_of_gpus(seed):
+    said = lines(simulate("collectives.py", seed=seed))
+    # MPI complains on the same stream where a machine has no /sys.
+    assert sorted(line for line in said if "UCX" not in line) == ["right 0", "right 1"]
+
+
+def test_collectives_of_gpus_need_nccl():
+    done = simulate("collectives.py", RUSHLIGHT_CUDA_WITHOUT="nccl")
+    assert done.returncode and "NCCL was not found: pip install nvidia-nccl-cu13" in done.stderr
+
+
+# ---- products by cuBLASLt, and where it is missing
+
+
+@pytest.mark.parametrize("without", ["", "cublasLt"])
+def test_products(without):
+    done = lines(simulate("kernels.py", "cublas_products", RUSHLIGHT_CUDA_WITHOUT=without))
+    assert len(done) == 1 and int(done[0].split()[0]) >= 220, "\n".join(done)
 
 
 # ---- planted faults are found

@@ -66,9 +66,14 @@ def test_initial_weights(twins, name):
     assert not [key for key in ours if not same_bits(ours[key], theirs[key])]
 
 
-DROPOUTS = [("Dropout", (4, 50, 6)), ("Dropout1d", (4, 50, 6)), ("Dropout2d", (4, 50, 3, 2)),
-            ("Dropout3d", (4, 50, 3, 2, 2)), ("AlphaDropout", (4, 50, 6)),
-            ("FeatureAlphaDropout", (4, 50, 6))]
+DROPOUTS = [
+    ("Dropout", (4, 50, 6)),
+    ("Dropout1d", (4, 50, 6)),
+    ("Dropout2d", (4, 50, 3, 2)),
+    ("Dropout3d", (4, 50, 3, 2, 2)),
+    ("AlphaDropout", (4, 50, 6)),
+    ("FeatureAlphaDropout", (4, 50, 6)),
+]
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
@@ -113,8 +118,13 @@ def test_shuffles():
     orders = []
     for library in (rushlight, torch):
         library.manual_seed(7)
-        orders.append([[batch.tolist() for (batch,) in loader]
-                       for loader in loaders_of(library) for _ in range(2)])
+        orders.append(
+            [
+                [batch.tolist() for (batch,) in loader]
+                for loader in loaders_of(library)
+                for _ in range(2)
+            ]
+        )
     assert orders[0] == orders[1]
 
 
@@ -125,7 +135,8 @@ def train_lenet(library, twins):
     images = library.from_numpy(digits.images).float().unsqueeze(1) / 16
     data = library.utils.data.TensorDataset(images, library.from_numpy(digits.target).long())
     training, _ = library.utils.data.random_split(
-        data, [1437, 360], generator=library.Generator().manual_seed(0))
+        data, [1437, 360], generator=library.Generator().manual_seed(0)
+    )
     loader = library.utils.data.DataLoader(training, batch_size=32, shuffle=True)
     model = twins("models.lenet").LeNet()
     optimizer = library.optim.Adam(model.parameters(), lr=2e-3)

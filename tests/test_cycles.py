@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -72,6 +73,13 @@ def leaf(*shape):
 def holding(thing):
     def hook(*grads):
         assert thing is not None
+
+    return hook
+
+
+def noting(seen, thing):
+    def hook(*grads):
+        seen.append(thing)
 
     return hook
 
@@ -299,7 +307,146 @@ def the_history_of_a_gradient_whose_leaf_went_first():
     return y
 
 
+def accumulator_of(x):
+    return x.view_as(x).grad_fn.next_functions[0][0]
+
+
+def a_hook_of_an_accumulator_with_two_results():
+    x = leaf(4)
+    first, second = x * 2, x * 3
+    accumulator_of(x).register_hook(holding((first, second)))
+    return first
+
+
+def a_hook_of_a_leaf_with_two_results():
+    x = leaf(4)
+    first, second = x * 2, x.exp()
+    x.register_hook(holding([first, second]))
+    return second
+
+
+def a_multi_grad_hook(mode="all"):
+    x, w = leaf(4), leaf(4)
+    results = [x * w, (x + w).exp(), x.sin()]
+    torch.autograd.graph.register_multi_grad_hook(results, holding(results), mode=mode)
+    return results[1]
+
+
+def a_multi_grad_hook_for_any():
+    return a_multi_grad_hook("any")
+
+
+def a_multi_grad_hook_of_leaves_and_results():
+    m = nn.Linear(4, 4)
+    m.results = [m(torch.ones(2, 4)), m(torch.zeros(2, 4))]
+    seen = [*m.parameters(), *m.results]
+    torch.autograd.graph.register_multi_grad_hook(seen, holding(m))
+    return m.weight
+
+
+def a_hook_of_a_node_that_three_lead_to():
+    shared = leaf(4) * 2
+    results = [shared.sin(), shared.cos(), shared.exp()]
+    shared.grad_fn.register_prehook(holding(results))
+    return results[0]
+
+
+def two_outputs_of_one_node():
+    first, second = (leaf(4) * 2).unbind(0)[:2]
+    first.grad_fn.metadata["outputs"] = first, second
+    return first
+
+
+def two_outputs_of_a_function():
+    first, second = Two.apply(leaf(4))
+    first.grad_fn.outputs = first, second
+    return second
+
+
+def packed_with_two_results():
+    holder = []
+    x = leaf(4)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (t, holder), lambda p: p[0]):
+        y = x.exp()
+    holder += [y.sin(), y.cos(), y]
+    return holder[0]
+
+
+def two_views_of_itself():
+    x = torch.ones(4)
+    x.__dict__.update(a=x[0], b=x[1])
+    return x
+
+
+def two_views_of_a_result():
+    x = leaf(4) * 2
+    x.views = x[0], x[1:]
+    return x
+
+
+def a_saved_tensor_in_a_hook():
+    y = leaf(4).exp()
+    y.grad_fn.register_hook(holding(y.grad_fn._raw_saved_result))
+    return y
+
+
+def a_gradient_with_history_and_an_attribute():
+    x = leaf(4)
+    x.itself = [x]
+    (x**3).sum().backward(create_graph=True)
+    return x
+
+
+def two_gradients_with_history_and_attributes():
+    x, w = leaf(4), leaf(4)
+    x.other, w.other = w, x
+    (x**3 * w**2).sum().backward(create_graph=True)
+    return x
+
+
+def a_retained_gradient_with_history():
+    y = leaf(4) * 2
+    y.itself = y
+    y.retain_grad()
+    (y**3).sum().backward(create_graph=True)
+    return y
+
+
+def a_result_that_backward_accumulates_into():
+    y = leaf(4) * 2
+    y.itself = y
+    (y**3).sum().backward(inputs=[y], create_graph=True)
+    return y
+
+
+def cycles_that_share_a_cycle():
+    x = leaf(4)
+    first, second = x * 2, x * 3
+    accumulator_of(x).register_hook(holding((first, second)))
+    third = first * second
+    first.grad_fn.register_hook(holding((second, third)))
+    second.grad_fn.metadata["third"] = third
+    return third
+
+
 PROGRAMS = [
+    a_hook_of_an_accumulator_with_two_results,
+    a_hook_of_a_leaf_with_two_results,
+    a_multi_grad_hook,
+    a_multi_grad_hook_for_any,
+    a_multi_grad_hook_of_leaves_and_results,
+    a_hook_of_a_node_that_three_lead_to,
+    two_outputs_of_one_node,
+    two_outputs_of_a_function,
+    packed_with_two_results,
+    two_views_of_itself,
+    two_views_of_a_result,
+    a_saved_tensor_in_a_hook,
+    a_gradient_with_history_and_an_attribute,
+    two_gradients_with_history_and_attributes,
+    a_retained_gradient_with_history,
+    a_result_that_backward_accumulates_into,
+    cycles_that_share_a_cycle,
     a_hook_of_a_module,
     a_hook_of_a_module_that_was_used,
     a_module_that_keeps_its_output,
@@ -332,9 +479,165 @@ def test_cycles(program):
     assert [reference() for reference in references] == [None] * 3
 
 
+class Net:
+    """Random results with hooks that hold some of them and say their numbers when called."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.results, self.seen = {0: leaf(2)}, []
+        for number in range(1, 15):
+            self.grow(number)
+
+    def grow(self, number):
+        a, b = self.rng.choices(list(self.results.values()), k=2)
+        deed = self.rng.randrange(6)
+        if deed < 3:
+            self.results[number] = [a * 1.5, a + b, a.view(-1)][deed]
+            return
+        seen = self.seen
+
+        def hook(*grads):
+            assert a.shape == b.shape == (2,)
+            seen.append(number)
+
+        on = self.rng.choice(list(self.results.values()))
+        if deed == 3 or on.grad_fn is None:
+            on.register_hook(hook)
+        elif deed == 4:
+            on.grad_fn.register_hook(hook)
+        else:
+            on.grad_fn.next_functions[0][0].register_hook(hook)
+
+    def called_from(self, root):
+        """The hooks that a backward from one result calls, now and in this order."""
+        self.seen.clear()
+        root.sum().backward(retain_graph=True)
+        return list(self.seen)
+
+
+def drop_one_by_one(net):
+    """Three results of a net, of which every one calls the same hooks until it goes."""
+    del net.results[0]  # a leaf does not keep its accumulator, nor the hooks of that
+    roots = net.rng.sample(list(net.results.values()), min(3, len(net.results)))
+    expected = [net.called_from(root) for root in roots]
+    net.results.clear()
+    while roots:
+        for generation in (0, 2, 1, 2):
+            for root, calls in zip(roots, expected):
+                assert net.called_from(root) == calls
+            gc.collect(generation)
+            closed("hook of an accumulator", "a later result")
+        del roots[0], expected[0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_hooks_of_random_graphs_live_as_long_as_what_leads_to_them(seed):
+    before = live()
+    drop_one_by_one(Net(seed))
+    assert live() == before
+
+
+def test_what_an_older_generation_owns_too_stays():
+    """One of two results is too old for a quick collection: it leads to the hook all the same."""
+    x = leaf(4)
+    first, second, seen = x * 2, x * 3, []
+    gc.collect()  # they are old now
+    third = x * 4
+    accumulator_of(x).register_hook(noting(seen, third))
+    del second, third, x
+    for _ in range(3):
+        gc.collect(0)
+    first.sum().backward()
+    assert len(seen) == 1
+    seen.clear()
+
+
+def test_what_the_graph_alone_leads_to_stays():
+    """An untracked owner in C++, the list of results that backward works on, is in use."""
+    x = leaf(4)
+    first, second, seen = x * 2, x * 3, []
+    accumulator_of(x).register_hook(noting(seen, (first, second)))
+
+    def collect(grad):
+        gc.collect()
+
+    total = first.sum() + second.sum()
+    total.register_hook(collect)
+    backward = total.backward
+    del x, first, second, total
+    gc.collect()
+    backward()
+    assert len(seen) == 1
+    seen.clear()
+    del backward
+    gc.collect()
+
+
+def test_finalizers_may_take_out_a_part_of_a_cycle():
+    """The collector asks again after finalizers have run; what they revive keeps its hooks."""
+    before = live()
+    revived, seen = [], []
+
+    class Revives:
+        def __init__(self, result):
+            self.result = result
+
+        def __del__(self):
+            revived.append(self.result)
+
+    def make():
+        x = leaf(4)
+        first, second = x * 2, x * 3
+        accumulator_of(x).register_hook(holding((first, second, Revives(first))))
+        x.register_hook(seen.append)
+
+    for _ in range(5):
+        make()
+        gc.collect()
+    assert len(revived) == 5
+    for result in revived:
+        result.sum().backward()
+    assert len(seen) == 5
+    revived.clear()
+    seen.clear()
+    del result
+    assert live() == before
+
+
+def test_callbacks_of_others_may_hide_a_collection():
+    """gc passes over the next callback when one removes itself; then nothing is found, or lost."""
+    before = live()
+
+    def once(phase, info):
+        gc.callbacks.remove(once)
+
+    x = leaf(4)
+    first, second, seen = x * 2, x * 3, []
+    accumulator_of(x).register_hook(noting(seen, second))
+    ours = [c for c in gc.callbacks if "_on_collection" in repr(c)]
+    assert len(ours) == 1
+    for place in (0, len(gc.callbacks)):
+        for _ in range(3):
+            gc.callbacks.insert(place, once)
+            a_hook_of_an_accumulator_with_two_results()
+            gc.collect()
+    gc.callbacks.remove(ours[0])
+    a_hook_of_an_accumulator_with_two_results()
+    gc.collect()
+    gc.callbacks.append(ours[0])
+    first.sum().backward()
+    assert len(seen) == 1
+    seen.clear()
+    del x, first, second
+    assert live() == before
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        a_hook_of_an_accumulator_with_two_results,
+        a_multi_grad_hook,
+        two_views_of_itself,
         a_hook_of_a_module,
         a_gradient_with_its_tensor,
         an_attribute_with_a_view,
@@ -390,6 +693,7 @@ def test_a_finalizer_may_revive_what_it_is_called_for(kind):
             (x**3).sum().backward(create_graph=True)
 
     make()
+    revived.clear()  # results of the same class, whose graph leads to x: it would be in use
     gc.collect()
     (x,) = [found for found in revived if "itself" in found.__dict__]
     assert x.itself is x and x.tolist() == [1.0] * 4

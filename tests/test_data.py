@@ -574,6 +574,7 @@ def test_resume_refuses_another_number_of_workers():
 @pytest.mark.parametrize("shared_generator", [False, True])
 def test_same_numbers_as_torch(num_workers, shared_generator):
     import torch
+
     numpy = pytest.importorskip("numpy")
 
     def epochs(library, loader_class, **options):
@@ -607,6 +608,7 @@ def test_all_samplers_and_splits_draw_as_torch():
         weights = [0.1, 3.0, 0.5, 0.0, 1.4, 2.2]
         found = []
         for seed in (0, 7, 123456789):
+
             def own():
                 return library.Generator().manual_seed(seed)  # noqa: B023
 
@@ -662,6 +664,6 @@ def test_workers_are_seeded_as_torchs(persistent):
         )
         return [list(map(tuple, loader)) for _ in range(2)]
 
-    assert repr(seeds(rushlight)).replace("[", "(").replace("]", ")") == repr(
-        seeds(torch)
-    ).replace("[", "(").replace("]", ")")
+    assert repr(seeds(rushlight)).replace("[", "(").replace("]", ")") == repr(seeds(torch)).replace(
+        "[", "("
+    ).replace("]", ")")

@@ -104,8 +104,8 @@ def test_gradients_of_gradients(p):
 def test_second_gradient_at_distance_zero():
     a = rushlight.ones(3, 2, dtype=rushlight.float64, requires_grad=True)
     for p in (1.5, 2.0, 3.0):
-        first, = rushlight.autograd.grad(rushlight.pdist(a, p).sum(), a, create_graph=True)
-        second, = rushlight.autograd.grad(first.sum(), a)
+        (first,) = rushlight.autograd.grad(rushlight.pdist(a, p).sum(), a, create_graph=True)
+        (second,) = rushlight.autograd.grad(first.sum(), a)
         assert not first.any() and not second.any()
 
 
@@ -122,8 +122,9 @@ def test_batches_are_broadcast():
 def test_strided_and_expanded_rows():
     wide = rushlight.randn(7, 12, 2)
     a, b = wide[::2, 1::3, 0], wide[0].t()[:1].expand(3, 12)[:, ::3]
-    rushlight.testing.assert_close(without_product(a, b, 1.0),
-                                   without_product(a.contiguous(), b.contiguous(), 1.0))
+    rushlight.testing.assert_close(
+        without_product(a, b, 1.0), without_product(a.contiguous(), b.contiguous(), 1.0)
+    )
     rushlight.testing.assert_close(rushlight.pdist(a), rushlight.pdist(a.contiguous()))
 
 
@@ -170,17 +171,20 @@ def test_any_number_of_threads(p):
 
 def test_half_precision():
     a = rushlight.randn(5, 3).bfloat16()
-    rushlight.testing.assert_close(rushlight.cdist(a, a, 1.0),
-                                   rushlight.cdist(a.float(), a.float(), 1.0).bfloat16())
+    rushlight.testing.assert_close(
+        rushlight.cdist(a, a, 1.0), rushlight.cdist(a.float(), a.float(), 1.0).bfloat16()
+    )
     rushlight.testing.assert_close(rushlight.pdist(a), rushlight.pdist(a.float()).bfloat16())
 
 
 def test_mapped():
     a, b = rushlight.randn(3, 4, 2), rushlight.randn(5, 2)
-    rushlight.testing.assert_close(vmap(lambda x: rushlight.cdist(x, b, 1.0))(a),
-                                   rushlight.cdist(a, b, 1.0))
-    rushlight.testing.assert_close(vmap(rushlight.pdist)(a),
-                                   rushlight.stack([rushlight.pdist(x) for x in a]))
+    rushlight.testing.assert_close(
+        vmap(lambda x: rushlight.cdist(x, b, 1.0))(a), rushlight.cdist(a, b, 1.0)
+    )
+    rushlight.testing.assert_close(
+        vmap(rushlight.pdist)(a), rushlight.stack([rushlight.pdist(x) for x in a])
+    )
 
 
 def test_refusals():

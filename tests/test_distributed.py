@@ -80,11 +80,24 @@ FAILURES = {
 
 def check_failure(mode, culprit, step, count):
     run = ranks.with_culprit(mode, culprit, step, count, seconds=4)
-    shown = f"{mode} of {culprit} in {step}\n" + "\n---\n".join(run.outputs)
-    for rank in set(range(count)) - {culprit}:
-        assert run.codes[rank] not in (0, -9), shown
-        assert re.search(FAILURES[mode].format(culprit), run.outputs[rank]), shown
-        assert re.search(r"failing.py:\d+", run.outputs[rank]), shown
+    shown = f"{mode} of {culprit} in {step}: {run.codes} after {run.seconds:.1f} s, load "
+    shown += f"{os.getloadavg()[0]:.1f}\n" + "\n---\n".join(run.outputs)
+    try:
+        for rank in set(range(count)) - {culprit}:
+            assert run.codes[rank] not in (0, -9), shown
+            assert re.search(FAILURES[mode].format(culprit), run.outputs[rank]), shown
+            assert re.search(r"failing.py:\d+", run.outputs[rank]), shown
+    except AssertionError:
+        keep(shown, f"{mode}-{culprit}-{step}-{count}")
+        raise
+
+
+def keep(text, name):
+    """Write what a failing run has printed into the folder RUSHLIGHT_FAILURES_KEPT."""
+    folder = os.environ.get("RUSHLIGHT_FAILURES_KEPT")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / f"{name}-{time.time_ns()}.txt").write_text(text)
 
 
 @pytest.mark.parametrize(("mode", "culprit"), [("killed", 1), ("shape", 0), ("hangs", 2)])
@@ -240,3 +253,55 @@ def test_wrapped_models(count):
 def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
     for count, what in ((3, "write"), (2, "read")):
         ranks.by_environment(count, ranks.program("checkpoints"), str(tmp_path / "c"), what).check()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_options_and_tensors_made_in_parts(count):
+    sections = ["options", "creation", "losses", "prefetch", "keys", "styles"]
+    ranks.by_environment(count, ranks.program("names"), *sections).check()
+
+
+def test_functional_optimizers():
+    import rushlight
+    from rushlight.distributed.optim import DistributedOptimizer, as_functional_optim
+
+    for kind in (rushlight.optim.SGD, rushlight.optim.Adam, rushlight.optim.RMSprop):
+        ours, theirs = rushlight.ones(3), rushlight.ones(3, requires_grad=True)
+        functional, optimizer = as_functional_optim(kind, lr=0.1), kind([theirs], lr=0.1)
+        for step in range(3):
+            theirs.grad = rushlight.full((3,), step + 1.0)
+            functional.step_param(ours, theirs.grad)
+            optimizer.step()
+        assert rushlight.equal(ours, theirs.detach()) and ours.grad is None
+    functional.param_group["params"].append(ours)
+    functional.step([None])
+    with pytest.raises(ValueError, match="2 gradients for 1"):
+        functional.step([None, None])
+    with pytest.raises(ValueError, match="functional counterpart"):
+        as_functional_optim(rushlight.optim.LBFGS)
+    with pytest.raises(NotImplementedError, match="no remote procedure calls"):
+        DistributedOptimizer(rushlight.optim.SGD, [])
+
+
+def test_the_launchers_names(tmp_path, capsys):
+    from rushlight.distributed import run
+
+    args = run.parse_args(["--rdzv-endpoint=host0:1", "train.py", "--x"])
+    assert run.get_rdzv_endpoint(args) == "host0:1" and run.get_use_env(args)
+    assert run.REMAINDER == "..."
+    (tmp_path / "train.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    before = sys.argv
+    try:
+        run.run_script_path(str(tmp_path / "train.py"), "a", "b")
+    finally:
+        sys.argv = before
+    assert capsys.readouterr().out == "__main__ ['a', 'b']\n"
+
+
+def test_pipelines_of_two_ranks():
+    sections = ["schedules", "errors", "put_off", "tracing", "chunks"]
+    ranks.by_environment(2, ranks.program("pipelined"), *sections).check()
+
+
+def test_pipelines_of_three_ranks():
+    ranks.by_environment(3, ranks.program("pipelined"), "schedules").check()

@@ -16,7 +16,13 @@ def losses(section, *python):
     return [float(word) for word in line.split()[1:]]
 
 
-@pytest.mark.parametrize("section", ["data_parallel", "sharded", "tensor_parallel"])
+SECTIONS = [
+    "data_parallel", "sharded", "tensor_parallel", "fully_sharded", "sequence_parallel",
+    "pipelined", "checkpointed",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("section", SECTIONS)
 def test_a_program_prints_the_same_losses(section):
     ours = losses(section, "-m", "rushlight")
     assert len(ours) >= 4 and ours == pytest.approx(losses(section), rel=1e-4, abs=1e-4)

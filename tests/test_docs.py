@@ -115,9 +115,7 @@ def test_blocks_of_pages_run(path, tmp_path, monkeypatch):
 
 def fences(path):
     """(language, text) of all blocks of a page, however they are indented."""
-    return re.findall(
-        r"^ *```([^\n`]*)\n(.*?)^ *```$", path.read_text(), re.MULTILINE | re.DOTALL
-    )
+    return re.findall(r"^ *```([^\n`]*)\n(.*?)^ *```$", path.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -147,21 +145,30 @@ def check_command(words):
         assert words[:1] in (["pytest"], ["pip"], ["cmake"], ["python"]), words
 
 
-def test_the_row_of_the_guide_is_that_of_the_table(monkeypatch):
-    (block,) = blocks(ROOT / "CONTRIBUTING.md")
+def test_the_guide_has_rows():
+    assert len(blocks(ROOT / "CONTRIBUTING.md")) == 2
+
+
+GUIDE = [*zip(("unary", "shape"), blocks(ROOT / "CONTRIBUTING.md"))]
+
+
+@pytest.mark.parametrize("table, block", GUIDE, ids=["tanh", "fliplr"])
+def test_a_row_of_the_guide_is_that_of_the_table(table, block, monkeypatch):
+    tables = read_tables()
     monkeypatch.setattr(schema, "TABLE", [])
     exec(compile(block, "CONTRIBUTING.md", "exec"), {})
     (row,) = schema.TABLE
-    (built,) = [op for op in read_tables()["unary"] if op.name == "tanh"]
+    shown = Op(row, table)
+    (built,) = [op for op in tables[table] if op.full_name == shown.full_name]
     assert row == built.row
-    shown = Op(row, "unary")
+    signatures = {op.name: [op.signature] for ops in tables.values() for op in ops}
     for write in (
-        lambda op: loops.write("unary", [op]),
-        lambda op: cxx.write_ops("unary", {"unary": [op]}, {"tanh": [op.signature]}),
-        lambda op: bindings.write_bindings("unary", {"unary": [op]}),
+        lambda op: loops.write(table, [op]) if op.kernel else op.name,
+        lambda op: cxx.write_ops(table, {table: [op]}, signatures),
+        lambda op: bindings.write_bindings(table, {table: [op]}),
     ):
         text = write(shown)
-        assert "tanh" in text and text == write(built)
+        assert shown.name in text and text == write(built)
 
 
 def test_every_example_of_the_package_is_run():

@@ -27,13 +27,21 @@ def test_quickstart(tmp_path):
     environment = dict(os.environ, PYTHONPATH=path, MPLBACKEND="Agg")
     result = subprocess.run(
         [sys.executable, EXAMPLES / "quickstart.py"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert result.returncode == 0, result.stderr
     assert float(re.search(r"test accuracy ([\d.]+)%", result.stdout)[1]) >= 98
     written = {p.name for p in (tmp_path / "runs" / "quickstart").iterdir()}
     assert written == {
-        "curves.png", "confusion.png", "misread.png", "graph.svg", "model.safetensors"
+        "curves.png",
+        "confusion.png",
+        "misread.png",
+        "graph.svg",
+        "model.safetensors",
     }
 
 
@@ -110,8 +118,9 @@ def test_neural_ode_gradients_are_those_through_the_solver(example):
 def test_maml_adapts(example):
     maml = example("maml")
     assert maml.main(iterations=100, tasks=4) < 6
-    model = rushlight.nn.Sequential(rushlight.nn.Linear(1, 3), rushlight.nn.Tanh(),
-                                    rushlight.nn.Linear(3, 1)).double()
+    model = rushlight.nn.Sequential(
+        rushlight.nn.Linear(1, 3), rushlight.nn.Tanh(), rushlight.nn.Linear(3, 1)
+    ).double()
     (x, y), _ = maml.sample_task(5)
     data = x.double(), y.double()
     weights = dict(model.named_parameters())

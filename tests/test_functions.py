@@ -387,7 +387,7 @@ def test_gradients_of_grid_sample_are_those_that_are_recorded(sizes, padding, mo
     if mode == "bicubic" and len(sizes) == 5:
         pytest.skip("bicubic is of images alone")
     x = rl.randn(sizes, dtype=rl.float64, requires_grad=True)
-    grid = (1.5 * rl.randn(sizes[0], *[9] * (len(sizes) - 2), len(sizes) - 2, dtype=rl.float64))
+    grid = 1.5 * rl.randn(sizes[0], *[9] * (len(sizes) - 2), len(sizes) - 2, dtype=rl.float64)
     grid.requires_grad_()
     y = rl.nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
     weight = rl.randn_like(y)

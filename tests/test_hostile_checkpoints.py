@@ -391,24 +391,35 @@ HARMLESS = {
     "deep lists": archive(b"]" * 300_000 + b"a" * 299_999),
     "deep dicts": archive(b"}" + (b"K\x01}") * 200_000 + b"s" * 200_000),
     "deep tuples": archive(b")" + b"\x85" * 500_000),
-    "deep deques": archive(
-        (name("collections.deque") + b"(]") * 50_000 + b"N" + b"atR" * 50_000
-    ),
+    "deep deques": archive((name("collections.deque") + b"(]") * 50_000 + b"N" + b"atR" * 50_000),
     "deep attributes of dicts": archive(
         (call("collections.OrderedDict") + b"}" + text("a")) * 20_000 + b"N" + b"sb" * 20_000
     ),
     "deep attributes of tensors": archive(
         (
-            name("torch._tensor._rebuild_from_type_v2") + b"("
-            + name("torch._utils._rebuild_tensor_v2") + name("torch.Tensor")
-            + marked(storage(), number(0), b")", b")", b"\x89", b"N") + b"}" + text("a")
-        ) * 20_000 + b"N" + b"stR" * 20_000
+            name("torch._tensor._rebuild_from_type_v2")
+            + b"("
+            + name("torch._utils._rebuild_tensor_v2")
+            + name("torch.Tensor")
+            + marked(storage(), number(0), b")", b")", b"\x89", b"N")
+            + b"}"
+            + text("a")
+        )
+        * 20_000
+        + b"N"
+        + b"stR" * 20_000
     ),
     "deep attributes of parameters": archive(
         (
             name("torch._utils._rebuild_parameter_with_state")
-            + b"(" + tensor(storage()) + b"\x88N}" + text("a")
-        ) * 20_000 + b"N" + b"stR" * 20_000
+            + b"("
+            + tensor(storage())
+            + b"\x88N}"
+            + text("a")
+        )
+        * 20_000
+        + b"N"
+        + b"stR" * 20_000
     ),
     "tuples doubled as key": archive(b"}" + doubled_tuples(15) + b"Ns"),
     "many empty lists": archive(b"](" + b"]" * 500_000 + b"e"),

@@ -39,7 +39,15 @@ EXCEPTIONS = {
     "compiler/__init__.py": NO_COMPILER,
     "cpu/__init__.py": ONE_DEVICE,
     "distributed/_transport.py:Alone": ONE_PROCESS,
+    "distributed/_nccl.py:GpuTransport": PROTOCOL,  # of MpiTransport
     "distributed/_group.py:init_process_group": {"group_name": AS_TORCH},
+    "distributed/_group.py:shrink_group": {"pg_options": "it raises, as torch does for gloo"},
+    "distributed/checkpoint/default_planner.py:DefaultSavePlanner.set_up_planner": PROTOCOL,
+    "distributed/checkpoint/default_planner.py:create_default_local_save_plan": AS_TORCH,
+    "distributed/checkpoint/filesystem.py": {  # what storages are told, all of them
+        name: PROTOCOL for name in ("is_coordinator", "args")
+    },
+    "distributed/checkpoint/hf_storage.py": {name: PROTOCOL for name in ("args", "kwargs")},
     "distributed/optim/zero_redundancy_optimizer.py:ZeroRedundancyOptimizer.join_hook": PROTOCOL,
     "distributed/fsdp/wrap.py:always_wrap_policy": PROTOCOL,
     "functional.py:unique": {"sorted": AS_TORCH},

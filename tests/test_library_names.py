@@ -138,9 +138,7 @@ def test_wrappers_need_a_class_that_dispatches():
     assert not _python_dispatch.is_traceable_wrapper_subclass(rushlight.ones(1))
 
 
-@pytest.mark.parametrize(
-    "name", ["hash_tensor", "int_repr", "q_scale", "resize_as_sparse_", "to_mkldnn", "chalf"]
-)
+@pytest.mark.parametrize("name", ["int_repr", "q_scale", "resize_as_sparse_", "to_mkldnn"])
 def test_what_is_refused_by_name(name):
     tensor = rushlight.ones(2)
     with pytest.raises(NotImplementedError, match=name):

@@ -54,8 +54,11 @@ def test_inverse_and_solution(dtype, n, batch):
         assert_near(linalg.inv(matrix), np.linalg.inv(a), dtype)
         found = linalg.solve(matrix, rushlight.tensor(columns))
         assert_near(found, np.linalg.solve(a, columns), dtype)
-    assert_near(linalg.solve(t, rushlight.tensor(columns[..., :1])),
-                np.linalg.solve(a, columns[..., :1]), dtype)
+    assert_near(
+        linalg.solve(t, rushlight.tensor(columns[..., :1])),
+        np.linalg.solve(a, columns[..., :1]),
+        dtype,
+    )
     assert_near(linalg.solve(t, rushlight.tensor(rows), left=False), rows @ np.linalg.inv(a), dtype)
     sign, size = linalg.slogdet(t)
     expected = np.linalg.slogdet(a)
@@ -109,10 +112,14 @@ def test_triangular_solution(dtype, upper, left, unit):
             inverse = np.linalg.inv(used)
             expected = inverse @ b if left else b @ inverse
             apart = rushlight.zeros(n, 2 * n, dtype=getattr(rushlight, dtype))[:, ::2]
-            for matrix in (rushlight.tensor(a), rushlight.tensor(np.ascontiguousarray(a.T)).mT,
-                           apart.copy_(rushlight.tensor(a))):
-                found = linalg.solve_triangular(matrix, rushlight.tensor(b), upper=upper, left=left,
-                                                unitriangular=unit)
+            for matrix in (
+                rushlight.tensor(a),
+                rushlight.tensor(np.ascontiguousarray(a.T)).mT,
+                apart.copy_(rushlight.tensor(a)),
+            ):
+                found = linalg.solve_triangular(
+                    matrix, rushlight.tensor(b), upper=upper, left=left, unitriangular=unit
+                )
                 assert_near(found, expected, dtype)
 
 
@@ -159,3 +166,27 @@ def test_multi_dot():
     for bad in ([x], [x, x], [x, x.mT.double()], [x, rushlight.ones(3), x]):
         with pytest.raises(RuntimeError, match="multi_dot"):
             linalg.multi_dot(bad)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradients_of_a_cholesky_factor(upper):
+    """Those of L L^T, and 0 beside the triangle, on which the value does not depend."""
+    root = rushlight.tensor([[2.0, 0.0], [1.0, 3.0]], dtype=rushlight.float64)
+    factor = (root.T if upper else root).clone().requires_grad_()
+    b = rushlight.tensor([[1.0], [2.0]], dtype=rushlight.float64, requires_grad=True)
+
+    def through(solve):
+        return rushlight.autograd.grad(
+            (solve() * rushlight.tensor([[1.0], [3.0]])).sum(), (factor, b)
+        )
+
+    def matrix():
+        return factor.T @ factor if upper else factor @ factor.T
+
+    for short, long in (
+        (lambda: rushlight.cholesky_solve(b, factor, upper), lambda: linalg.solve(matrix(), b)),
+        (lambda: rushlight.cholesky_inverse(factor, upper) @ b, lambda: linalg.inv(matrix()) @ b),
+    ):
+        g, h = through(long)
+        expected = (g.triu() if upper else g.tril(), h)
+        rushlight.testing.assert_close(through(short), expected)

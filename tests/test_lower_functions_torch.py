@@ -105,9 +105,9 @@ CASES = {
         )
         for size in (0, 2, 7)
     },
-    "slice_inverse": lambda t: (
-        lambda a: t.slice_inverse(a[1:3], a, 0, 1, 3, 1)
-    )(t.arange(12.0).reshape(3, 4)),
+    "slice_inverse": lambda t: (lambda a: t.slice_inverse(a[1:3], a, 0, 1, 3, 1))(
+        t.arange(12.0).reshape(3, 4)
+    ),
     "_convert_indices_from_coo_to_csr": lambda t: t._convert_indices_from_coo_to_csr(
         t.tensor([0, 0, 2]), 4
     ),
@@ -124,9 +124,7 @@ CASES = {
         lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (t.tensor(0), t.tensor(1.0))
     ),
     "dsmm": lambda t: t.dsmm(randn(t, 2, 3), randn(t, 3, 2)),
-    "_segment_reduce": lambda t: t._segment_reduce(
-        randn(t, 5), "sum", offsets=t.tensor([0, 2, 5])
-    ),
+    "_segment_reduce": lambda t: t._segment_reduce(randn(t, 5), "sum", offsets=t.tensor([0, 2, 5])),
     "map2_": lambda t: t.ones(2, 2).map2_(t.arange(2.0), t.ones(2, 1), lambda a, b, c: a + b + c),
     "resize": lambda t: t.arange(6.0).resize(2, 3),
     "resize_as": lambda t: t.arange(6.0).resize_as(t.ones(3, 2)),

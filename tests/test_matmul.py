@@ -364,8 +364,14 @@ def test_nan_stays_in_its_row_and_column():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
 @pytest.mark.parametrize(
     "m, k, n",
-    [(300, 530, 700), (20, 3000, 900), (1, 3000, 3000), (3000, 2000, 1), (9, 2000, 2000),
-     (2000, 2000, 13)],
+    [
+        (300, 530, 700),
+        (20, 3000, 900),
+        (1, 3000, 3000),
+        (3000, 2000, 1),
+        (9, 2000, 2000),
+        (2000, 2000, 13),
+    ],
 )
 def test_the_same_for_any_number_of_threads(dtype, m, k, n):
     rushlight.manual_seed(0)

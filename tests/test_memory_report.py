@@ -1,5 +1,7 @@
 """Memory reports: which lines of the program hold how much, and for what."""
 
+import threading
+
 import pytest
 
 import rushlight
@@ -59,6 +61,18 @@ def test_kinds_and_lines():
     assert line(train, 12) not in lines_of(debug.memory_report(), "saved for backward")
 
 
+def test_lines_are_known_while_another_thread_has_the_interpreter():
+    """Backward then runs without it."""
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        test_kinds_and_lines()
+    finally:
+        done.set()
+        other.join()
+
+
 def test_smaller_blocks_are_known_when_they_are_tracked():
     def work():
         return rushlight.ones(1000)
@@ -81,10 +95,11 @@ def test_smaller_blocks_are_known_when_they_are_tracked():
 def test_an_out_of_memory_error_tells_who_holds_the_memory():
     held = rushlight.ones(4 * MEGABYTE)
     place = test_an_out_of_memory_error_tells_who_holds_the_memory.__code__.co_firstlineno + 1
-    for size in (1 << 45, 1 << 61):
+    for size in ((1 << 45) + 1, 1 << 61):
         with pytest.raises(RuntimeError, match="out of memory: tried to allocate") as caught:
             rushlight.empty(size, dtype=rushlight.int8)
         text = str(caught.value)
+        assert f"tried to allocate {size} bytes" in text
         assert "Most of it is held by\n" in text
         assert f"16777216 bytes in 1 block: line {place} of {__file__}" in text
         assert "memory_report()" in text

@@ -74,9 +74,14 @@ def test_signatures(name):
 
 # Dispatched by return_indices, these take anything and name nothing.
 DISPATCHED = re.compile(r"(adaptive|fractional)?_?max_pool\dd(_with_indices)?")
-FUNCTIONS = [name for name, member in vars(torch.nn.functional).items()
-             if inspect.isfunction(member) and member.__module__ == "torch.nn.functional"
-             and not name.startswith("_") and not DISPATCHED.fullmatch(name)]
+FUNCTIONS = [
+    name
+    for name, member in vars(torch.nn.functional).items()
+    if inspect.isfunction(member)
+    and member.__module__ == "torch.nn.functional"
+    and not name.startswith("_")
+    and not DISPATCHED.fullmatch(name)
+]
 # Products in the 8-bit formats of GPUs, and a check that is torch's own.
 for _name in ("scaled_mm", "scaled_grouped_mm", "grouped_mm", "assert_int_or_pair"):
     FUNCTIONS.remove(_name)
@@ -85,8 +90,10 @@ FUNCTIONS.remove("sigmoid")  # takes `out` too
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_signatures(name):
-    assert difference(getattr(rushlight.nn.functional, name),
-                      getattr(torch.nn.functional, name)) is None
+    assert (
+        difference(getattr(rushlight.nn.functional, name), getattr(torch.nn.functional, name))
+        is None
+    )
 
 
 def flat(value):
@@ -104,8 +111,11 @@ INTERNAL = {"activation_relu_or_gelu", "use_nested_tensor"}
 
 def attributes(module):
     """What a user reads off a module that is no tensor and no module."""
-    return {key: plain(value) for key, value in vars(module).items()
-            if not key.startswith("_") and key not in INTERNAL}
+    return {
+        key: plain(value)
+        for key, value in vars(module).items()
+        if not key.startswith("_") and key not in INTERNAL
+    }
 
 
 def check_equal_bits(ours, theirs):
@@ -125,8 +135,10 @@ def run(library, module, values):
     wanted = [v for v in (*values, *module.parameters()) if v.requires_grad]
     grads = ()
     if floating:
-        loss = sum((out * library.linspace(0, 1, out.numel(), dtype=out.dtype).view_as(out)).sum()
-                   for out in floating)
+        loss = sum(
+            (out * library.linspace(0, 1, out.numel(), dtype=out.dtype).view_as(out)).sum()
+            for out in floating
+        )
         grads = library.autograd.grad(loss, wanted, allow_unused=True)
     return outputs, grads
 
@@ -148,8 +160,10 @@ def test_module(text, inputs):
     for train in (True, False):
         ours.train(train), theirs.train(train)
         if inputs:
-            results = [run(library, module, modules.inputs(library, inputs))
-                       for library, module in ((rushlight, ours), (torch, theirs))]
+            results = [
+                run(library, module, modules.inputs(library, inputs))
+                for library, module in ((rushlight, ours), (torch, theirs))
+            ]
             check_close(results[0][0], results[1][0])
             if "CrossMapLRN2d" not in text:  # see the next test
                 check_close(results[0][1], results[1][1])
@@ -198,6 +212,7 @@ def hook_log(library, old_backward):
             seen = [plain(type(a)) if not isinstance(a, tuple) else len(a) for a in args]
             log.append((name, type(module).__name__, seen, sorted(kwargs)))
             return change(*args) if change else None
+
         return hook
 
     model = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
@@ -223,7 +238,8 @@ def hook_log(library, old_backward):
             module.register_full_backward_hook(record("first full"), prepend=True)
         model[1].register_full_backward_pre_hook(record("times 2", lambda g: (g[0] * 2,)))
         model[0].register_full_backward_hook(
-            record("times 3", lambda before, after: tuple(g * 3 for g in before)))
+            record("times 3", lambda before, after: tuple(g * 3 for g in before))
+        )
     for module in model.modules():
         module.register_forward_pre_hook(record("pre"))
         module.register_forward_pre_hook(record("first pre"), prepend=True)
@@ -270,8 +286,11 @@ def test_hooks(old_backward):
 
 
 LOSSES = [name for name in MODULES if name.endswith("Loss") or name == "NLLLoss2d"]
-REDUCED = [name for name in LOSSES
-           if "size_average" in inspect.signature(getattr(torch.nn, name)).parameters]
+REDUCED = [
+    name
+    for name in LOSSES
+    if "size_average" in inspect.signature(getattr(torch.nn, name)).parameters
+]
 
 
 def outcome(function):
@@ -298,43 +317,88 @@ def test_old_arguments_of_losses(name, size_average, reduce):
 
 X, Y = "T.ones(2, 3, 4, 4)", "T.ones(2, 3)"
 CALLS = [
-    f"nn.Softmax()({Y})", f"nn.LogSoftmax()({Y})", f"nn.Softmin()({Y})", "nn.NLLLoss2d()",
-    f"nn.functional.softmax({Y})", f"nn.functional.log_softmax({X})", f"nn.Softmax2d()({Y})",
-    f"nn.functional.upsample({X}, scale_factor=2)", f"nn.functional.tanh({Y})",
-    f"nn.functional.upsample_nearest({X}, 2)", f"nn.functional.upsample_bilinear({X}, 2)",
-    f"nn.functional.sigmoid({Y})", f"nn.init.uniform({Y})", f"nn.init.xavier_normal({Y})",
-    f"nn.functional.mse_loss({Y}, T.ones(2, 1))", f"nn.functional.l1_loss({Y}, T.ones(1, 3))",
-    f"nn.functional.dropout2d({Y})", f"nn.functional.dropout({Y}, 2.0)", "nn.Dropout(-1)",
-    "nn.Linear(0, 3)", "nn.LSTM(3, 4, num_layers=0)", "nn.LSTM(3, 4, dropout=0.5)",
-    "nn.LSTM(3, 4, 2, proj_size=4)", "nn.LSTM(3, 4, dropout=2)",
-    "nn.RNN(3, 4, nonlinearity='sin')", "nn.RNN(3, 4, mode='RNN_RELU')",
-    "nn.GRU(3, 4, proj_size=2)", "nn.Conv2d(3, 4, 3, groups=2)",
-    "nn.Conv2d(3, 4, 3, padding='full')", "nn.Conv2d(0, 4, 3)",
-    "nn.Conv2d(3, 4, 3, stride=2, padding='same')", "nn.Conv2d(3, 4, 3, padding_mode='wrap')",
-    f"nn.BatchNorm2d(3)({Y})", f"nn.BatchNorm1d(3)({X})", "nn.BatchNorm1d(3)(T.ones(1, 3))",
-    f"nn.InstanceNorm2d(5)({X})", f"nn.InstanceNorm2d(5, affine=True)({X})", "nn.GroupNorm(2, 3)",
-    f"nn.LayerNorm(3)({X})", f"nn.MaxPool2d(3, padding=2)({X})",
-    "nn.Embedding(3, 2, padding_idx=3)", "nn.Embedding(3, 2)(T.tensor([3]))",
-    "nn.Embedding.from_pretrained(T.ones(3))", "nn.EmbeddingBag(3, 2)(T.tensor([1]))",
-    "nn.MultiheadAttention(5, 2)", "nn.MultiheadAttention(0, 2)",
-    "nn.PixelShuffle(2)(T.ones(3, 2, 2))", f"nn.CrossEntropyLoss()({Y}, T.tensor([1, 3]))",
-    f"nn.BCELoss()({Y} * 2, {Y})", f"nn.BCELoss()({Y}, T.ones(3))",
-    f"nn.NLLLoss()({Y}, T.tensor([1]))", "nn.Unflatten(0, (2, 2))(T.ones(3))",
-    "nn.Fold(4, 2)(T.ones(1, 3, 9))", "nn.Upsample()(T.ones(1))",
-    f"nn.Upsample(2, mode='trilinear')({X})", "nn.Sequential(nn.ReLU())[1]", "nn.ModuleList([3])",
-    "nn.ModuleDict({'a': 3})", "nn.ModuleDict({1: nn.ReLU()})", "nn.Module().missing",
-    "nn.Module()(1)", "nn.Module(1)", "nn.Module().register_buffer('a.b', None)",
+    f"nn.Softmax()({Y})",
+    f"nn.LogSoftmax()({Y})",
+    f"nn.Softmin()({Y})",
+    "nn.NLLLoss2d()",
+    f"nn.functional.softmax({Y})",
+    f"nn.functional.log_softmax({X})",
+    f"nn.Softmax2d()({Y})",
+    f"nn.functional.upsample({X}, scale_factor=2)",
+    f"nn.functional.tanh({Y})",
+    f"nn.functional.upsample_nearest({X}, 2)",
+    f"nn.functional.upsample_bilinear({X}, 2)",
+    f"nn.functional.sigmoid({Y})",
+    f"nn.init.uniform({Y})",
+    f"nn.init.xavier_normal({Y})",
+    f"nn.functional.mse_loss({Y}, T.ones(2, 1))",
+    f"nn.functional.l1_loss({Y}, T.ones(1, 3))",
+    f"nn.functional.dropout2d({Y})",
+    f"nn.functional.dropout({Y}, 2.0)",
+    "nn.Dropout(-1)",
+    "nn.Linear(0, 3)",
+    "nn.LSTM(3, 4, num_layers=0)",
+    "nn.LSTM(3, 4, dropout=0.5)",
+    "nn.LSTM(3, 4, 2, proj_size=4)",
+    "nn.LSTM(3, 4, dropout=2)",
+    "nn.RNN(3, 4, nonlinearity='sin')",
+    "nn.RNN(3, 4, mode='RNN_RELU')",
+    "nn.GRU(3, 4, proj_size=2)",
+    "nn.Conv2d(3, 4, 3, groups=2)",
+    "nn.Conv2d(3, 4, 3, padding='full')",
+    "nn.Conv2d(0, 4, 3)",
+    "nn.Conv2d(3, 4, 3, stride=2, padding='same')",
+    "nn.Conv2d(3, 4, 3, padding_mode='wrap')",
+    f"nn.BatchNorm2d(3)({Y})",
+    f"nn.BatchNorm1d(3)({X})",
+    "nn.BatchNorm1d(3)(T.ones(1, 3))",
+    f"nn.InstanceNorm2d(5)({X})",
+    f"nn.InstanceNorm2d(5, affine=True)({X})",
+    "nn.GroupNorm(2, 3)",
+    f"nn.LayerNorm(3)({X})",
+    f"nn.MaxPool2d(3, padding=2)({X})",
+    "nn.Embedding(3, 2, padding_idx=3)",
+    "nn.Embedding(3, 2)(T.tensor([3]))",
+    "nn.Embedding.from_pretrained(T.ones(3))",
+    "nn.EmbeddingBag(3, 2)(T.tensor([1]))",
+    "nn.MultiheadAttention(5, 2)",
+    "nn.MultiheadAttention(0, 2)",
+    "nn.PixelShuffle(2)(T.ones(3, 2, 2))",
+    f"nn.CrossEntropyLoss()({Y}, T.tensor([1, 3]))",
+    f"nn.BCELoss()({Y} * 2, {Y})",
+    f"nn.BCELoss()({Y}, T.ones(3))",
+    f"nn.NLLLoss()({Y}, T.tensor([1]))",
+    "nn.Unflatten(0, (2, 2))(T.ones(3))",
+    "nn.Fold(4, 2)(T.ones(1, 3, 9))",
+    "nn.Upsample()(T.ones(1))",
+    f"nn.Upsample(2, mode='trilinear')({X})",
+    "nn.Sequential(nn.ReLU())[1]",
+    "nn.ModuleList([3])",
+    "nn.ModuleDict({'a': 3})",
+    "nn.ModuleDict({1: nn.ReLU()})",
+    "nn.Module().missing",
+    "nn.Module()(1)",
+    "nn.Module(1)",
+    "nn.Module().register_buffer('a.b', None)",
     "nn.Module().register_parameter('a', T.ones(1))",
-    "nn.Linear(2, 2).register_parameter('', None)", "nn.Linear(2, 2).train(3)",
-    "nn.Linear(2, 2).get_submodule('x.y')", "nn.Linear(2, 2).load_state_dict({})",
+    "nn.Linear(2, 2).register_parameter('', None)",
+    "nn.Linear(2, 2).train(3)",
+    "nn.Linear(2, 2).get_submodule('x.y')",
+    "nn.Linear(2, 2).load_state_dict({})",
     "nn.Linear(2, 2).load_state_dict(3)",
     "nn.Linear(2, 2).load_state_dict({'weight': T.ones(3, 2), 'bias': T.ones(2)})",
-    "nn.Linear(2, 2).to(T.int32)", "nn.Linear(2, 2).half().weight.dtype",
-    "nn.Linear(2, 2)(T.ones(3))", "nn.Parameter(T.ones(2, dtype=T.int64))",
-    "nn.Hardtanh(min_value=2)", "nn.Threshold(1)",
+    "nn.Linear(2, 2).to(T.int32)",
+    "nn.Linear(2, 2).half().weight.dtype",
+    "nn.Linear(2, 2)(T.ones(3))",
+    "nn.Parameter(T.ones(2, dtype=T.int64))",
+    "nn.Hardtanh(min_value=2)",
+    "nn.Threshold(1)",
     "nn.TransformerEncoderLayer(8, 2, activation='sin')",
-    "nn.AdaptiveLogSoftmaxWithLoss(5, 9, [6, 3])", "nn.CosineSimilarity()(T.ones(3), T.ones(4))",
-    "nn.LocalResponseNorm(2)(T.ones(2, 2))", "nn.GLU()(T.ones(3))", f"nn.RReLU(0.5, 0.1)({Y})",
+    "nn.AdaptiveLogSoftmaxWithLoss(5, 9, [6, 3])",
+    "nn.CosineSimilarity()(T.ones(3), T.ones(4))",
+    "nn.LocalResponseNorm(2)(T.ones(2, 2))",
+    "nn.GLU()(T.ones(3))",
+    f"nn.RReLU(0.5, 0.1)({Y})",
     f"nn.Flatten(2, 1)({X})",
 ]
 
@@ -342,8 +406,10 @@ CALLS = [
 @pytest.mark.parametrize("text", CALLS)
 @pytest.mark.keeps_tensors("exceptions hold their frames")
 def test_errors_and_warnings(text):
-    ours, theirs = (outcome(lambda library=library: modules.evaluate(library, text, 1))
-                    for library in (rushlight, torch))
+    ours, theirs = (
+        outcome(lambda library=library: modules.evaluate(library, text, 1))
+        for library in (rushlight, torch)
+    )
     assert ours[1] == theirs[1]
     assert isinstance(ours[0], str) == isinstance(theirs[0], str), (ours[0], theirs[0])
     if isinstance(theirs[0], str):

@@ -37,9 +37,7 @@ OTHER_NODES = set(
 def nodes(library, call):
     """The name of each result's node."""
     leaves = {id(a): a.tensor(library).requires_grad_() for a in call.differentiable()}
-    result = call.run(
-        library, lambda a: leaves[id(a)] if id(a) in leaves else a.tensor(library)
-    )
+    result = call.run(library, lambda a: leaves[id(a)] if id(a) in leaves else a.tensor(library))
     found = [getattr(out, "grad_fn", None) for out in listed(result)]
     return [node and node.name() for node in found]
 

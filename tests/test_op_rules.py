@@ -6,6 +6,7 @@ from table import ROWS, TABLES, case, cases, function, listed, texts_of
 
 import rushlight as rl
 from gen.rules import AUTOCAST, Rules
+from ops.schema import WITHOUT_GRADIENT
 from rushlight import _op_rules
 from rushlight.func._batching._rules import RULES, rules_of_ops
 
@@ -41,13 +42,11 @@ def test_forward_mode_has_a_rule(op):
     returns_tensor = op.signature.returns in ("Tensor", "tuple", "list[Tensor]")
     takes = any(p.is_tensor or p.is_tensor_list for p in op.signature.parameters)
     constant = op.row.result == "bool"
-    composed = op.row.kind == "composite"
+    composed = op.row.kind in WITHOUT_GRADIENT
     assert op.gradients or op.no_gradient or constant or composed or not (returns_tensor and takes)
 
 
-LINEAR = [
-    op for op in PUBLIC if any(n.rpartition(".")[2] in _op_rules.LINEAR for n in public(op))
-]
+LINEAR = [op for op in PUBLIC if any(n.rpartition(".")[2] in _op_rules.LINEAR for n in public(op))]
 
 
 @pytest.mark.parametrize(("op", "number"), cases(LINEAR))

@@ -102,9 +102,7 @@ def test_complex_gradients(op, number):
 
 def check(op, number, dtype):
     if redefines_gradient(op, number):
-        pytest.skip(
-            "the op or an argument says that the gradient is another one; torch has it too"
-        )
+        pytest.skip("the op or an argument says that the gradient is another one; torch has it too")
     found = problem(op, number, dtype)
     if found is None:
         return
@@ -162,8 +160,7 @@ def test_rows_without_names_are_reached_through_others():
 def op_node(op):
     """A pattern of its node's names: a row may say part of the name by an argument, in braces."""
     node = op.row.node
-    name = (
-        (node[None] if isinstance(node, dict) else node)
-        or "".join(part[:1].upper() + part[1:] for part in op.name.split("_") if part) + "Backward0"
-    )
+    name = (node[None] if isinstance(node, dict) else node) or "".join(
+        part[:1].upper() + part[1:] for part in op.name.split("_") if part
+    ) + "Backward0"
     return re.compile(re.sub(r"\{.*?\}", ".+", name))

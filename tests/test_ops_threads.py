@@ -62,7 +62,8 @@ def check(*sample):
 
 
 def bits(tensor):
-    return tensor.detach().contiguous().flatten().view(rl.uint8).tolist()
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    return tensor.contiguous().flatten().view(rl.uint8).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

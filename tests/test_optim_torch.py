@@ -14,10 +14,16 @@ import rushlight  # noqa: E402
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 LIBRARIES = (rushlight, torch)
-NAMES = [name for name, member in vars(torch.optim).items()
-         if isinstance(member, type) and name != "Optimizer"]
-CASES = [pytest.param(name, options, id=f"{name}-{i}") for name in optimizers.OPTIONS
-         for i, options in enumerate(optimizers.combinations(name))]
+NAMES = [
+    name
+    for name, member in vars(torch.optim).items()
+    if isinstance(member, type) and name != "Optimizer"
+]
+CASES = [
+    pytest.param(name, options, id=f"{name}-{i}")
+    for name in optimizers.OPTIONS
+    for i, options in enumerate(optimizers.combinations(name))
+]
 
 
 def signature_of(cls):
@@ -34,8 +40,11 @@ def test_signatures(name):
 
 
 BASE = torch.optim.lr_scheduler.LRScheduler
-SCHEDULERS = [name for name, member in vars(torch.optim.lr_scheduler).items()
-              if isinstance(member, type) and issubclass(member, BASE)]
+SCHEDULERS = [
+    name
+    for name, member in vars(torch.optim.lr_scheduler).items()
+    if isinstance(member, type) and issubclass(member, BASE)
+]
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
@@ -93,9 +102,13 @@ def test_steps(name, options):
         assert ours[2] == theirs[2]
 
 
-FLAGS = [(name, flag, value)
-         for name in NAMES for flag in ("foreach", "fused") for value in (True, False)
-         if flag in inspect.signature(getattr(torch.optim, name)).parameters]
+FLAGS = [
+    (name, flag, value)
+    for name in NAMES
+    for flag in ("foreach", "fused")
+    for value in (True, False)
+    if flag in inspect.signature(getattr(torch.optim, name)).parameters
+]
 
 
 @pytest.mark.parametrize(("name", "flag", "value"), FLAGS)
@@ -109,9 +122,12 @@ def test_ways_to_run(name, flag, value):
 
 
 # torch's own rule changes in place what backward needs, for Adamax and Rprop.
-DIFFERENTIABLE = [name for name in NAMES
-                  if "differentiable" in inspect.signature(getattr(torch.optim, name)).parameters
-                  and name not in ("Adamax", "Rprop")]
+DIFFERENTIABLE = [
+    name
+    for name in NAMES
+    if "differentiable" in inspect.signature(getattr(torch.optim, name)).parameters
+    and name not in ("Adamax", "Rprop")
+]
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -144,8 +160,11 @@ def test_schedulers(text):
             rates = [group["lr"] for group in optimizer.param_groups]
             history.append([rates, momenta, scheduler.get_last_lr()])
         groups = [{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]
-        state = {key: value for key, value in scheduler.state_dict().items()
-                 if not callable(value) and "anneal" not in key and "scale_fn" not in key}
+        state = {
+            key: value
+            for key, value in scheduler.state_dict().items()
+            if not callable(value) and "anneal" not in key and "scale_fn" not in key
+        }
         histories.append([history, groups, state])
     check_state(*histories, 1e-12)
 
@@ -161,8 +180,10 @@ def test_warnings_of_order():
         assert [w.category for w in caught] == [UserWarning, UserWarning]
 
 
-@pytest.mark.parametrize("name", [
-    name for name in NAMES if "fused" in inspect.signature(getattr(torch.optim, name)).parameters])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in NAMES if "fused" in inspect.signature(getattr(torch.optim, name)).parameters],
+)
 @pytest.mark.parametrize("other", ["foreach", "differentiable"])
 def test_fused_goes_without_other_ways_to_run(name, other):
     for library in LIBRARIES:

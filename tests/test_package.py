@@ -67,12 +67,12 @@ def test_package_is_typed():
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="instrumented code is big")
 def test_installed_size():
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    assert sum(p.stat().st_size for p in files) <= 90 * MEGABYTE
+    assert sum(p.stat().st_size for p in files) <= 47 * MEGABYTE
 
 
-@pytest.mark.parametrize("library", ["libdnnl.so.3", "libgomp.so.1", "libscipy_openblas.so"])
-def test_libraries_are_the_bundled_ones(library):
-    """Not copies that happen to lie elsewhere on the machine."""
+def test_the_library_is_the_bundled_one():
+    """Not a copy that happens to lie elsewhere on the machine."""
+    library = "libscipy_openblas.so"
     maps = run("import rushlight; print(open('/proc/self/maps').read())")
     loaded = {line.split()[-1] for line in maps.splitlines() if library in line}
     assert loaded == {str((PACKAGE / "lib" / library).resolve())}

@@ -9,9 +9,14 @@ pytestmark = pytest.mark.kernels
 F = rl.nn.functional
 NUMPY_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 CASES = [  # sizes, padding from the last dim on
-    ((2, 5), (2, 3)), ((2, 3, 40), (20, 39)), ((3, 1, 4, 5), (1, 2, 3, 0)),
-    ((1, 2, 6, 7), (-2, 3, 1, -1)), ((2, 3, 4, 5, 6), (1, 2, 3, 0, 2, 1)), ((0, 2, 4), (1, 1)),
-    ((1, 1, 40, 30), (15, 9, 12, 20)), ((1, 2, 4), (0, 0)),
+    ((2, 5), (2, 3)),
+    ((2, 3, 40), (20, 39)),
+    ((3, 1, 4, 5), (1, 2, 3, 0)),
+    ((1, 2, 6, 7), (-2, 3, 1, -1)),
+    ((2, 3, 4, 5, 6), (1, 2, 3, 0, 2, 1)),
+    ((0, 2, 4), (1, 1)),
+    ((1, 1, 40, 30), (15, 9, 12, 20)),
+    ((1, 2, 4), (0, 0)),
 ]
 
 
@@ -22,7 +27,7 @@ def places(size, before, after, mode):
     if mode == "circular":
         return np.pad(np.arange(size)[cut], grow, "wrap")
     at = np.pad(np.arange(size), grow, NUMPY_MODES[mode])
-    return at[max(-before, 0):len(at) + min(after, 0)]
+    return at[max(-before, 0) : len(at) + min(after, 0)]
 
 
 @pytest.mark.parametrize("mode", NUMPY_MODES)

@@ -30,7 +30,7 @@ def convolve(x, w):
     out = np.zeros((len(x), len(w), height, width), np.float32)
     for i in range(3):
         for j in range(3):
-            window = padded[:, :, i:i + height, j:j + width]
+            window = padded[:, :, i : i + height, j : j + width]
             out += np.einsum("nchw,oc->nohw", window, w[:, :, i, j])
     return out
 
@@ -125,28 +125,36 @@ def pool_and_widen(x, y):
 def means_widened(x, y):
     n, c, h, w = x.array.shape
     means = x.array.reshape(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
-    return Pair(F.interpolate(F.avg_pool2d(x.tensor, 2), scale_factor=2),
-                means.repeat(2, 2).repeat(2, 3))
+    return Pair(
+        F.interpolate(F.avg_pool2d(x.tensor, 2), scale_factor=2), means.repeat(2, 2).repeat(2, 3)
+    )
 
 
 def less_mean(x, y):
-    return Pair(x.tensor - x.tensor.mean((2, 3), keepdim=True),
-                x.array - x.array.mean((2, 3), keepdims=True))
+    return Pair(
+        x.tensor - x.tensor.mean((2, 3), keepdim=True),
+        x.array - x.array.mean((2, 3), keepdims=True),
+    )
 
 
 def less_global(x, y):
-    return Pair(x.tensor - F.adaptive_avg_pool2d(x.tensor, 1),
-                x.array - x.array.mean((2, 3), keepdims=True))
+    return Pair(
+        x.tensor - F.adaptive_avg_pool2d(x.tensor, 1), x.array - x.array.mean((2, 3), keepdims=True)
+    )
 
 
 def joined(x, y):
-    return Pair(rl.cat([x.tensor[:, :2], y.tensor[:, 2:]], 1),
-                np.concatenate([x.array[:, :2], y.array[:, 2:]], 1))
+    return Pair(
+        rl.cat([x.tensor[:, :2], y.tensor[:, 2:]], 1),
+        np.concatenate([x.array[:, :2], y.array[:, 2:]], 1),
+    )
 
 
 def whole_joined(x, y):
-    return Pair(rl.cat([x.tensor, y.tensor], 1)[:, 2:2 + CHANNELS].contiguous(),
-                np.concatenate([x.array, y.array], 1)[:, 2:2 + CHANNELS].copy())
+    return Pair(
+        rl.cat([x.tensor, y.tensor], 1)[:, 2 : 2 + CHANNELS].contiguous(),
+        np.concatenate([x.array, y.array], 1)[:, 2 : 2 + CHANNELS].copy(),
+    )
 
 
 def turned(x, y):
@@ -248,8 +256,9 @@ def total(x, y):
 
 
 def by_axis(x, y):
-    np.testing.assert_allclose(x.tensor.sum((0, 2, 3)).numpy(), x.array.sum((0, 2, 3)), rtol=1e-3,
-                               atol=1e-3)
+    np.testing.assert_allclose(
+        x.tensor.sum((0, 2, 3)).numpy(), x.array.sum((0, 2, 3)), rtol=1e-3, atol=1e-3
+    )
 
 
 def strides(x, y):
@@ -258,13 +267,51 @@ def strides(x, y):
     assert x.tensor.data_ptr() == x.tensor.data_ptr() != 0
 
 
-OPS = [relu, add, scale, by_channel, compare, batch_norm, batch_norm_and_relu, fixed_norm,
-       residual, hardswish, convolution, pool_and_widen, means_widened, less_mean,
-       less_global, joined, whole_joined, turned, reshaped, cloned, deep_copied, pickled, detached,
-       data, viewed, exported, from_storage, relu_, add_, scale_, add_first_, add_element_, slice_,
-       flat_slice_, copy_, through_numpy_, masked_, total, by_axis, strides]
-STEPS = st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 7), st.integers(0, 7)),
-                 min_size=1, max_size=12)
+OPS = [
+    relu,
+    add,
+    scale,
+    by_channel,
+    compare,
+    batch_norm,
+    batch_norm_and_relu,
+    fixed_norm,
+    residual,
+    hardswish,
+    convolution,
+    pool_and_widen,
+    means_widened,
+    less_mean,
+    less_global,
+    joined,
+    whole_joined,
+    turned,
+    reshaped,
+    cloned,
+    deep_copied,
+    pickled,
+    detached,
+    data,
+    viewed,
+    exported,
+    from_storage,
+    relu_,
+    add_,
+    scale_,
+    add_first_,
+    add_element_,
+    slice_,
+    flat_slice_,
+    copy_,
+    through_numpy_,
+    masked_,
+    total,
+    by_axis,
+    strides,
+]
+STEPS = st.lists(
+    st.tuples(st.sampled_from(OPS), st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=12
+)
 
 
 @given(STEPS)
@@ -400,14 +447,17 @@ def test_threads_may_read_one_tensor_in_both_orders():
     def compare_results(y, expected):
         kept = np.array([(F.relu(y) + y).sum().item() for _ in range(3)])
         plain = y.flatten()[:100].numpy()
-        if not (np.allclose(kept, expected.clip(0).sum() + expected.sum(), rtol=1e-3)
-                and np.allclose(plain, expected.reshape(-1)[:100], rtol=1e-3, atol=1e-4)):
+        if not (
+            np.allclose(kept, expected.clip(0).sum() + expected.sum(), rtol=1e-3)
+            and np.allclose(plain, expected.reshape(-1)[:100], rtol=1e-3, atol=1e-4)
+        ):
             wrong.append(plain)
 
     for _ in range(20):
         y = convolved(x)
-        threads = [threading.Thread(target=compare_results, args=(y.tensor, y.array))
-                   for _ in range(4)]
+        threads = [
+            threading.Thread(target=compare_results, args=(y.tensor, y.array)) for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -487,8 +537,9 @@ class Recorded:
         return x * 0.5
 
     def resize(self, x, y):
-        return F.interpolate(F.adaptive_avg_pool2d(F.avg_pool2d(x, 3, 2, 1), (2, 3)), size=(6, 8),
-                             mode="bilinear")
+        return F.interpolate(
+            F.adaptive_avg_pool2d(F.avg_pool2d(x, 3, 2, 1), (2, 3)), size=(6, 8), mode="bilinear"
+        )
 
     def widen(self, x, y):
         return F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)
@@ -505,14 +556,31 @@ class Recorded:
         once = self.x.grad.clone()
         loss.backward()
         np.testing.assert_allclose(self.x.grad.numpy(), 2 * once.numpy(), rtol=1e-5, atol=1e-6)
-        return [t.grad.numpy() for t in (self.x, self.weight, *self.norm.parameters())
-                if t.grad is not None]
+        return [
+            t.grad.numpy()
+            for t in (self.x, self.weight, *self.norm.parameters())
+            if t.grad is not None
+        ]
 
 
-NAMES = ["convolve", "normalise", "estimate", "relu", "relu_", "relu6_", "silu", "add", "add_",
-         "scale", "resize", "widen", "multiply"]
-PROGRAMS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 7), st.integers(0, 7)),
-                    min_size=1, max_size=9)
+NAMES = [
+    "convolve",
+    "normalise",
+    "estimate",
+    "relu",
+    "relu_",
+    "relu6_",
+    "silu",
+    "add",
+    "add_",
+    "scale",
+    "resize",
+    "widen",
+    "multiply",
+]
+PROGRAMS = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=9
+)
 
 
 @given(PROGRAMS)

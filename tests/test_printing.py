@@ -152,6 +152,7 @@ def random_options(rng):
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_torch(seed):
     import torch
+
     rng = random.Random(seed)
     try:
         for _ in range(150):

@@ -227,6 +227,9 @@ def test_tables():
     lines = table.splitlines()
     assert "Self CPU %" in lines[1] and len([line for line in lines if "%" in line]) == 2
     assert "Self CPU time total" in table and "exp" in str(prof.key_averages())
+    for all_rows in (-1, None):
+        table = prof.key_averages().table(row_limit=all_rows)
+        assert len([line for line in table.splitlines() if "%" in line]) == 3
     with pytest.raises(ValueError, match="cannot sort by 'colour'"):
         prof.key_averages().table(sort_by="colour")
 
@@ -301,9 +304,9 @@ def test_a_trace_of_a_training_step(tmp_path):
     starts = {row["id"]: row for row in rows if row["ph"] == "s"}
     ends = {row["id"]: row for row in rows if row["ph"] == "f"}
     assert starts.keys() == ends.keys() and len(starts) >= 4
-    assert any(
-        starts[i]["ts"] == tanh["ts"] and ends[i]["ts"] == node["ts"] for i in starts
-    ), "an arrow from tanh to its node"
+    assert any(starts[i]["ts"] == tanh["ts"] and ends[i]["ts"] == node["ts"] for i in starts), (
+        "an arrow from tanh to its node"
+    )
     counters = [row["args"]["bytes"] for row in rows if row["ph"] == "C"]
     assert counters and max(counters) > 0
 

@@ -139,6 +139,43 @@ def test_weight_only(bits, bound, group_size):
     assert (error <= step * 0.5001).all()
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("rows", [1, 3, 4, 9, 64, 65])
+@pytest.mark.parametrize(("bits", "group_size"), [(8, 32), (8, 96), (8, 192), (4, 32), (4, 64)])
+def test_few_rows_are_multiplied_by_the_integers_as_they_lie(rows, bits, group_size):
+    layer = quantize_weight_only(nn.Linear(192, 37), bits, group_size)
+    x = torch.randn(rows, 192)
+    weight = layer.dequantized_weight().double()
+    exact = x.double() @ weight.t() + layer.bias.double()
+    bound = 2e-7 * (x.double().abs() @ weight.abs().t() + 1)
+    with torch.no_grad():
+        for given in (x, x.t().contiguous().t()):
+            assert ((layer(given) - exact).abs() <= bound).all()
+        assert torch.equal(layer(x.reshape(1, rows, 192))[0], layer(x))
+        half = layer(x.bfloat16())
+        assert half.dtype is torch.bfloat16 and (half.double() - exact).norm() < exact.norm() / 50
+    recorded = x.clone().requires_grad_()
+    layer(recorded).sum().backward()
+    torch.testing.assert_close(recorded.grad, weight.sum(0).float().expand(rows, 192))
+
+
+def test_refusals_of_group_mm():
+    x, integers, scales = torch.ones(2, 64), torch.ones(3, 64).char(), torch.ones(3, 2)
+    assert torch.equal(torch._group_mm(x, integers, scales), torch.full((2, 3), 64.0))
+    for args, message in [
+        ((x[0], integers, scales), "input to be of dimension 2 but got 1"),
+        ((x.double(), integers, scales), "float32 but got .*float64"),
+        ((x, integers.int(), scales), "int8, or of uint8 .* but got .*int32"),
+        ((x, integers.byte(), scales), "do not go with an input of shape"),
+        ((x, integers, scales[:2]), "do not go with an input of shape"),
+        ((x, integers, torch.ones(3, 4)), "multiple of 32 columns but got 4 groups of 64"),
+        ((x, integers, torch.ones(3, 0)), "got 0 groups"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            torch._group_mm(*args)
+    assert torch._group_mm(x[:0], integers, scales).shape == (0, 3)
+
+
 def test_weight_only_is_saved_and_loaded():
     small, x = quantize_weight_only(model(), 4, 32), torch.randn(2, 64)
     file = bytes_of(small.state_dict())

@@ -392,8 +392,12 @@ def test_columns_of_half_precision(shape, dtype):
         if edges:
             values[0, ..., :3], values[-1, ..., 1:4] = np.inf, np.nan
         x = rl.from_numpy(values).to(dtype)
-        for t, v in ((x, values), (x[..., 1:], values[..., 1:]), (x[..., ::2], values[..., ::2]),
-                     (x[:, :1].expand_as(x), np.broadcast_to(values[:, :1], shape))):
+        for t, v in (
+            (x, values),
+            (x[..., 1:], values[..., 1:]),
+            (x[..., ::2], values[..., ::2]),
+            (x[:, :1].expand_as(x), np.broadcast_to(values[:, :1], shape)),
+        ):
             for d in range(len(shape) - 1):
                 assert_same(t.sum(d).float(), v.sum(d))
                 assert_same(t.nansum(d).float(), np.nansum(v, d))
@@ -401,8 +405,9 @@ def test_columns_of_half_precision(shape, dtype):
                 assert_same(t.amin(d).float(), v.min(d))
                 assert_same(t.norm(1, d).float(), rl.from_numpy(np.abs(v).sum(d)).to(dtype).float())
     middle = rl.from_numpy(values).to(dtype).unsqueeze(1).expand(-1, 3, *shape[1:])
-    assert_same(middle.sum((0, 1)).float(),
-                rl.from_numpy(3 * values.sum(0)).to(dtype).float().numpy())
+    assert_same(
+        middle.sum((0, 1)).float(), rl.from_numpy(3 * values.sum(0)).to(dtype).float().numpy()
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
@@ -410,8 +415,11 @@ def test_columns_of_half_precision(shape, dtype):
 def test_scans_of_short_rows(n, dtype):
     x = np.random.default_rng(n).integers(-3, 4, (501, n)).astype(dtype)
     x[7] = 0
-    for lies, t in ((x, rl.from_numpy(x)), (x[::2], rl.from_numpy(x)[::2]),
-                    (x[:, ::2], rl.from_numpy(x)[:, ::2])):
+    for lies, t in (
+        (x, rl.from_numpy(x)),
+        (x[::2], rl.from_numpy(x)[::2]),
+        (x[:, ::2], rl.from_numpy(x)[:, ::2]),
+    ):
         assert_same(t.cumsum(1), lies.cumsum(1))
         assert_same(t.cumprod(1), lies.cumprod(1))
     if dtype.startswith("float"):

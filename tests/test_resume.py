@@ -19,7 +19,9 @@ def start(checkpoint, result, workers):
     path = os.pathsep.join([str(Path(rushlight.__file__).parent.parent)])
     return subprocess.Popen(
         [sys.executable, PROGRAM, checkpoint, result, str(workers)],
-        env=dict(os.environ, PYTHONPATH=path), stdout=subprocess.PIPE, text=True,
+        env=dict(os.environ, PYTHONPATH=path),
+        stdout=subprocess.PIPE,
+        text=True,
         start_new_session=True,
     )
 

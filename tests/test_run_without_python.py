@@ -59,8 +59,12 @@ def run(model, inputs, outputs, *options):
     for path in outputs:
         command += ["--output", path]
     return subprocess.run(
-        [*command, *options], capture_output=True, text=True, errors="replace",
-        timeout=60, check=False
+        [*command, *options],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        check=False,
     )
 
 

@@ -564,6 +564,7 @@ def torch_values(library):
 @pytest.mark.torch
 def test_torch_reads_our_files():
     import torch
+
     stream = io.BytesIO()
     save(torch_values(rushlight), stream)
     for options in ({}, {"weights_only": False}):
@@ -578,6 +579,7 @@ def test_torch_reads_our_files():
 @pytest.mark.parametrize("weights_only", [True, False])
 def test_we_read_torch_files(new_format, weights_only):
     import torch
+
     stream = io.BytesIO()
     torch.save(torch_values(torch), stream, _use_new_zipfile_serialization=new_format)
     stream.seek(0)
@@ -592,6 +594,7 @@ def test_we_read_torch_files(new_format, weights_only):
 def test_bits_of_views():
     """torch notes that a view is to be conjugated or negated, and stores its base."""
     import torch
+
     x = torch.tensor([1 + 2j, 3 - 4j])
     for value in (x.conj(), x.conj().imag, x.imag, x._neg_view(), x._neg_view().conj()):
         stream = io.BytesIO()
@@ -603,6 +606,7 @@ def test_bits_of_views():
 @pytest.mark.torch
 def test_big_endian_files(tmp_path):
     import torch
+
     values = {"x": torch.arange(3.0), "z": torch.tensor([1 + 2j]), "n": torch.arange(3)}
     stream = io.BytesIO()
     torch.save(values, stream)

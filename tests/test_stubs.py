@@ -15,7 +15,15 @@ from gen.stubs import write_stubs
 
 PACKAGE = Path(rushlight.__file__).parent
 # Of Python's protocols, those that every class has or that only Python itself calls.
-OF_EVERY_OBJECT = set(dir(object)) | {"__dict__", "__module__", "__weakref__", "__sizeof__"}
+
+
+class Plain:
+    """Has what the interpreter gives to every class, of which each version adds some."""
+
+
+# A class has __annotations__ as soon as anybody has asked for them; Python 3.12 shows the slots of
+# buffers, whose types are those of collections.abc.Buffer.
+OF_EVERY_OBJECT = {*dir(Plain), "__annotations__", "__buffer__", "__release_buffer__"}
 
 
 @pytest.fixture(scope="module")

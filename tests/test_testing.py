@@ -167,6 +167,7 @@ def test_make_tensor_errors():
 @pytest.mark.parametrize("name", DTYPES)
 def test_make_tensor_draws_as_torch(name):
     import torch
+
     for options in [{}, {"low": -3.5, "high": 2.5}, {"noncontiguous": True}]:
         results = []
         for library in (rushlight, torch):

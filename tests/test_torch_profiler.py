@@ -37,8 +37,7 @@ def profiled(library, **options):
 
 def test_names_of_events():
     ours, theirs = (
-        {e.key: e.count for e in profiled(library).key_averages()}
-        for library in (rushlight, torch)
+        {e.key: e.count for e in profiled(library).key_averages()} for library in (rushlight, torch)
     )
     for name in (
         "mine", "aten::linear", "aten::sigmoid", "aten::exp", "aten::mul", "aten::sum",

@@ -54,11 +54,28 @@ PROGRAMS = {
     "functional.upsample": lambda T: T.nn.functional.upsample(T.ones(1, 1, 2, 2), scale_factor=2),
     "grid_sample": lambda T: T.nn.functional.grid_sample(T.ones(1, 1, 2, 2), T.zeros(1, 2, 2, 2)),
     "affine_grid": lambda T: T.nn.functional.affine_grid(T.ones(1, 2, 3), (1, 1, 2, 2)),
+    "masks of two dtypes": lambda T: T.nn.MultiheadAttention(4, 2)(
+        *[T.ones(2, 1, 4)] * 3,
+        key_padding_mask=T.zeros(1, 2, dtype=T.bool),
+        attn_mask=T.zeros(2, 2),
+    ),
+    "masks of an encoder of two dtypes": lambda T: T.nn.TransformerEncoderLayer(4, 2, 4)(
+        T.ones(2, 1, 4), T.zeros(2, 2), T.zeros(1, 2, dtype=T.bool)
+    ),
     "init.uniform": lambda T: T.nn.init.uniform(T.ones(2)),
     "init of nothing": lambda T: T.nn.init.kaiming_uniform_(T.ones(0, 2)),
     "clip_grad_norm": lambda T: T.nn.utils.clip_grad_norm([T.nn.Parameter(T.ones(1))], 1),
     "weight_norm": lambda T: T.nn.utils.weight_norm(T.nn.Linear(2, 2)),
     "tensor of a tensor": lambda T: T.tensor(T.ones(2)),
+    "new_tensor of a tensor": lambda T: T.ones(2).new_tensor(T.ones(2)),
+    "where with bytes": lambda T: T.where(T.ones(2, dtype=T.uint8), T.ones(2), T.zeros(2)),
+    "scatter with reduce": lambda T: T.zeros(3).scatter(
+        0, T.tensor([0, 1]), T.ones(2), reduce="add"
+    ),
+    "copy of complex numbers": lambda T: T.ones(2).copy_(T.ones(2) * 1j),
+    "cov of one": lambda T: T.cov(T.ones(2, 1)),
+    "T of a number": lambda T: T.ones(()).T,
+    "H of a number": lambda T: T.ones(()).H,
     "array that is not writable": lambda T: T.from_numpy(read_only()),
     "T of three dims": lambda T: T.ones(2, 2, 2).T,
     "meshgrid": lambda T: T.meshgrid(T.ones(2), T.ones(2)),

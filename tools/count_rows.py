@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from gen.__main__ import read_tables  # noqa: E402
+from gen.body import BY_HAND, calls_in  # noqa: E402
 
 # Code that treats ops by name.
 READERS = [
@@ -20,8 +21,23 @@ READERS = [
 
 
 def is_enough(row):
-    """Does the row need no C++ of its own?"""
-    return row.kind == "elementwise" or bool(row.body or row.launch)
+    """Does the op follow from its row? What a row names may be a kernel, a shape function or a
+    guard, and the body of a composite calls ops; a row whose function, or one that its body
+    calls, is C++ of src/dispatch that computes with tensors, is not enough.
+    """
+    if row.kind == "composite":
+        return bool(row.body) and not calls_in(row.body) & BY_HAND
+    if row.kind == "view":
+        return bool(row.shape)
+    return row.kind in ("elementwise", "factory", "draw") or bool(row.launch)
+
+
+def own_gradients(ops):
+    """Rows whose gradient calls a function of its own, beside ops, in C++."""
+    names = {op.cxx_name for op in ops} | {op.name + "_" for op in ops if op.row.inplace}
+    header = (ROOT / "src/dispatch/grad.h").read_text()
+    functions = set(re.findall(r"(?:Tensor|TensorList|Tensor, \d>) (\w+)\(", header)) - names
+    return [op for op in ops if any(functions & calls_in(g.formula.text) for g in op.gradients)]
 
 
 def strings(path):
@@ -58,6 +74,7 @@ def main():
     for kind, count in sorted(kinds.items()):
         print(f"{kind:12} {count:4} rows, {enough[kind]:4} without C++ of their own")
     print(f"{'all':12} {len(ops):4} rows, {enough.total():4} ({enough.total() / len(ops):.0%})")
+    print(f"gradients that call a C++ function of their own: {len(own_gradients(ops))} rows")
     kept = kept_names(ops)
     listed = ", ".join(f"{name} {count}" for name, count in kept.items() if count)
     print(f"names of ops kept by hand outside of the table: {kept.total()} ({listed})")

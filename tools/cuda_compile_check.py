@@ -3,12 +3,13 @@
     python tools/cuda_compile_check.py [--kernels FILE ...] [--arch 80 90 100] [--part 0/2]
 
 Those of the op table's formulas are all tried; FILEs list others, a line
-"header<TAB>definitions<TAB>expression" each, as RUSHLIGHT_CUDA_LIST=FILE has a program write them.
+"header<TAB><TAB>expression" each, as RUSHLIGHT_CUDA_LIST=FILE has a program write them.
 The compiler, the wheel nvidia-cuda-nvrtc, is looked for below --library and in sys.path. A warning
 fails the check as an error does.
 """
 
 import argparse
+import collections
 import ctypes
 import glob
 import os
@@ -39,13 +40,26 @@ def read_headers():
 
     names = [n.replace(f"{cuda.DEVICE}/standard.cuh", "standard.cuh") for n in cuda.sources()]
     texts = [(ROOT / "src" / n).read_text() for n in cuda.sources()]
-    return [*names, *cuda._STANDARD], [*texts, *("" for _ in cuda._STANDARD)]
+    return [*names, *cuda._STANDARD], [*texts, *(cuda.STANDARD_TEXT for _ in cuda._STANDARD)]
 
 
 def formulas():
     from gen import __main__ as gen, cuda
 
     return list(cuda.elementwise_kernels(gen.read_tables()))
+
+
+def listed(paths, at_once=16):
+    """(header, expressions) of the kernels that FILEs list; a program starts for 50 ms."""
+    found = collections.defaultdict(set)
+    for path in paths:
+        lines = pathlib.Path(path).read_text()
+        for header, expression in re.findall(r"^(\S+\.cuh)\t\t(.*)$", lines, re.M):
+            found[header].add(expression)
+    for header, expressions in sorted(found.items()):
+        some = sorted(expressions)
+        for i in range(0, len(some), at_once):
+            yield header, some[i : i + at_once]
 
 
 def compile_one(nvrtc, arch, header, definitions, expressions, names, texts):
@@ -83,11 +97,7 @@ def main():
     nvrtc = open_compiler(options.library)
     names, texts = read_headers()
     programs = [] if options.no_formulas else formulas()
-    for path in options.kernels:
-        # Definitions have line ends of their own, and belong to formulas.
-        found = re.findall(r"^(\S+\.cuh)\t\t(.*)$", pathlib.Path(path).read_text(), re.M)
-        for header, expression in sorted(set(found)):
-            programs.append((header, "", [expression]))
+    programs += [(header, "", some) for header, some in listed(options.kernels)]
     part, parts = map(int, options.part.split("/"))
     failed = done = 0
     for header, definitions, expressions in programs[part::parts]:

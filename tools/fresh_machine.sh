@@ -16,7 +16,7 @@ suite=${1:?usage: fresh_machine.sh SUITE [g++|clang++]}
 compiler=${2:-g++}
 case $compiler in
   g++) package=g++ ;;
-  clang++) package='clang libomp-dev' ;;
+  clang++) package=clang ;;
   *) echo "fresh_machine.sh: compiler is $compiler, not g++ or clang++" >&2; exit 2 ;;
 esac
 repository=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)

@@ -15,10 +15,8 @@ except ModuleNotFoundError:  # Python 3.10: the copy that pip carries
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "licenses" / "sbom.cdx.json"
-GPL = "GPL-3.0-or-later WITH GCC-exception-3.1"
 # Build requirement: the library that a wheel carries of it, and its licence.
 LIBRARIES = {
-    "onednn-cpu-gomp": ("oneDNN", "libdnnl.so.3", "Apache-2.0"),
     "scipy-openblas32": ("OpenBLAS", "libscipy_openblas.so", "BSD-3-Clause"),
 }
 
@@ -49,7 +47,6 @@ def write():
         exact = needed[package].removeprefix("==")
         purl = f"pkg:pypi/{package}@{exact}" if needed[package].startswith("==") else None
         parts.append(component(name, file, licence, exact, purl))
-    parts.append(component("libgomp", "libgomp.so.1", GPL, "of the building machine's GCC"))
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

@@ -9,9 +9,9 @@ def show() -> str:
     """What it was built with, as text."""
     return (
         f"rushlight {rushlight.version.__version__}, built with:\n"
-        "  - oneDNN, OpenBLAS\n"
+        "  - OpenBLAS\n"
         "  - CPU capability usage: chosen when it starts\n"
-        "  - Build settings: USE_CUDA=OFF, USE_MKL=OFF, USE_MKLDNN=ON, USE_MPI=OFF, USE_NCCL=OFF, "
+        "  - Build settings: USE_CUDA=OFF, USE_MKL=OFF, USE_MKLDNN=OFF, USE_MPI=OFF, USE_NCCL=OFF, "
         "USE_OPENMP=OFF\n"
     )
 

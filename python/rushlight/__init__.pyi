@@ -789,6 +789,7 @@ from rushlight._older_methods import (
     has_mps as has_mps,
     has_openmp as has_openmp,
     has_spectral as has_spectral,
+    hash_tensor as hash_tensor,
     parse_schema as parse_schema,
 )
 from rushlight._printing import (
@@ -1050,7 +1051,6 @@ _sym_tanh: Any
 choose_qparams_optimized: Any
 eig: Any
 empty_quantized: Any
-hash_tensor: Any
 import_ir_module: Any
 import_ir_module_from_buffer: Any
 lstsq: Any

@@ -1,11 +1,13 @@
-"""The dtypes and layouts that torch has and rushlight has not: names to compare with; no tensor is
-of one, but quantized ones (`_quantized/_tensor.py`) say qint8, quint8 or qint32.
+"""The dtypes and layouts that torch has and no kernel knows. Tensors of some hold their bits in a
+tensor of another dtype (`_carried/_tensor.py`, and `_quantized/_tensor.py` for qint8, quint8 and
+qint32); the others are names to compare with.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -21,7 +23,7 @@ class _AbsentDtype:
     ) -> None:
         self._name, self.itemsize = name, itemsize
         self.is_floating_point, self.is_complex = is_floating_point, is_complex
-        self.is_signed: bool = not name.startswith(("uint", "quint"))
+        self.is_signed: bool = not name.startswith(("uint", "quint", "float8_e8m0"))
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"
@@ -30,15 +32,44 @@ class _AbsentDtype:
         return self._name  # a name of this module
 
 
-uint16 = _AbsentDtype("uint16", 2)
-uint32 = _AbsentDtype("uint32", 4)
-uint64 = _AbsentDtype("uint64", 8)
-float8_e4m3fn = _AbsentDtype("float8_e4m3fn", 1, is_floating_point=True)
-float8_e4m3fnuz = _AbsentDtype("float8_e4m3fnuz", 1, is_floating_point=True)
-float8_e5m2 = _AbsentDtype("float8_e5m2", 1, is_floating_point=True)
-float8_e5m2fnuz = _AbsentDtype("float8_e5m2fnuz", 1, is_floating_point=True)
-float8_e8m0fnu = _AbsentDtype("float8_e8m0fnu", 1, is_floating_point=True)
-complex32 = _AbsentDtype("complex32", 4, is_complex=True)
+class _CarriedDtype(_AbsentDtype):
+    """A dtype whose tensors are `CarriedTensor`s. It takes over every function it is given to."""
+
+    @property
+    def __class__(self) -> Any:
+        import rushlight
+
+        return rushlight.dtype  # isinstance(torch.uint16, torch.dtype)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        from rushlight._carried._functions import call
+
+        return call(func, args, kwargs or {})
+
+    def to_real(self) -> Any:
+        """Return the dtype of the real part."""
+        import rushlight
+
+        return rushlight.float16 if self.is_complex else self
+
+    def to_complex(self) -> Any:
+        """Return the complex dtype of such parts; RuntimeError where there is none."""
+        if not self.is_complex:
+            raise RuntimeError(f"to_complex: there is no complex type for {self}")
+        return self
+
+
+uint16 = _CarriedDtype("uint16", 2)
+uint32 = _CarriedDtype("uint32", 4)
+uint64 = _CarriedDtype("uint64", 8)
+float8_e4m3fn = _CarriedDtype("float8_e4m3fn", 1, is_floating_point=True)
+float8_e4m3fnuz = _CarriedDtype("float8_e4m3fnuz", 1, is_floating_point=True)
+float8_e5m2 = _CarriedDtype("float8_e5m2", 1, is_floating_point=True)
+float8_e5m2fnuz = _CarriedDtype("float8_e5m2fnuz", 1, is_floating_point=True)
+float8_e8m0fnu = _CarriedDtype("float8_e8m0fnu", 1, is_floating_point=True)
+complex32 = _CarriedDtype("complex32", 4, is_complex=True)
 chalf = complex32
 qint8 = _AbsentDtype("qint8", 1)
 quint8 = _AbsentDtype("quint8", 1)
@@ -53,6 +84,7 @@ bits1x8, bits2x4, bits4x2, bits8 = (
 )
 bits16 = _AbsentDtype("bits16", 2)
 bit = uint1
+CARRIED = {k: v for k, v in tuple(globals().items()) if type(v) is _CarriedDtype}
 
 
 class _AbsentLayout:

@@ -18,6 +18,7 @@ import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 
 import rushlight
+from rushlight._absent_dtypes import _CarriedDtype
 from rushlight._checkpoint_numpy import (
     ArrayDtype,
     empty_array,
@@ -174,8 +175,8 @@ def _rebuild_tensor(
         if name not in ("conj", "neg"):
             raise pickle.UnpicklingError(f"tensors with the property {name!r} are not supported")
         if is_set:
-            budget.pay(tensor.nbytes)
-            tensor = getattr(tensor, name)()
+            budget.pay(tensor.nbytes)  # whoever reads the view computes them
+            tensor = tensor.conj() if name == "conj" else rushlight._neg_view(tensor)
     if requires_grad:
         tensor.requires_grad_()
     _expect_no_hooks(hooks)
@@ -186,7 +187,8 @@ def _rebuild_tensor_v3(
     storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None, *,
     budget=_UNLIMITED,
 ):  # fmt: skip
-    typed = StoredData(_expect(storage, StoredData).storage, _expect(dtype, rushlight.dtype))
+    _expect(dtype, rushlight.dtype, _CarriedDtype)
+    typed = StoredData(_expect(storage, StoredData).storage, dtype)
     return _rebuild_tensor(
         typed, offset, size, stride, requires_grad, hooks, metadata, budget=budget
     )

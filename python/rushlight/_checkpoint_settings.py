@@ -227,9 +227,7 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
     """
     try:
         parts = re.split(r"\.", module.__version__)
-        version = tuple(
-            kind(part) for kind, part in zip(map(type, req_version_tuple), parts)
-        )
+        version = tuple(kind(part) for kind, part in zip(map(type, req_version_tuple), parts))
     except Exception as error:
         message = f"'{module.__name__}' module version string is malformed '{module.__version__}'"
         if error_if_malformed:
@@ -275,5 +273,3 @@ def unsafe_globals(description, safe):
             if not is_known(module, name) and (module, name) not in safe and path not in found:
                 found.append(path)
     return found
-
-

@@ -7,6 +7,7 @@ import math
 import pickle
 
 import rushlight
+from rushlight._absent_dtypes import CARRIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ STORAGE_DTYPES = {
     "ComplexDoubleStorage": rushlight.complex128,
 }
 STORAGE_NAMES = {dtype: name for name, dtype in STORAGE_DTYPES.items()}
-DTYPES = {str(dtype).rpartition(".")[2]: dtype for dtype in STORAGE_NAMES}
+DTYPES = {str(dtype).rpartition(".")[2]: dtype for dtype in STORAGE_NAMES} | CARRIED
 
 # Storages of quantized tensors: a file says by the tensor what the integers stand for.
 QUANTIZED_STORAGES = {
@@ -121,4 +122,14 @@ def tensor_of(data: Any, offset: int, size: Sequence[int], stride: Sequence[int]
             f"a tensor of sizes {size} and strides {stride} at offset {offset} does not fit its"
             f" storage of {data.storage.nbytes()} bytes"
         )
+    if type(data.dtype) is not rushlight.dtype:
+        return _carried_tensor(data, offset, size, stride)
     return rushlight._C._tensor_on_storage(data.storage, data.dtype, offset, size, stride)
+
+
+def _carried_tensor(data, offset, size, stride):
+    from rushlight._carried import _codecs, _tensor
+
+    carrier = _codecs.carrier_of(data.dtype)
+    bits = rushlight._C._tensor_on_storage(data.storage, carrier, offset, size, stride)
+    return _tensor.make(bits, data.dtype)

@@ -9,8 +9,9 @@ import pickle
 from collections import OrderedDict
 
 import rushlight
-from rushlight._absent_dtypes import _AbsentDtype
+from rushlight._absent_dtypes import _AbsentDtype, _CarriedDtype
 from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES, StoredData
+from rushlight._tensor import _bits_of_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _TorchName:
 
 
 _REBUILD_TENSOR = _TorchName("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_CARRIED = _TorchName("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
@@ -116,6 +118,10 @@ class CheckpointWriter(pickle._Pickler):
         state = dict(getattr(tensor, "__dict__", {}))
         if tensor.is_quantized:
             return _REBUILD_QUANTIZED, self._quantized(tensor)
+        if type(tensor.dtype) is _CarriedDtype:
+            place = (tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+            arguments = (tensor.untyped_storage(), *place, False, OrderedDict(), tensor.dtype)
+            return _REBUILD_CARRIED, arguments
         if kind is not rushlight.Tensor and kind is rushlight.nn.Parameter:
             arguments = (tensor.data, tensor.requires_grad, OrderedDict())
             if state:
@@ -150,7 +156,8 @@ class CheckpointWriter(pickle._Pickler):
             return _REBUILD_META, (tensor.dtype, size, stride, tensor.requires_grad)
         if tensor.layout is not rushlight.strided:
             raise RuntimeError(f"save: tensors of layout {tensor.layout} are not supported")
-        tensor_now = tensor.resolve_conj().resolve_neg()
-        data = StoredData(tensor_now.untyped_storage(), tensor_now.dtype)
-        offset, stride = tensor_now.storage_offset(), tensor_now.stride()
-        return _REBUILD_TENSOR, (data, offset, size, stride, tensor.requires_grad, OrderedDict())
+        data = StoredData(tensor.untyped_storage(), tensor.dtype)
+        place = (tensor.storage_offset(), size, stride)
+        arguments = (data, *place, tensor.requires_grad, OrderedDict())
+        bits = _bits_of_view(tensor)
+        return _REBUILD_TENSOR, (*arguments, bits) if bits else arguments

@@ -156,7 +156,8 @@ def embedding_bag(
         return result, indices.new_empty(0), zeros, rushlight.zeros_like(starts)
     ends = rushlight.cat([starts[1:], starts.new_tensor([indices.numel()])])
     sizes = ends - starts
-    bags = rushlight.repeat_interleave(rushlight.arange(len(starts), dtype=indices.dtype), sizes)
+    numbers = rushlight.arange(len(starts), dtype=indices.dtype, device=indices.device)
+    bags = rushlight.repeat_interleave(numbers, sizes)
     kept = rushlight.ones_like(indices, dtype=rushlight.bool)
     if padding_idx is not None:
         kept = indices != padding_idx % weight.size(0)

@@ -113,13 +113,14 @@ class _Methods:
         )
 
     def chalf(self, memory_format=None):
-        """Refused: there is no complex dtype of two float16 numbers."""
-        raise NotImplementedError(f"chalf: complex32 is not there (memory_format={memory_format})")
+        """Return the elements as complex32: complex numbers of two float16."""
+        options = {} if memory_format is None else {"memory_format": memory_format}
+        return self.to(rushlight.complex32, **options)
 
     def to_mkldnn(self, dtype=None):
-        """Refused: operations choose oneDNN's layouts by themselves."""
+        """Refused: operations choose layouts by themselves."""
         raise NotImplementedError(
-            f"to_mkldnn: layouts of oneDNN are chosen by operations themselves (dtype={dtype})"
+            f"to_mkldnn: layouts are chosen by operations themselves (dtype={dtype})"
         )
 
     def to_padded_tensor(self, padding, output_size=None):
@@ -129,11 +130,26 @@ class _Methods:
         )
 
     def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
-        """Refused: the result is of uint64, which no tensor is here."""
-        raise NotImplementedError(
-            f"hash_tensor: needs uint64, which is not there (dim={dim}, keepdim={keepdim}, "
-            f"mode={mode})"
-        )
+        """Return a number of uint64 for the elements, or for those along dims, that says if they
+        are the same: the exclusive or of their bits, as float64 or int64.
+
+        Args:
+            dim: a dim, or several; all where none is given.
+            keepdim: keep the dims that are reduced, with size 1.
+            mode: 0, the only one there is.
+        """
+        if mode != 0:
+            raise RuntimeError(f"hash_tensor: mode must be 0, got {mode}")
+        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+        if not dims and self.numel() == 0:
+            raise IndexError("hash_tensor: a tensor without elements needs a dim")
+        is_float = self.is_floating_point()
+        bits = self.detach().double().view(rushlight.int64) if is_float else self.long()
+        places = sorted({d % max(self.dim(), 1) for d in dims}) or range(self.dim())
+        for place in reversed(places) if self.dim() else ():
+            bits = _exclusive_or(bits, place)
+            bits = bits if keepdim else bits.squeeze(place)
+        return bits.view(rushlight.uint64)
 
     @staticmethod
     def _make_wrapper_subclass(
@@ -171,6 +187,23 @@ class _Methods:
         return make_wrapper(
             cls, size, strides, storage_offset or 0, dtype, device, bool(requires_grad)
         )
+
+
+def _exclusive_or(bits, dim):
+    """The exclusive or of int64 elements along a dim, which is kept with size 1."""
+    if bits.size(dim) == 0:
+        raise IndexError(f"hash_tensor: dim {dim} has no elements")
+    while (size := bits.size(dim)) > 1:
+        half = size // 2
+        rest = bits.narrow(dim, 2 * half, size % 2)
+        bits = bits.narrow(dim, 0, half) ^ bits.narrow(dim, half, half)
+        bits = rushlight.cat([bits, rest], dim) if size % 2 else bits
+    return bits
+
+
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """`Tensor.hash_tensor` as a function."""
+    return input.hash_tensor(dim, keepdim=keepdim, mode=mode)
 
 
 def _warn(text):
@@ -288,8 +321,7 @@ for _name, _reason in {
     ),
     "_grouped_mm": "products of groups of matrices are for GPUs; use a loop of matmul",
     "_nested_view_from_buffer": "there are no nested tensors",
-    "_scaled_mm": "there are no dtypes of 8 bits with a scale",
-    "hash_tensor": "the result is of uint64, which no tensor is here",
+    "_scaled_mm": "there are no products of floats of 8 bits; convert them with float()",
 }.items():  # fmt: skip
     globals()[_name] = _refused_function(_name, _reason)
 
@@ -309,8 +341,8 @@ class FatalError(RuntimeError):
     """An error after which the process should end."""
 
 
-has_lapack = has_openmp = has_spectral = True
-has_mkl = has_cuda = has_mps = False
+has_lapack = has_spectral = True
+has_mkl = has_openmp = has_cuda = has_mps = False
 
 
 class TensorType:

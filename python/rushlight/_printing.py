@@ -196,6 +196,18 @@ def _contents(tensor, indent):
     return _layout(values, tensor.dim(), _number_format(tensor, _leaves(values)), indent)
 
 
+def contents_of_unsigned(bits: Tensor) -> str:
+    """Return the elements of an int64 tensor as text that takes them modulo 2**64."""
+
+    def unsigned(value):
+        if isinstance(value, list):
+            return [unsigned(part) for part in value]
+        return value if value is ... else value % 2**64
+
+    values = unsigned(_shown_elements(bits))
+    return _layout(values, bits.dim(), _IntegerFormat(_leaves(values)), len("tensor("))
+
+
 def _dtype_is_evident(tensor, contents):
     """Say whether a reader of `contents` would guess the dtype."""
     default = rushlight.get_default_dtype()

@@ -66,7 +66,9 @@ def segment_reduce(
     batch, rest = data.shape[:axis], data.shape[axis + 1 :]
     rows, segments, length = batch.numel(), lengths.size(-1), data.size(axis)
     counts = lengths.reshape(-1)
-    members = rushlight.repeat_interleave(rushlight.arange(rows * segments), counts)
+    members = rushlight.repeat_interleave(
+        rushlight.arange(rows * segments, device=data.device), counts.to(data.device)
+    )
     members = members.reshape(rows * length, *(1 for _ in rest)).expand(rows * length, *rest)
     empty, scatter = _REDUCTIONS[reduce]
     out = data.new_full((rows * segments, *rest), empty if initial is None else initial)

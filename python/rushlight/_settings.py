@@ -67,12 +67,13 @@ def get_deterministic_debug_mode() -> int:
 
 def set_float32_matmul_precision(precision: str) -> None:
     """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always
-    exact."""
+    exact; on a GPU cuBLASLt rounds operands to TF32 unless it is 'highest'."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"
         )
     _settings["matmul_precision"] = precision
+    rushlight.backends.cuda.matmul.allow_tf32 = precision != "highest"
 
 
 def get_float32_matmul_precision() -> str:

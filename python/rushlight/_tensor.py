@@ -104,7 +104,7 @@ class _Methods:
 
     def __rdiv__(self, other: Tensor | float | complex) -> Tensor:
         """Return other / self, under its Python 2 name."""
-        return self.__rtruediv__(other)
+        return self.reciprocal() * other
 
     def set_(
         self,
@@ -169,10 +169,13 @@ class _Methods:
         import copy  # here and below: `import rushlight` loads few modules
 
         with _C.DisableTorchFunctionSubclass():
-            storage = copy.deepcopy(self.untyped_storage(), memo)
-            result = _C._tensor_on_storage(
-                storage, self.dtype, self.storage_offset(), self.size(), self.stride()
-            )
+            if self.is_conj() or self.is_neg():
+                result = self.detach().clone()
+            else:
+                storage = copy.deepcopy(self.untyped_storage(), memo)
+                result = _C._tensor_on_storage(
+                    storage, self.dtype, self.storage_offset(), self.size(), self.stride()
+                )
             if type(self) is not Tensor:
                 result = result.as_subclass(type(self))
             result.requires_grad_(self.requires_grad)
@@ -201,6 +204,9 @@ class _Methods:
             self.requires_grad,
             OrderedDict(),
         )
+        bits = _bits_of_view(self)
+        if bits:
+            args = (*args, bits)
         if type(self) is Tensor and not self.__dict__:
             return _rebuild, args
         return _rebuild_subclass, (type(self), args, dict(self.__dict__))
@@ -494,8 +500,23 @@ def _warn_lost_history():
     )
 
 
-def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks):
+def _bits_of_view(tensor):
+    """How a view is read, as files say it: {"conj": True} for a conjugate one."""
+    bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
+    return {name: bit for name, bit in bits.items() if bit}
+
+
+def _with_bits(tensor, bits):
+    """The view of `tensor` that `_bits_of_view` described."""
+    if bits.get("conj"):
+        tensor = tensor.conj()
+    return rushlight._neg_view(tensor) if bits.get("neg") else tensor
+
+
+def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks, bits=None):
     tensor = _C._tensor_on_storage(storage, dtype, offset, size, stride)
+    if bits:
+        tensor = _with_bits(tensor, bits).detach()
     tensor.requires_grad = requires_grad
     if hooks:
         tensor._backward_hooks = hooks

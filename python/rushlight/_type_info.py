@@ -18,12 +18,13 @@ _FLOATS = {
     "float32": (32, 23, -126, 128, 6),
     "float64": (64, 52, -1022, 1024, 15),
 }
-# No tensor is of these; bits of the fraction, exponent of the smallest normal, largest number.
+# Bits of the fraction, exponent of the smallest normal, largest number.
 _FLOAT8 = {
     "float8_e4m3fn": (3, -6, 448.0),
     "float8_e4m3fnuz": (3, -7, 240.0),
     "float8_e5m2": (2, -14, 57344.0),
     "float8_e5m2fnuz": (3, -15, 57344.0),
+    "float8_e8m0fnu": (0, -127, 2.0**127),
 }
 
 
@@ -48,10 +49,12 @@ class finfo:
 
     def __init__(self, type: _AbsentDtype | _dtype | None = None) -> None:
         dtype = rushlight.get_default_dtype() if type is None else type
-        if _name(dtype) in _FLOAT8 and not isinstance(dtype, (str, rushlight.dtype)):
+        if _name(dtype) in _FLOAT8 and not isinstance(dtype, str):
             self.dtype, self.bits, self.resolution = _name(dtype), 8, 1.0
             fraction, low, self.max = _FLOAT8[self.dtype]
             self.eps, self.min, self.tiny = 2.0**-fraction, -self.max, 2.0**low
+            if not type.is_signed:
+                self.min = self.tiny
             self.smallest_normal = self.tiny
             return
         if not isinstance(dtype, rushlight.dtype):

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import rushlight
 from rushlight import Tensor
-from rushlight._tensor import _rebuild, _rebuild_subclass
+from rushlight._tensor import _rebuild, _rebuild_subclass, _with_bits
 from rushlight.nn.parameter import _rebuild_parameter
 
 
@@ -28,10 +28,13 @@ def _rebuild_tensor_v2(
 ):
     """The same, with what else a file holds of a tensor."""
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if metadata:
+        unknown = set(metadata) - {"conj", "neg"}
+        if unknown:
+            raise NotImplementedError(f"_rebuild_tensor_v2: metadata {sorted(unknown)}")
+        tensor = _with_bits(tensor, metadata)
     tensor.requires_grad = requires_grad
     tensor._backward_hooks = backward_hooks or None
-    if metadata:
-        raise NotImplementedError(f"_rebuild_tensor_v2: metadata {sorted(metadata)}")
     return tensor
 
 

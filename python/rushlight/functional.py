@@ -244,10 +244,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(size < 0 for size in shape):
         raise ValueError(f"unravel_index: 'shape' cannot have negative sizes, but got {shape}")
     steps = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    place = indices.to(rushlight.int64).unsqueeze(-1) // rushlight.tensor(
-        steps, dtype=rushlight.int64
-    )
-    return (place % rushlight.tensor(shape, dtype=rushlight.int64)).unbind(-1)
+    indices = indices.to(rushlight.int64)
+    place = indices.unsqueeze(-1) // indices.new_tensor(steps)
+    return (place % indices.new_tensor(shape)).unbind(-1)
 
 
 @_autocasts("lower_precision")

@@ -6,6 +6,7 @@
 #include "autograd/saved_tensor.h"
 #include "core/fork_mutex.h"
 #include "core/interpreter.h"
+#include "tensor/lazy_view.h"
 
 namespace rl {
 
@@ -315,9 +316,11 @@ void check_in_place(const Tensor& t, const char* op, bool recorded) {
         "memory location (",
         op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");
   check_history(t, op, recorded);
+  if (__builtin_expect(impl->lazy, 0)) begin_lazy_write(t);
 }
 
 void bump_version(const Tensor& t, const char* op) {
+  if (__builtin_expect(t.impl()->lazy, 0)) end_lazy_write(t);
   if (t.impl()->inference) return;
   Storage* storage = t.storage().get();
   count_up(storage->version, 1u);

@@ -237,7 +237,7 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::Bool:
       return PyBool_Check(o) || number_kind(o) == NumberKind::Bool || accept_stand_in(o);
     case Kind::String: return PyUnicode_Check(o);
-    case Kind::DType: return is_dtype_like(o);
+    case Kind::DType: return is_dtype_like(o) || accept_stand_in(o);
     case Kind::Device: return is_device_like(o);
     case Kind::Layout: return is_layout(o);
     case Kind::MemoryFormat: return is_memory_format(o);
@@ -284,6 +284,15 @@ bool Arguments::takes_count(const Overload& o, const Call& call) {
   return call.count <= o.positional - self && required <= given && given <= o.count - self;
 }
 
+// Whose numbers may be tensors, as torch has it: another one is a wrong value, not a wrong type.
+bool Arguments::wants_one_element(const Call& call) const {
+  std::string name = spec_->name;
+  if (name != "linspace" && name != "logspace") return false;
+  for (Py_ssize_t i = 0; i < call.count && i < 2; ++i)
+    if (is_tensor(call.args[i]) && tensor_of(call.args[i]).dim() > 0) return true;
+  return false;
+}
+
 int Arguments::refuse(const Call& call) {
   std::string text = std::string(spec_->name) + "()";
   std::string why;
@@ -296,6 +305,7 @@ int Arguments::refuse(const Call& call) {
   if (meant_count == 1) {
     overload_ = meant;
     fit(call, &why);
+    check(!wants_one_element(call), text, why, ": a tensor here must be 0-dimensional");
     check_type(false, text, why);
   }
   text += " received an invalid combination of arguments - got (";

@@ -129,6 +129,7 @@ class Arguments {
   PyObject* unchanging(PyObject* list);
   std::string explain_type(int i, bool is_method) const;
   static bool takes_count(const Overload& o, const Call& call);
+  bool wants_one_element(const Call& call) const;
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
   [[noreturn]] void overflow(int i) const;

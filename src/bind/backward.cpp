@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "autograd/meta.h"
 #include "bind/args.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
@@ -72,7 +73,9 @@ PyObject* run(PyObject*, PyObject* args) {
       edges.push_back(to_edge(o, accumulate ? "backward" : "grad"));
       check(static_cast<bool>(edges.back()),
             "One of the differentiated Tensors does not require grad");
-      if (accumulate && is_tensor(o)) retain_grad(tensor_of(o));
+      if (!accumulate || !is_tensor(o)) continue;
+      retain_grad(tensor_of(o));
+      note_gradient(o);
     }
     TensorList found;
     {
@@ -92,19 +95,25 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
   static const Parameter parameters[] = {{"self", Kind::Tensor, false, false, false, -1},
                                          {"gradient", Kind::Object, true, true, false, -1},
                                          {"retain_graph", Kind::Bool, true, true, false, -1},
-                                         {"create_graph", Kind::Bool, false, true, false, -1},
-                                         {"inputs", Kind::Object, true, true, false, -1}};
+                                         {"create_graph", Kind::Bool, true, true, false, -1},
+                                         {"inputs", Kind::Object, true, true, false, -1},
+                                         {"retain_variables", Kind::Bool, true, true, true, -1}};
   static const Overload overloads[] = {
-      {"backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)", parameters, 5,
-       5}};
+      {"backward(gradient=None, retain_graph=None, create_graph=False, inputs=None, *, "
+       "retain_variables=None)",
+       parameters, 6, 5}};
   static const Spec spec = {"backward", "Tensor.backward", overloads, 1};
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     const Tensor& t = tensor_of(self);
     check_not_volatile(t);
-    const bool create_graph = a.given(3) && a.boolean(3),
-               keep_graph = a.boolean_or_none(2).value_or(create_graph);
+    std::optional<bool> retain = a.boolean_or_none(2), older = a.boolean_or_none(5);
+    if (older)
+      checked(PyErr_WarnEx(PyExc_FutureWarning,
+                           "`retain_variables` is deprecated. Use `retain_graph` instead.", 1));
+    const bool create_graph = a.boolean_or_none(3).value_or(false),
+               keep_graph = (retain ? retain : older).value_or(create_graph);
     if (a.given(1) || a.given(4) || t.numel() != 1 || !t.is_floating() ||
         !t.device().is_cpu()) {  // the general rules are in Python
       Object function = import_attribute("rushlight.autograd", "backward");

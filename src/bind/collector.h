@@ -1,5 +1,5 @@
 // What tensors and graph nodes own, as the garbage collector of Python is shown it. The rules are
-// in collector.cpp.
+// in tally.h.
 #pragma once
 #include "autograd/node.h"
 #include "bind/object.h"
@@ -10,6 +10,10 @@ namespace rl::bind {
 // Whether the graph may hold Python objects that lead back to it: a tensor has attributes, hooks or
 // a class of its own, or a node has. Until then no tensor can be a part of a cycle. Never unset.
 extern std::atomic<bool> graph_holds_objects;
+void note_objects_slow();
+inline void note_objects() {  // sets it
+  if (!graph_holds_objects.load(std::memory_order_relaxed)) note_objects_slow();
+}
 
 // Lets the garbage collector see a tensor: it has come to own Python objects.
 void track(PyObject* tensor);
@@ -20,14 +24,17 @@ inline void track_history(PyObject* tensor) {
     track_history_slow(tensor);
 }
 
+// And one that has got a gradient, whose history may lead back to it.
+void note_gradient(PyObject* tensor);
+
 // Lets it see the tensors that `o`, which the graph comes to hold, refers to.
 void track_captured(PyObject* o);
 
-// For tp_traverse of the object of a tensor or node, which owns a count of it: visits the Python
+// For tp_traverse of the object `self`, which owns a count of a tensor or node: visits the Python
 // objects that live as long as that count does, and no longer.
-int visit_owned(TensorImpl* t, visitproc visit, void* arg);
-int visit_owned(Node* node, visitproc visit, void* arg);
-// For tp_clear: gives up what the tensor or node owns, if its life depends on that object alone.
+int visit_owned(PyObject* self, TensorImpl* t, visitproc visit, void* arg);
+int visit_owned(PyObject* self, Node* node, visitproc visit, void* arg);
+// For tp_clear: gives up what the tensor or node owns, unless others are using it.
 void clear_owned(TensorImpl* t);
 void clear_owned(Node* node);
 

@@ -1,5 +1,6 @@
 #include "bind/cuda.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "bind/convert.h"
@@ -8,7 +9,9 @@
 #include "core/interpreter.h"
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/nccl.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/cuda/program.h"
 #include "ops_create.h"
@@ -503,6 +506,66 @@ FUNCTION(kernel_counts) {
                          static_cast<long long>(c.launches));
   });
 }
+FUNCTION(nccl_is_available) {
+  (void)args;
+  return call([] { return PyBool_FromLong(lazy_count() > 0 && cuda::nccl() != nullptr); });
+}
+FUNCTION(nccl_id) {
+  (void)args;
+  return call([] {
+    start();
+    std::string id = cuda::nccl_id();
+    return PyBytes_FromStringAndSize(id.data(), static_cast<Py_ssize_t>(id.size()));
+  });
+}
+FUNCTION(nccl_open) {  // (id, size, rank)
+  return call([&] {
+    PyObject* bytes = nullptr;
+    int size = 0, rank = 0;
+    if (!PyArg_ParseTuple(args, "Sii", &bytes, &size, &rank)) throw PythonError{};
+    std::string id(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+    start();
+    cuda::ncclComm_t made = nullptr;
+    {
+      WithoutGil waits;
+      made = cuda::open_communicator(id, size, rank);
+    }
+    return PyLong_FromVoidPtr(made);
+  });
+}
+FUNCTION(nccl_close) {
+  return call([&] {
+    NUMBERS;
+    cuda::close_communicator(reinterpret_cast<cuda::ncclComm_t>(n.at[0]));
+  });
+}
+// (kind, communicator, operation, root, output, input): `output` may be `input`.
+FUNCTION(nccl_run) {
+  return call([&] {
+    int kind = 0, operation = 0, root = 0;
+    unsigned long long communicator = 0;
+    PyObject *output = nullptr, *input = nullptr;
+    if (!PyArg_ParseTuple(args, "iKiiOO", &kind, &communicator, &operation, &root, &output, &input))
+      throw PythonError{};
+    const Tensor &to = checked_tensor(output), &from = checked_tensor(input);
+    check(to.device().type == DeviceType::CUDA && is_same_device(to.device(), from.device()) &&
+              to.dtype() == from.dtype() && to.is_contiguous() && from.is_contiguous(),
+          "nccl_run: expected contiguous tensors of one dtype on one GPU, got ", from.dtype(),
+          " on ", from.device(), " and ", to.dtype(), " on ", to.device());
+    int device = to.device().index;
+    cuda::use(device);
+    cuda::run_collective({static_cast<cuda::Collective>(kind), from.data<char>(), to.data<char>(),
+                          std::min(from.numel(), to.numel()), to.dtype(), operation, root},
+                         reinterpret_cast<cuda::ncclComm_t>(communicator),
+                         cuda::current_stream(device));
+  });
+}
+FUNCTION(set_allow_tf32) {
+  return call([&] {
+    NUMBERS;
+    cuda::set_allow_tf32(n.integer(0));
+  });
+}
 FUNCTION(kernels_asked_for) {
   (void)args;
   return call([] { return PyUnicode_FromString(cuda::kernels_asked_for().c_str()); });
@@ -566,6 +629,12 @@ PyMethodDef methods[] = {METHOD(why_unavailable),
                          METHOD(kernel_counts),
                          METHOD(kernels_asked_for),
                          METHOD(compile_check),
+                         METHOD(set_allow_tf32),
+                         METHOD(nccl_is_available),
+                         METHOD(nccl_id),
+                         METHOD(nccl_open),
+                         METHOD(nccl_close),
+                         METHOD(nccl_run),
                          METHOD(sync_debug_mode),
                          METHOD(set_sync_debug_mode),
                          {nullptr, nullptr, 0, nullptr}};

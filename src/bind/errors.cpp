@@ -5,6 +5,7 @@
 
 #include "bind/convert.h"
 #include "core/warning.h"
+#include "tensor/lazy_view.h"
 
 namespace rl::bind {
 
@@ -57,6 +58,7 @@ void CarriedError::restore() const {
 }
 
 void set_error_from_current_exception() {
+  abandon_lazy_writes();
   try {
     throw;
   } catch (const PythonError&) {

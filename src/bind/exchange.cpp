@@ -12,6 +12,7 @@
 #include "core/alignment.h"
 #include "kernels/cuda/runtime.h"
 #include "ops_create.h"
+#include "tensor/lazy_view.h"
 
 namespace rl::bind {
 
@@ -193,6 +194,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
   else if (!buffer_format(t.dtype())) problem = "bfloat16 has no buffer format";
   else if (t.is_meta()) problem = "a meta tensor has no data";
+  else if (!is_exact_tensor(self) && PyObject_HasAttrString(self, "_carried"))
+    problem = "a tensor of this dtype has no buffer format";  // its class makes the array
+  else if (t.impl()->lazy)
+    problem = "a conjugate or negative view has no buffer. Use resolve_conj() or resolve_neg()";
   else if (!t.device().is_cpu())
     problem = "a tensor on another device has no buffer. Use tensor.cpu()";
   else if (t.is_sparse()) problem = "a sparse tensor has no buffer. Use tensor.to_dense()";
@@ -285,7 +290,14 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
                "tensor to host memory first.");
     check(force || !requires_grad(t) || !grad_enabled(),
           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    check(force || !t.impl()->lazy, "Can't call numpy() on Tensor that has ",
+          is_conjugated(t) ? "conjugate" : "negative", " bit set. Use tensor.resolve_",
+          is_conjugated(t) ? "conj" : "neg", "().numpy() instead.");
     check_type(typestr(t.dtype()) != nullptr, "Got unsupported ScalarType BFloat16");
+    if (t.impl()->lazy) {
+      NoGradGuard guard;
+      t = ops::clone(t);
+    }
     pin(t);
     auto* source = PyObject_New(ArraySource, array_source_type);
     if (!source) throw PythonError{};
@@ -408,10 +420,12 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     Tensor t = tensor_of(self);
-    if (requires_grad(t) || t.is_meta()) {
+    if (requires_grad(t) || t.is_meta() || t.impl()->lazy) {
       PyErr_SetString(PyExc_BufferError,
-                      t.is_meta()
-                          ? "Can't export a meta tensor: it has no data"
+                      t.is_meta() ? "Can't export a meta tensor: it has no data"
+                      : t.impl()->lazy
+                          ? "Can't export a conjugate or negative view; use resolve_conj() or "
+                            "resolve_neg()"
                           : "Can't export tensors that require gradient, use tensor.detach()");
       return nullptr;
     }

@@ -236,7 +236,28 @@ constexpr Parameter device_parameter = {"device", Kind::Device, true, true, true
 constexpr Parameter grad_parameter = {"requires_grad", Kind::Bool, false, true, true, -1};
 constexpr Parameter pin_parameter = {"pin_memory", Kind::Bool, false, true, true, -1};
 
+void warn_of_tensor_as_data() {
+  checked(PyErr_WarnEx(PyExc_UserWarning,
+                       "To copy construct from a tensor, it is recommended to use "
+                       "source.detach().clone(): here it is taken for data.",
+                       1));
+}
+
 bool flag(const Arguments& a, int i) { return a.given(i) && a.boolean(i); }
+
+// Arrays of uint16, uint32 and uint64, whose tensors are made in Python.
+bool is_carried_array(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_tensor(o) || !is_array(o)) return false;
+  Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
+  PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
+  std::string text = typestr && PyUnicode_Check(typestr) ? to_string(typestr) : std::string();
+  return text == "<u2" || text == "<u4" || text == "<u8";
+}
+PyObject* from_carried_array(PyObject* array, PyObject* dtype, bool copy) {
+  Object function = import_attribute("rushlight._carried._tensor", "from_array");
+  return PyObject_CallFunctionObjArgs(function.get(), array, dtype ? dtype : Py_None,
+                                      copy ? Py_True : Py_False, nullptr);
+}
 
 // torch.tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -249,12 +270,9 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
-    if (is_tensor(a.object(0)))
-      checked(PyErr_WarnEx(PyExc_UserWarning,
-                           "To copy construct from a tensor, it is recommended to use "
-                           "source.detach().clone(): torch.tensor(source) takes it for data.",
-                           1));
+    if (is_tensor(a.object(0))) warn_of_tensor_as_data();
     a.pin_memory(4, 2);
+    if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), a.object(1), true);
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
     set_requires_grad(t, flag(a, 3));
     return wrap(std::move(t));
@@ -271,6 +289,7 @@ PyObject* make_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
+    if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), a.object(1), false);
     return wrap(as_tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2)));
   });
 }
@@ -290,6 +309,7 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
+    if (is_tensor(a.object(1))) warn_of_tensor_as_data();
     a.pin_memory(5, 3);
     const Tensor& like = tensor_of(self);
     Tensor t = tensor_from(a.object(1), a.dtype_or_none(2).value_or(like.dtype()),
@@ -364,6 +384,7 @@ PyObject* make_from_numpy(PyObject*, PyObject* const* args, Py_ssize_t count, Py
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
     check_type(is_array(a.object(0)) && PySequence_Check(a.object(0)), "expected np.ndarray (got ",
                type_name(a.object(0)), ")");
+    if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), nullptr, false);
     return wrap(from_array(a.object(0), ArrayUse::Share));
   });
 }

@@ -86,7 +86,7 @@ struct FunctionNode final : Node {
   bool materialize = true;
 
   FunctionNode(const char* op, PyObject* ctx) : Node(op, 0), context(Object::share(ctx).release()) {
-    graph_holds_objects.store(true, std::memory_order_relaxed);
+    note_objects();
     allow_revival(ctx);
     cast(ctx)->node = this;
     python.store(ctx, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 //
 // Integers, slices, None and Ellipsis make a view. Masks, integer tensors and sequences are left to
 // the ops index and index_put_, which get one entry for each indexed dim of that view.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -23,6 +24,29 @@
 namespace rl::bind {
 
 namespace {
+
+struct SliceBounds {
+  int64_t start, stop, step;
+};
+
+int64_t slice_number(PyObject* o, int64_t otherwise) {
+  if (o == Py_None) return otherwise;
+  Object index(checked(PyNumber_Index(o)));
+  int overflow = 0;
+  int64_t number = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  return overflow > 0 ? INT64_MAX : overflow < 0 ? -INT64_MAX : number;
+}
+
+// What a slice says in 64 bits, of which Python's own function keeps those of an address.
+SliceBounds bounds_of(PyObject* slice) {
+  if constexpr (sizeof(Py_ssize_t) == sizeof(int64_t)) {
+    Py_ssize_t start, stop, step;
+    checked(PySlice_Unpack(slice, &start, &stop, &step));
+    return {start, stop, step};
+  }
+  auto* s = reinterpret_cast<PySliceObject*>(slice);
+  return {slice_number(s->start, 0), slice_number(s->stop, INT64_MAX), slice_number(s->step, 1)};
+}
 
 // ---- the view
 // --------------------------------------------------------------------------------------
@@ -51,8 +75,11 @@ class Narrowing {
     strides_.erase(d);
   }
   void slice(int64_t d, int64_t start, int64_t stop, int64_t by) {
-    Py_ssize_t from = start, to = stop;
-    int64_t count = PySlice_AdjustIndices(size(d), &from, &to, by);
+    // As PySlice_AdjustIndices, but of sizes that need not fit into Python's.
+    const int64_t n = size(d);
+    auto place = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+    const int64_t from = place(start), to = place(stop);
+    const int64_t count = from < to ? (to - from - 1) / by + 1 : 0;
     if (recorded_) return step(ops::slice(current_, d, from, to, by));
     if (count > 0) offset_ += from * strides_[d];
     sizes_[d] = count;
@@ -148,11 +175,10 @@ class IndexReader {
   }
 
   void apply_slice(PyObject* o) {
-    Py_ssize_t start, stop, step;
-    checked(PySlice_Unpack(o, &start, &stop, &step));
+    auto [start, stop, step] = bounds_of(o);
     check_value(step > 0, "step must be greater than zero");
     check_index(narrowing_.ndim() > dim_, "slice() cannot be applied to a 0-dim tensor.");
-    bool whole = start == 0 && stop == PY_SSIZE_T_MAX && step == 1;
+    bool whole = start == 0 && stop == INT64_MAX && step == 1;
     if (!whole) narrowing_.slice(dim_, start, stop, step);
     ++dim_;
   }

@@ -37,7 +37,7 @@ void destroy(PyObject* self) {
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  return visit_owned(reinterpret_cast<PyNode*>(self)->node, visit, arg);
+  return visit_owned(self, reinterpret_cast<PyNode*>(self)->node, visit, arg);
 }
 
 int clear(PyObject* self) {
@@ -170,10 +170,16 @@ auto with_saved(PyObject* self, F&& f) {
 void destroy_saved(PyObject* self) {
   auto* o = reinterpret_cast<PySaved*>(self);
   PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   Ref<Node>::adopt(o->node);
   Py_XDECREF(o->name);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+int traverse_saved(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return visit_owned(self, reinterpret_cast<PySaved*>(self)->node, visit, arg);
 }
 
 PyObject* saved_data(PyObject* self, void*) {
@@ -200,11 +206,12 @@ PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
 }
 
 PyObject* wrap_saved(Node* node, std::string_view name, size_t index) {
-  auto* o = PyObject_New(PySaved, saved_type);
+  auto* o = PyObject_GC_New(PySaved, saved_type);
   if (!o) throw PythonError{};
   o->node = Ref<Node>::share(node).release();
   o->name = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
   o->index = static_cast<Py_ssize_t>(index);
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(o));
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -324,9 +331,9 @@ PyObject* next_functions(PyObject* self, void*) {
 PyObject* metadata(PyObject* self, void*) {
   return guarded([&] {
     Ref<Node> node = to_node(self);
+    note_objects();
     Object fresh = checked(PyDict_New());
     LinkLock lock(node.get());
-    graph_holds_objects.store(true, std::memory_order_relaxed);
     if (!node->metadata) node->metadata = fresh.release();
     return Object::share(static_cast<PyObject*>(node->metadata)).release();
   });
@@ -439,11 +446,13 @@ void init_node_type(PyObject* module) {
                             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
                         slots);
   PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_saved)},
+                               {Py_tp_traverse, reinterpret_cast<void*>(traverse_saved)},
                                {Py_tp_getset, saved_attributes},
                                {Py_tp_methods, saved_methods},
                                {0, nullptr}};
-  saved_type = make_type(nullptr, "rushlight._C.SavedTensor", sizeof(PySaved),
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots);
+  saved_type = make_type(
+      nullptr, "rushlight._C.SavedTensor", sizeof(PySaved),
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, saved_slots);
   release_node_metadata = release_metadata;
   init_function_type(module, node_type);
 }

@@ -1,4 +1,6 @@
 // Number and comparison slots of Tensor: +, -, ==, int(), ...
+#include <atomic>
+
 #include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/factory.h"
@@ -173,8 +175,13 @@ PyObject* to_int(PyObject* self) {
 }
 PyObject* to_float(PyObject* self) {
   return unary(self, "__float__", [](const Tensor& t) {
+    warn_of_lost_gradient(t);
     Object value = only_element(t);
-    return PyNumber_Float(value.get());
+    if (!t.is_complex()) return PyNumber_Float(value.get());
+    Py_complex number = PyComplex_AsCComplex(value.get());
+    check(number.imag == 0, "float: the complex number has the imaginary part ", number.imag,
+          "; take its real part");
+    return PyFloat_FromDouble(number.real);
   });
 }
 PyObject* to_index(PyObject* self) {
@@ -199,6 +206,16 @@ Py_hash_t hash(PyObject* self) {
 }
 
 }  // namespace
+
+void warn_of_lost_gradient(const Tensor& t) {
+  static std::atomic<bool> told{false};
+  if (!requires_grad(t) || told.exchange(true)) return;
+  checked(
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "a tensor that requires grad becomes a Python number, which has no gradient; "
+                   "detach() or item() says that this is meant",
+                   1));
+}
 
 void add_number_slots(PyTypeObject& type) {
   static PyNumberMethods number{};

@@ -56,31 +56,38 @@ bool is_ours(PyCodeObject* code) {
   return last_is_ours = lies_in_package(code->co_filename);
 }
 
-// References given up by a thread that had no GIL: dropped by the next one that has it.
-class Forgotten {
+// References that threads without the GIL take and give up, counted by the next one that has it.
+class DeferredCounts {
  public:
-  void add(PyObject* code) {
-    ForkLock lock(mutex_);
-    waiting_.push_back(code);
-    any_.store(true, std::memory_order_relaxed);
-  }
-  void drop_all() {
+  void add(PyObject* code) { defer(code, more_); }
+  void drop(PyObject* code) { defer(code, fewer_); }
+  // With the interpreter: counts up what waits before it counts down, so that whoever has a
+  // reference may hand out another one without the interpreter.
+  void settle() {
     if (__builtin_expect(!any_.load(std::memory_order_relaxed), 1)) return;
-    std::vector<PyObject*> taken;
+    std::vector<PyObject*> more, fewer;
     {
       ForkLock lock(mutex_);
-      taken.swap(waiting_);
+      more.swap(more_);
+      fewer.swap(fewer_);
       any_.store(false, std::memory_order_relaxed);
     }
-    for (PyObject* code : taken) Py_DECREF(code);
+    for (PyObject* code : more) Py_INCREF(code);
+    for (PyObject* code : fewer) Py_DECREF(code);
   }
 
  private:
+  void defer(PyObject* code, std::vector<PyObject*>& list) {
+    ForkLock lock(mutex_);
+    list.push_back(code);
+    any_.store(true, std::memory_order_relaxed);
+  }
+
   ForkMutex mutex_{ForkRank::Sources};
-  std::vector<PyObject*> waiting_;
+  std::vector<PyObject*> more_, fewer_;
   std::atomic<bool> any_{false};
 };
-Forgotten forgotten;
+DeferredCounts deferred;
 
 int32_t instruction_of(PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030b0000
@@ -146,23 +153,25 @@ bool has_gil() { return PyGILState_Check(); }
 
 SourceLocation here() {
   if (!has_gil()) return {};  // the engine at work
-  forgotten.drop_all();
+  deferred.settle();
   return innermost_frame();
 }
 
 // In backward the line of the forward op: where backward was called says little.
 SourceLocation source_of_memory() {
-  if (!has_gil()) return {};
-  forgotten.drop_all();
+  const bool gil = has_gil();
+  if (gil) deferred.settle();
   Node* node = mode() & InBackward ? current_node() : nullptr;
-  if (!node || !node->where.code) return innermost_frame();
-  Py_INCREF(static_cast<PyObject*>(node->where.code));
+  if (!node || !node->where.code) return gil ? innermost_frame() : SourceLocation{};
+  auto* code = static_cast<PyObject*>(node->where.code);
+  if (gil) Py_INCREF(code);
+  else deferred.add(code);
   return node->where;
 }
 
 int stack(SourceLocation* found, int most) {
   if (!has_gil()) return 0;
-  forgotten.drop_all();
+  deferred.settle();
   return user_frames(found, most);
 }
 
@@ -183,8 +192,9 @@ std::string describe_location(SourceLocation where) {
 void forget_location(SourceLocation where) {
   if (!Py_IsInitialized()) return;
   auto* code = static_cast<PyObject*>(where.code);
-  if (has_gil()) Py_DECREF(code);
-  else forgotten.add(code);
+  if (!has_gil()) return deferred.drop(code);
+  deferred.settle();
+  Py_DECREF(code);
 }
 
 }  // namespace

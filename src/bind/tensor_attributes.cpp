@@ -76,7 +76,7 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
         "' to a tensor of size '", t.sizes(),
         "'. Please ensure that the gradient and the tensor are the same size");
   set_grad(t, grad);
-  track_history_slow(Object(wrap(t)).get());
+  note_gradient(Object(wrap(t)).get());
 }
 
 void set_requires_grad_attribute(const Tensor& t, PyObject* value) {
@@ -123,35 +123,36 @@ void set_data(const Tensor& t, PyObject* value) {
   to->sizes = from->sizes;
   to->strides = from->strides;
   to->offset = from->offset;
+  to->lazy = from->lazy;
   to->base = nullptr;
   to->view_rule = nullptr;
   if (t.is_sparse()) replace_sparse(t, tensor_of(value));
   to->refresh();
 }
 
-Tensor part(const Tensor& t, int64_t index) { return ops::select(ops::view_as_real(t), -1, index); }
-
-PyObject* get_real(const Tensor& t) { return wrap(t.is_complex() ? part(t, 0) : t); }
+PyObject* get_real(const Tensor& t) { return wrap(ops::real(t)); }
 PyObject* get_imag(const Tensor& t) {
   check(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
-  return wrap(part(t, 1));
+  return wrap(ops::imag(t));
 }
 void assign_part(const Tensor& target, PyObject* value) {
   if (is_tensor(value)) ops::copy_(target, tensor_of(value));
   else ops::fill_(target, to_scalar(value));
 }
-void set_real(const Tensor& t, PyObject* value) {
-  assign_part(t.is_complex() ? part(t, 0) : t, value);
-}
+void set_real(const Tensor& t, PyObject* value) { assign_part(ops::real(t), value); }
 void set_imag(const Tensor& t, PyObject* value) {
   check(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
-  assign_part(part(t, 1), value);
+  assign_part(ops::imag(t), value);
 }
 
 // ---- transposes
 // --------------------------------------------------------------------------------------
 
+void warn_of_number(const char* text) { checked(PyErr_WarnEx(PyExc_UserWarning, text, 1)); }
+
 PyObject* get_T(const Tensor& t) {
+  if (t.dim() == 0)
+    warn_of_number("Tensor.T of a 0-d tensor is deprecated: it is the tensor itself");
   if (t.dim() != 2 && t.dim() != 0)
     checked(PyErr_WarnEx(
         PyExc_UserWarning,
@@ -175,7 +176,10 @@ PyObject* get_H(const Tensor& t) {
   check(t.dim() == 2 || t.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
         t.dim(), "-D tensor.",
         t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
-  if (t.dim() == 0) return wrap(t.is_complex() ? ops::conj(t) : t);
+  if (t.dim() == 0) {
+    warn_of_number("Tensor.H of a 0-d tensor is deprecated: write x.conj()");
+    return wrap(ops::conj(t));
+  }
   return wrap(adjoint(t));
 }
 PyObject* get_mH(const Tensor& t) {

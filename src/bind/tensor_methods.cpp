@@ -4,6 +4,7 @@
 #include "autograd/inplace.h"
 #include "autograd/meta.h"
 #include "bind/args.h"
+#include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/factory.h"
 #include "bind/graph.h"
@@ -14,6 +15,7 @@
 #include "core/shared_memory.h"
 #include "dispatch/host_elements.h"
 #include "ops_shape.h"
+#include "tensor/lazy_view.h"
 
 namespace rl::bind {
 
@@ -57,6 +59,7 @@ PyObject* to_list(PyObject*, const Tensor& t) {
 PyObject* to_item(PyObject*, const Tensor& t) { return wrap(item(t)); }
 
 PyObject* to_complex_number(PyObject*, const Tensor& t) {
+  warn_of_lost_gradient(t);
   check_value(t.numel() == 1, "only one element tensors can be converted to Python scalars");
   complex128 c = item(t).to<complex128>();
   return PyComplex_FromDoubles(c.real(), c.imag());
@@ -71,13 +74,13 @@ PyObject* detach_in_place(PyObject* self, const Tensor& t) {
   return same(self);
 }
 
-PyObject* keep_grad(PyObject*, const Tensor& t) {
+PyObject* keep_grad(PyObject* self, const Tensor& t) {
   retain_grad(t);
+  note_gradient(self);
   Py_RETURN_NONE;
 }
 
 PyObject* never(PyObject*, const Tensor&) { Py_RETURN_FALSE; }
-PyObject* itself(PyObject* self, const Tensor&) { return same(self); }
 
 constexpr Query dim_query = {"dim", [](PyObject*, const Tensor& t) { return wrap(t.dim()); }};
 constexpr Query numel_query = {"numel", [](PyObject*, const Tensor& t) { return wrap(t.numel()); }};
@@ -87,7 +90,7 @@ constexpr Query offset_query = {"storage_offset",
                                 [](PyObject*, const Tensor& t) { return wrap(t.offset()); }};
 constexpr Query data_ptr_query = {
     "data_ptr", [](PyObject*, const Tensor& t) {
-      return PyLong_FromVoidPtr(t.numel() && !t.is_meta() ? t.view().data : nullptr);
+      return PyLong_FromVoidPtr(t.numel() && !t.is_meta() ? shared_address(t) : nullptr);
     }};
 constexpr Query is_floating_query = {
     "is_floating_point", [](PyObject*, const Tensor& t) { return wrap(t.is_floating()); }};
@@ -101,14 +104,14 @@ constexpr Query is_inference_query = {
     "is_inference", [](PyObject*, const Tensor& t) { return wrap(bool(t.impl()->inference)); }};
 constexpr Query is_view_query = {"_is_view",
                                  [](PyObject*, const Tensor& t) { return wrap(t.is_view()); }};
-constexpr Query is_conj_query = {"is_conj", never};
-constexpr Query is_neg_query = {"is_neg", never};
+constexpr Query is_conj_query = {"is_conj",
+                                 [](PyObject*, const Tensor& t) { return wrap(is_conjugated(t)); }};
+constexpr Query is_neg_query = {"is_neg",
+                                [](PyObject*, const Tensor& t) { return wrap(is_negated(t)); }};
 constexpr Query is_pinned_query = {"is_pinned", never};
 constexpr Query is_shared_query = {
     "is_shared", [](PyObject*, const Tensor& t) { return wrap(is_shared(*t.storage())); }};
 constexpr Query is_coalesced_query = {"is_coalesced", never};
-constexpr Query resolve_conj_query = {"resolve_conj", itself};
-constexpr Query resolve_neg_query = {"resolve_neg", itself};
 constexpr Query get_device_query = {
     "get_device", [](PyObject*, const Tensor& t) { return wrap(int64_t(t.device().index)); }};
 constexpr Query item_query = {"item", to_item};
@@ -282,8 +285,6 @@ PyMethodDef definitions[] = {
     {"is_pinned", answer<is_pinned_query>, METH_NOARGS, nullptr},
     {"is_shared", answer<is_shared_query>, METH_NOARGS, nullptr},
     {"is_coalesced", answer<is_coalesced_query>, METH_NOARGS, nullptr},
-    {"resolve_conj", answer<resolve_conj_query>, METH_NOARGS, nullptr},
-    {"resolve_neg", answer<resolve_neg_query>, METH_NOARGS, nullptr},
     {"get_device", answer<get_device_query>, METH_NOARGS,
      "get_device($self)\n--\n\nThe index of the device, -1 for the CPU."},
     {"item", answer<item_query>, METH_NOARGS,

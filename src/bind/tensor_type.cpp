@@ -165,7 +165,7 @@ void dealloc(PyObject* o) {
 int traverse(PyObject* o, visitproc visit, void* arg) {
   PyTensor* self = cast(o);
   Py_VISIT(self->dict);
-  return self->impl ? visit_owned(self->impl, visit, arg) : 0;
+  return self->impl ? visit_owned(o, self->impl, visit, arg) : 0;
 }
 
 int clear(PyObject* o) {
@@ -288,7 +288,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor t) {
   self->impl = impl;
   impl->python.store(self, std::memory_order_relaxed);
   auto* o = reinterpret_cast<PyObject*>(self);
-  if (!is_exact_tensor(o)) graph_holds_objects.store(true, std::memory_order_relaxed);
+  if (!is_exact_tensor(o)) note_objects();
   else track_history(o);
   return o;
 }
@@ -304,7 +304,7 @@ PyObject* wrap(Tensor t) {
     const bool sparse = !impl->contiguous && impl->sparse;  // refresh() sees to the former
     PyTensor* self = allocate(__builtin_expect(sparse, 0) ? sparse_type() : tensor_type);
     self->impl = impl;
-    if (__builtin_expect(sparse, 0)) graph_holds_objects.store(true, std::memory_order_relaxed);
+    if (__builtin_expect(sparse, 0)) note_objects();
     if (link_object(impl->python, impl, self)) {
       t.ref().release();
       track_history(reinterpret_cast<PyObject*>(self));

@@ -21,6 +21,9 @@ PyMethodDef* tensor_methods();
 void init_tensor_type(PyObject* module);
 void register_tensor_methods(Registry& registry);
 
+// Once, of a number that is taken from a tensor with a gradient to follow.
+void warn_of_lost_gradient(const Tensor& t);
+
 // Tensor(...): the constructor that predates torch.tensor.
 Tensor construct_legacy(PyObject* args, PyObject* kwargs);
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/fork_mutex.h"
 #include "core/memory_blocks.h"
+#include "core/system.h"
 
 namespace rl {
 
@@ -21,10 +22,13 @@ namespace {
 
 std::atomic<size_t> blocks_from{usual_block_limit};
 
+// Beyond are sizes that no address reaches, and counts that were negative.
+constexpr size_t most_bytes = SIZE_MAX / (sizeof(size_t) == 8 ? 4 : 2);
+
 // Rounds up to one of 8 sizes per power of two: at most 12.5 % of a block is unused.
 size_t class_size(size_t bytes) {
   if (!pooled) return bytes;
-  int top = 63 - __builtin_clzll(bytes);
+  int top = 63 - __builtin_clzll(uint64_t(bytes));
   size_t step = size_t(1) << (top - 3);
   return (bytes + step - 1) & ~(step - 1);
 }
@@ -32,7 +36,7 @@ size_t class_size(size_t bytes) {
 // From 4 MB on, blocks are mappings of their own, on huge pages: malloc would keep what is freed
 // below what is still in use.
 constexpr size_t huge_page = size_t(2) << 20;
-bool is_mapped(size_t size) { return pooled && size >= 2 * huge_page; }
+bool is_mapped(size_t size) { return has_virtual_memory && pooled && size >= 2 * huge_page; }
 
 void* from_system_or_null(size_t size) {
   void* p = nullptr;
@@ -56,7 +60,11 @@ class BlockCache {
     SourceLocation where;  // asked for before the lock: this looks into the interpreter
     if (known) where = source_of_block ? source_of_block() : source_here();
     try {
-      return take_for(size, known, where);
+      void* p = take_for(size, known, where);
+      if (!p)
+        fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes; ",
+             stats().allocated, " bytes are in use");
+      return p;
     } catch (...) {
       forget(where);
       throw;
@@ -102,12 +110,14 @@ class BlockCache {
     bool in_backward;
   };
 
+  // A block of this size, or null where the system has none.
   void* take_for(size_t size, bool known, const SourceLocation& where) {
     ForkLock lock(mutex_);
-    ++stats_.allocations;
     void* p = reuse(size);
     const bool fresh = !p;
     if (fresh) p = from_system(size);
+    if (!p) return nullptr;
+    ++stats_.allocations;
     stats_.allocated += static_cast<int64_t>(size);
     if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
     if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
@@ -160,15 +170,12 @@ class BlockCache {
   }
 
   void* from_system(size_t size) {
-    ++stats_.system_allocations;
     void* p = from_system_or_null(size);
     if (!p) {
       trim(0);
       p = from_system_or_null(size);
     }
-    if (!p)
-      fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", size, " bytes; ",
-           stats_.allocated, " bytes are in use");
+    if (p) ++stats_.system_allocations;
     return p;
   }
 
@@ -235,7 +242,7 @@ std::string largest_owners() {
 }  // namespace
 
 void* allocate_large(size_t bytes) {
-  if (bytes > (size_t(1) << 62))
+  if (bytes > most_bytes)
     fail(ErrorKind::OutOfMemory, "out of memory: tried to allocate ", bytes, " bytes",
          largest_owners());
   try {

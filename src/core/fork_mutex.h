@@ -7,12 +7,12 @@ namespace rl {
 
 // The order in which a fork takes them: who holds one may take those after it.
 enum class ForkRank {
-  PlanMaking,
   Plans,
   Views,
   Autograd,
   ContentsComputation,
   StorageContents,
+  ResolvedViews,
   Sources,
   Allocator,
   Threads,

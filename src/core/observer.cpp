@@ -1,7 +1,6 @@
 #include "core/observer.h"
 
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,7 +63,7 @@ struct Buffer {
   std::atomic<int64_t> open{0};  // events that their thread has not ended
   Chunks<Event, events_of_chunk> events;
   Chunks<int64_t, words_of_chunk> words;
-  int64_t thread = syscall(SYS_gettid);
+  int64_t thread = gettid();
   std::atomic<bool> ended{false};  // the thread has
   Event range;                     // stands for every event that is a range of another tool
 };

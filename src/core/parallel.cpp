@@ -1,10 +1,6 @@
 #include "core/parallel.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +15,7 @@
 #include "core/denormals.h"
 #include "core/observer.h"
 #include "core/processor.h"
+#include "core/system.h"
 #include "core/thread_state.h"
 
 namespace rl {
@@ -152,9 +149,6 @@ class ThreadPool {
 
   void help() {
     thread_state().in_parallel = true;
-#ifdef _OPENMP
-    omp_set_num_threads(1);  // what oneDNN may use here
-#endif
     for (;;) {
       auto [job, lane] = join();
       job->help(lane);
@@ -232,8 +226,7 @@ int initial_threads() {
     thread_pool.store(nullptr);  // its threads are the parent's
     threads.store(1);
   });
-  cpu_set_t set;
-  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  int cpus = usable_processors();
   if (const char* wish = std::getenv("OMP_NUM_THREADS"))
     if (int count = std::atoi(wish); count > 0) return std::min(count, cpus);
   // Not rounded up: threads that use the quota up are all stopped until its period ends.

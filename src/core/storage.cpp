@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "core/byte_count.h"
 #include "core/device_memory.h"
 #include "core/kernel_lock.h"
 #include "core/observer.h"
@@ -40,7 +41,7 @@ Ref<Storage> Storage::create(int64_t nbytes, Device device) {
   s->device = device;
   if (!device.is_meta()) {
     try {
-      s->data = allocate_on(device, static_cast<size_t>(nbytes));
+      s->data = allocate_on(device, byte_count(nbytes));
     } catch (...) {
       s->owned = false;
       s->destroy();
@@ -88,7 +89,7 @@ void Storage::resize(int64_t new_nbytes) {
     nbytes = new_nbytes;
     return;
   }
-  void* bigger = allocate_on(device, static_cast<size_t>(new_nbytes));
+  void* bigger = allocate_on(device, byte_count(new_nbytes));
   int64_t kept = nbytes < new_nbytes ? nbytes : new_nbytes;
   if (data) copy_bytes(bigger, device, data, device, static_cast<size_t>(kept));
   if (owned && data) {

@@ -74,10 +74,17 @@ class Operands {
   kernels::AttentionViews views;
 };
 
-// Where a backend has no kernel, attention is made of products and a softmax there.
-bool has_kernel(const Tensor& query) {
-  const auto* table = kernels::AttentionKernels::of_device[static_cast<int>(query.device().type)];
-  return query.is_meta() || (table && table->attention && table->attention_backward);
+// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
+bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
+constexpr int64_t widest_head_on_gpu = 256;
+
+// Whether dropout keeps them, for each weight.
+Tensor kept_weights(const Tensor& kept, const Tensor& query, const Tensor& key, double kept_scale) {
+  if (kept.dtype() == DType::Bool) return kept;
+  Tensor each = rl::empty(Dims{query.size(0), query.size(1), query.size(2), key.size(2)},
+                          TensorOptions{DType::Bool, query.device()});
+  launch::attention_kept(kept, kept_scale, each);
+  return each;
 }
 
 }  // namespace
@@ -97,17 +104,9 @@ std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, c
   for (const Tensor* t : {&query, &key, &value}) as_query = as_query && t->strides()[3] == 1;
   Dims strides = as_query ? dense_strides_like(sizes, query.strides()) : contiguous_strides(sizes);
   Tensor out = empty_strided(sizes, strides, options(query));
-  Tensor log_sum = rl::empty(Dims{samples, heads, queries}, options(query));
+  Tensor log_sum = rl::empty(Dims{samples, heads, queries},
+                             TensorOptions{compute_dtype(query.dtype()), query.device()});
   if (out.is_meta()) return {out, log_sum};
-  if (!has_kernel(query)) {
-    NoGradGuard guard;
-    Tensor k = for_each_query_head(key, heads), v = for_each_query_head(value, heads);
-    Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
-    if (kept.defined())
-      weights = weights * (impl::to_dtype(kept, weights.dtype()) * Scalar(kept_scale));
-    ops::copy_(out, ops::matmul(weights, v));
-    return {out, ops::zero_(log_sum)};  // the gradient computes the weights again
-  }
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
   launch::attention(operands.views, out, log_sum);
   return {out, log_sum};
@@ -123,12 +122,13 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
                                           const Tensor& output, const Tensor& log_sum,
                                           bool is_causal, double scale, double kept_scale) {
   int64_t group = query.sizes()[1] / key.sizes()[1];
-  if (grad_enabled() || !has_kernel(query)) {  // by ops that can be differentiated again
+  if (grad_enabled()) {  // by ops that can be differentiated again
+    Tensor each = kept.defined() ? kept_weights(kept, query, key, kept_scale) : kept;
     Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key,
            v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
     Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
     auto drop = [&](const Tensor& t) {
-      return kept.defined() ? t * (impl::to_dtype(kept, t.dtype()) * Scalar(kept_scale)) : t;
+      return each.defined() ? t * (impl::to_dtype(each, t.dtype()) * Scalar(kept_scale)) : t;
     };
     Tensor slopes = drop(ops::matmul(grad, ops::transpose(v, -2, -1)));
     Tensor d = weights * (slopes - ops::sum(weights * slopes, Dims{-1}, true)) * Scalar(scale);
@@ -174,9 +174,12 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
 // Whether attention_kernel computes this: (..., H, L, E) with no more to it.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  double dropout_p, bool enable_gqa) {
-  if (dropout_p >= 1 || (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) ||
-      records(mask))
+  if (dropout_p >= 1 || !is_floating(q.dtype()) || records(mask)) return false;
+  if (draws_in_kernel(q)) {
+    if (std::max(q.size(-1), v.size(-1)) > widest_head_on_gpu) return false;
+  } else if (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) {
     return false;
+  }
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return false;
   if (q.dim() < 2 || q.dim() > 4 || k.dim() != q.dim() || v.dim() != q.dim()) return false;
   if (k.size(-1) != q.size(-1) || v.size(-2) != k.size(-2) ||
@@ -200,7 +203,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
-  if (is_reduced(query.dtype())) {  // scores of half precision would be off by half their weights
+  bool fits = fits_kernel(query, key, value, attn_mask, dropout_p, enable_gqa);
+  if (is_reduced(query.dtype()) && !fits) {  // scores of 16 bits would be off by half their weights
     auto wide = [](const Tensor& t) {
       return t.defined() && t.dtype() != DType::Bool ? to(t, DType::Float32) : t;
     };
@@ -217,15 +221,17 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
           ") must be a multiple of those in key and value, got shapes ", key.sizes(), " and ",
           value.sizes());
   }
-  if (fits_kernel(query, key, value, attn_mask, dropout_p, enable_gqa)) {
+  if (fits) {
     Tensor mask = attn_mask;
     if (mask.defined()) {
-      if (mask.dtype() != DType::Bool) mask = to(mask, query.dtype());
+      if (mask.dtype() != DType::Bool && !draws_in_kernel(query)) mask = to(mask, query.dtype());
       Tensor q = with_four_dims(query);
       mask = expand(mask, Dims{q.sizes()[0], q.sizes()[1], q.sizes()[2], key.size(-2)});
     }
     Tensor q = with_four_dims(query), kept;
-    if (dropout_p > 0)  // as dropout draws them for the matrix of weights
+    if (dropout_p > 0 && draws_in_kernel(query))
+      kept = random_(rl::empty(Dims{2}, TensorOptions{DType::Int64, q.device()}), nullptr);
+    else if (dropout_p > 0)  // as dropout draws them for the matrix of weights
       kept = bernoulli_(rl::empty(Dims{q.size(0), q.size(1), q.size(2), key.size(-2)},
                                   TensorOptions{DType::Bool, q.device()}),
                         1 - dropout_p, nullptr);

@@ -146,52 +146,18 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights,
   Tensor norm = correction == 0      ? total
                 : aweights.defined() ? total - sum(weights * aweights) * Scalar(correction) / total
                                      : total - Scalar(correction);
+  if (!weights.defined() && x.sizes()[1] <= correction)
+    warn(
+        "cov: degrees of freedom is <= 0: correction should be less than the number of "
+        "observations");
   norm = maximum(norm, zeros_like(norm));
   Tensor centred = x - average;
-  Tensor weighed = conj(weights.defined() ? centred * weights : centred);
+  Tensor weighed = conj_now(weights.defined() ? centred * weights : centred);
   DType common = rl::result_type(centred, weighed);
   Tensor products = mm(to(centred, common), t(to(weighed, common)));
   Tensor result = products / norm;
   if (input.dim() < 2) return reshape(result, Dims());
   return result.numel() == 1 ? reshape(result, Dims()) : result;
-}
-
-Tensor corrcoef(const Tensor& input) {
-  check(input.dim() <= 2,
-        "corrcoef: expected input to have two or fewer dimensions but got an input with ",
-        input.dim(), " dimensions");
-  Tensor c = cov(input);
-  if (c.dim() == 0) return c / c;
-  Tensor spread = sqrt(diagonal(c));
-  if (spread.is_complex()) spread = real(spread);
-  Tensor r = c / unsqueeze(spread, 1) / unsqueeze(spread, 0);
-  if (!r.is_complex()) return clamp(r, Scalar(-1), Scalar(1));
-  return complex(clamp(real(r), Scalar(-1), Scalar(1)), clamp(imag(r), Scalar(-1), Scalar(1)));
-}
-
-Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
-  check(input.dim() == other.dim(), "cross: inputs must have the same number of dimensions, got ",
-        input.sizes(), " and ", other.sizes());
-  int64_t d = 0;
-  if (dim) {
-    d = wrap_dim(*dim, input.dim(), "cross");
-  } else {
-    warn("cross: without dim it takes the first dim of size 3; say dim, or use linalg.cross");
-    while (d < input.dim() && input.sizes()[d] != 3) ++d;
-    check(d < input.dim(), "cross: no dimension of size 3 in input");
-  }
-  check(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3,
-        "cross: inputs dimension ", d, " must have length 3. Got ", input.sizes(), " and ",
-        other.sizes());
-  Dims sizes = broadcast_sizes(input.sizes(), other.sizes(), "cross");
-  Tensor a = expand(input, sizes), b = expand(other, sizes);
-  // a[i + 1] b[i + 2] - a[i + 2] b[i + 1]
-  return roll(a, Dims{-1}, Dims{d}) * roll(b, Dims{1}, Dims{d}) -
-         roll(a, Dims{1}, Dims{d}) * roll(b, Dims{-1}, Dims{d});
-}
-
-Tensor dist(const Tensor& input, const Tensor& other, const Scalar& p) {
-  return vector_norm(input - other, p);
 }
 
 Tensor renorm(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
@@ -214,11 +180,6 @@ Tensor renorm(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& m
   return contiguous(input * to(factor, norm.dtype()));
 }
 
-Tensor trace(const Tensor& input) {
-  check(input.dim() == 2, "trace: expected a matrix, but got tensor with dim ", input.dim());
-  return sum(diagonal(input));
-}
-
 Tensor kron(const Tensor& input, const Tensor& other) {
   int64_t ndim = std::max(input.dim(), other.dim());
   Dims left, right, sizes;
@@ -232,17 +193,6 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     sizes.push_back(product(Dims{a, b}));
   }
   return without_base(reshape(reshape(input, left) * reshape(other, right), sizes));
-}
-
-Tensor vander(const Tensor& x, std::optional<int64_t> count, bool increasing) {
-  check(x.dim() == 1, "vander: x must be a one-dimensional tensor.");
-  int64_t n = count.value_or(x.numel());
-  check(n >= 0, "vander: N must be non-negative.");
-  Tensor base = is_integral_or_bool(x.dtype()) ? to(x, DType::Int64) : x;
-  if (n == 0) return zeros(Dims{x.numel(), 0}, base.dtype(), {}, x.device());
-  Tensor column = unsqueeze(base, 1);
-  Tensor result = cumprod(cat({ones_like(column), expand(column, Dims{x.numel(), n - 1})}, 1), 1);
-  return increasing ? result : flip(result, Dims{1});
 }
 
 namespace {

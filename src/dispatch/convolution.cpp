@@ -12,6 +12,11 @@
 #include "tensor/output_layout.h"
 
 namespace rl {
+
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::check_window;
+using kernels::conv_output_sizes;
+
 namespace {
 
 kernels::ConvGeometry geometry_of(const Dims& stride, const Dims& padding, const Dims& dilation,
@@ -83,8 +88,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
   IntSpan bias_sizes;
   if (bias.defined()) bias_sizes = bias.sizes();
-  Dims sizes = kernels::conv_output_sizes(input.sizes(), weight.sizes(),
-                                          bias.defined() ? &bias_sizes : nullptr, g);
+  Dims sizes =
+      conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);
   Tensor out = empty_result(sizes, input, weight);
   if (!out.is_meta())
     with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
@@ -157,7 +162,7 @@ Tensor convolve_named(int64_t dims, const Tensor& input, const Tensor& weight, c
   check(weight.dim() == dims + 2, "conv: expected a ", dims + 2, "D weight, got ", weight.sizes());
   for (int64_t s : stride)
     check(s == 1, "padding='same' is not supported for strided convolutions");
-  kernels::check_window("conv", "dilation", dilation);
+  check_window("conv", "dilation", dilation);
   // What does not divide evenly goes to the end.
   Dims even(dims), extra;
   bool uneven = false;

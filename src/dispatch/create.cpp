@@ -9,7 +9,8 @@
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
 #include "dispatch/host_elements.h"
-#include "dispatch/uninitialized.h"
+#include "dispatch/new_tensor.h"
+#include "dispatch/shape_rules.h"
 #include "impl_create.h"
 #include "impl_shape.h"
 #include "launch_copy.h"
@@ -19,141 +20,12 @@
 #include "ops_indexing.h"
 #include "ops_reduction.h"
 #include "ops_shape.h"
+#include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 #include "tensor/physical_layout.h"
 
 namespace rl {
-namespace {
-
-Dims strides_for(IntSpan sizes, std::optional<MemoryFormat> format, const char* op) {
-  if (!format || *format == MemoryFormat::Contiguous || *format == MemoryFormat::Preserve)
-    return contiguous_strides(sizes);
-  int64_t spatial = *format == MemoryFormat::ChannelsLast ? 2 : 3;
-  check(sizes.size() == spatial + 2, op, ": required rank ", spatial + 2,
-        " tensor to use channels_last", spatial == 3 ? "_3d" : "", " format, got shape ", sizes);
-  return channels_last_strides(sizes);
-}
-
-Tensor finish(Tensor t, bool requires_grad, const char* op) {
-  if (requires_grad) {
-    check(is_differentiable(t.dtype()), op,
-          ": Only Tensors of floating point and complex dtype can require gradients, got ",
-          t.dtype());
-    t.impl()->requires_grad = true;
-  }
-  return t;
-}
-
-Tensor create(IntSpan sizes, std::optional<DType> dtype, std::optional<Device> device,
-              std::optional<MemoryFormat> format, const char* op) {
-  TensorOptions options{dtype.value_or(default_dtype()), device.value_or(Device{})};
-  if (!format) return empty(sizes, options);
-  check(*format != MemoryFormat::Preserve, op,
-        ": memory_format preserve needs a tensor to take it from");
-  return empty_strided(sizes, strides_for(sizes, format, op), options);
-}
-
-Tensor create_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
-                   std::optional<MemoryFormat> format, const char* op) {
-  TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
-  Dims strides = !format || *format == MemoryFormat::Preserve
-                     ? dense_strides_like(input.sizes(), input.strides())
-                     : strides_for(input.sizes(), format, op);
-  return empty_strided(input.sizes(), strides, options);
-}
-
-// Memory that the program has not written yet: NaN, or the largest integer, where that is asked
-// for.
-Tensor uninitialized(Tensor t) {
-  if (!fills_uninitialized.load(std::memory_order_relaxed) || t.is_meta()) return t;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  Scalar value = t.is_complex() ? Scalar(complex128(nan, nan)) : Scalar(nan);
-  if (is_integral_or_bool(t.dtype()))
-    visit_integral_bool("empty", t.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      value = Scalar(static_cast<int64_t>(std::numeric_limits<compute_t<T>>::max()));
-    });
-  launch::fill(t, value);
-  return t;
-}
-
-Tensor filled(Tensor t, const Scalar& value) {
-  check_fits("full", value, t.dtype());
-  launch::fill(t, value);
-  return t;
-}
-
-}  // namespace
-
 namespace ops {
-
-#define RL_FILLED(name, value)                                                                \
-  Tensor name(const Dims& size, std::optional<DType> dtype, LayoutArgument,                   \
-              std::optional<Device> device, bool requires_grad, bool,                         \
-              std::optional<MemoryFormat> format) {                                           \
-    return finish(filled(create(size, dtype, device, format, #name), value), requires_grad,   \
-                  #name);                                                                     \
-  }                                                                                           \
-  Tensor name##_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument,         \
-                     std::optional<Device> device, bool requires_grad, bool,                  \
-                     std::optional<MemoryFormat> format) {                                    \
-    return finish(filled(create_like(input, dtype, device, format, #name "_like"), value),    \
-                  requires_grad, #name "_like");                                              \
-  }                                                                                           \
-  Tensor new_##name(const Tensor& input, const Dims& size, std::optional<DType> dtype,        \
-                    LayoutArgument, std::optional<Device> device, bool requires_grad, bool) { \
-    return finish(filled(create(size, dtype.value_or(input.dtype()),                          \
-                                device.value_or(input.device()), {}, "new_" #name),           \
-                         value),                                                              \
-                  requires_grad, "new_" #name);                                               \
-  }
-RL_FILLED(zeros, Scalar(0))
-RL_FILLED(ones, Scalar(1))
-#undef RL_FILLED
-
-Tensor empty(const Dims& size, std::optional<DType> dtype, LayoutArgument,
-             std::optional<Device> device, bool requires_grad, bool,
-             std::optional<MemoryFormat> format) {
-  return finish(uninitialized(create(size, dtype, device, format, "empty")), requires_grad,
-                "empty");
-}
-Tensor empty_like(const Tensor& input, std::optional<DType> dtype, LayoutArgument,
-                  std::optional<Device> device, bool requires_grad, bool,
-                  std::optional<MemoryFormat> format) {
-  return finish(uninitialized(create_like(input, dtype, device, format, "empty_like")),
-                requires_grad, "empty_like");
-}
-Tensor new_empty(const Tensor& input, const Dims& size, std::optional<DType> dtype, LayoutArgument,
-                 std::optional<Device> device, bool requires_grad, bool) {
-  return finish(uninitialized(create(size, dtype.value_or(input.dtype()),
-                                     device.value_or(input.device()), {}, "new_empty")),
-                requires_grad, "new_empty");
-}
-
-Tensor full(const Dims& size, const Scalar& value, std::optional<DType> dtype, LayoutArgument,
-            std::optional<Device> device, bool requires_grad, bool) {
-  return finish(
-      filled(create(size, dtype.value_or(tensor_dtype(value)), device, {}, "full"), value),
-      requires_grad, "full");
-}
-Tensor full_like(const Tensor& input, const Scalar& value, std::optional<DType> dtype,
-                 LayoutArgument, std::optional<Device> device, bool requires_grad, bool,
-                 std::optional<MemoryFormat> format) {
-  return finish(filled(create_like(input, dtype, device, format, "full_like"), value),
-                requires_grad, "full_like");
-}
-Tensor new_full(const Tensor& input, const Dims& size, const Scalar& value,
-                std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                bool requires_grad, bool) {
-  Tensor t =
-      create(size, dtype.value_or(input.dtype()), device.value_or(input.device()), {}, "new_full");
-  return finish(filled(t, value), requires_grad, "new_full");
-}
-
-Tensor arange(const Scalar& end, std::optional<DType> dtype, LayoutArgument layout,
-              std::optional<Device> device, bool requires_grad, bool pin_memory) {
-  return arange(Scalar(0), end, Scalar(1), dtype, layout, device, requires_grad, pin_memory);
-}
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
               std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
@@ -177,8 +49,9 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
     count = static_cast<double>(span / stride + (span % stride != 0));
   }
   check(count >= 0 && count <= 9e15, "arange: invalid size, possible overflow: ", count);
-  Tensor t = create(Dims{static_cast<int64_t>(count)}, type, device, {}, "arange");
-  if (t.is_meta()) return finish(t, requires_grad, "arange");
+  Tensor t = make_output(shape::sized("arange", Dims{static_cast<int64_t>(count)}, type),
+                         device.value_or(Device{}));
+  if (t.is_meta()) return ask_gradient(t, requires_grad, "arange");
   if (t.is_floating()) {
     launch::arange(t, from, by);
   } else {
@@ -192,26 +65,29 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
     });
     t = moved_to(t, place);
   }
-  return finish(t, requires_grad, "arange");
+  return ask_gradient(t, requires_grad, "arange");
 }
 
 namespace {
+void warn_of_complex() { warn("Casting complex values to real discards the imaginary part"); }
+
 Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
                   std::optional<MemoryFormat> format) {
   device = placed(device);
   check_implemented(!input.is_meta() || device.is_meta(),
                     "Cannot copy out of meta tensor; no data!");
-  if (device.is_meta() && !input.is_meta()) return create_like(input, dtype, device, format, "to");
+  if (device.is_meta() && !input.is_meta())
+    return make_output(shape::sized_like("to", input, dtype, format), device);
   if (!is_same_device(device, input.device())) {
-    Tensor there = unrecorded([&] { return create_like(input, dtype, device, format, "to"); });
+    Tensor there = unrecorded(
+        [&] { return make_output(shape::sized_like("to", input, dtype, format), device); });
     return copy_(there, input);
   }
   bool preserved = !format || *format == MemoryFormat::Preserve;
   if (dtype == input.dtype() && !copy && (preserved || suggested_format(input) == *format))
     return input;
-  bool ordered = preserved || strides_for(input.sizes(), format, "to") == input.strides();
-  if (input.is_complex() && !is_complex(dtype) && dtype != DType::Bool)
-    warn("Casting complex values to real discards the imaginary part");
+  bool ordered = preserved || shape::strides_in(format, input.sizes(), "to") == input.strides();
+  if (input.is_complex() && !is_complex(dtype) && dtype != DType::Bool) warn_of_complex();
   Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format)
                                       : to_dtype(input, dtype);
   return ordered || dtype == input.dtype() ? out : clone(out, format);
@@ -234,40 +110,16 @@ Tensor to(const Tensor& input, const Tensor& other, bool non_blocking, bool copy
   CopiesMayWait scope(non_blocking);
   return convert_to(input, other.dtype(), other.device(), copy, format);
 }
-Tensor cpu(const Tensor& input, std::optional<MemoryFormat> format) {
-  return convert_to(input, input.dtype(), {}, false, format);
-}
-Tensor cuda(const Tensor& input, std::optional<Device> device, bool non_blocking,
-            std::optional<MemoryFormat> format) {
-  CopiesMayWait scope(non_blocking);
-  return convert_to(input, input.dtype(), device.value_or(Device{DeviceType::CUDA}), false, format);
-}
-
-#define RL_CAST(name, dtype)                                                    \
-  Tensor cast_##name(const Tensor& input, std::optional<MemoryFormat> format) { \
-    return convert_to(input, DType::dtype, input.device(), false, format);      \
-  }
-RL_CAST(bool, Bool)
-RL_CAST(byte, UInt8)
-RL_CAST(char, Int8)
-RL_CAST(short, Int16)
-RL_CAST(int, Int32)
-RL_CAST(long, Int64)
-RL_CAST(half, Float16)
-RL_CAST(bfloat16, BFloat16)
-RL_CAST(float, Float32)
-RL_CAST(double, Float64)
-RL_CAST(cfloat, Complex64)
-RL_CAST(cdouble, Complex128)
-#undef RL_CAST
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, LayoutArgument,
            std::optional<Device> device, bool requires_grad, bool) {
   check(n >= 0, "eye: n must be greater or equal to 0, got ", n);
   check(m.value_or(0) >= 0, "eye: m must be greater or equal to 0, got ", m.value_or(0));
-  Tensor out = filled(create(Dims{n, m.value_or(n)}, dtype, device, {}, "eye"), Scalar(0));
+  Tensor out =
+      make_output(shape::sized("eye", Dims{n, m.value_or(n)}, dtype), device.value_or(Device{}));
+  launch::fill(out, Scalar(0));
   launch::fill(impl::diagonal(out, 0, 0, 1), Scalar(1));
-  return finish(out, requires_grad, "eye");
+  return ask_gradient(out, requires_grad, "eye");
 }
 
 namespace {
@@ -297,8 +149,9 @@ DType line_dtype(const Scalar& start, const Scalar& end, std::optional<DType> dt
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
                 LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
   check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
-  Tensor out = create(Dims{steps}, line_dtype(start, end, dtype), device, {}, "linspace");
-  if (out.is_meta()) return finish(out, requires_grad, "linspace");
+  Tensor out = make_output(shape::sized("linspace", Dims{steps}, line_dtype(start, end, dtype)),
+                           device.value_or(Device{}));
+  if (out.is_meta()) return ask_gradient(out, requires_grad, "linspace");
   if (out.is_floating()) {
     launch::linspace(out, start, end);
   } else {
@@ -312,7 +165,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
         });
     out = moved_to(out, place);
   }
-  return finish(out, requires_grad, "linspace");
+  return ask_gradient(out, requires_grad, "linspace");
 }
 
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
@@ -322,45 +175,8 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   DType type = line_dtype(start, end, dtype);
   DType wide = rl::is_complex(type) ? DType::Complex128 : DType::Float64;
   Tensor line = linspace(start, end, steps, wide, layout, device, false, pin);
-  return finish(to_dtype(pow(wrap_number(Scalar(base)), line), type), requires_grad, "logspace");
-}
-
-Tensor empty_strided(const Dims& size, const Dims& stride, std::optional<DType> dtype,
-                     LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
-  return finish(uninitialized(rl::empty_strided(
-                    size, stride, {dtype.value_or(default_dtype()), device.value_or(Device{})})),
-                requires_grad, "empty_strided");
-}
-
-Tensor new_empty_strided(const Tensor& input, const Dims& size, const Dims& stride,
-                         std::optional<DType> dtype, LayoutArgument, std::optional<Device> device,
-                         bool requires_grad, bool) {
-  TensorOptions options{dtype.value_or(input.dtype()), device.value_or(input.device())};
-  return finish(uninitialized(rl::empty_strided(size, stride, options)), requires_grad,
-                "new_empty_strided");
-}
-
-Tensor empty_permuted(const Dims& size, const Dims& layout, std::optional<DType> dtype,
-                      LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
-  int64_t dims = static_cast<int64_t>(size.size());
-  check(layout.size() == size.size(), "empty_permuted: Number of dimensions in size ", size,
-        " does not match the length of the physical_layout ", layout);
-  Dims in_memory, back(size.size());
-  Dims seen(size.size(), 0);
-  for (int64_t i = 0; i < dims; ++i) {
-    int64_t d = layout[i];
-    check(d >= 0 && d < dims,
-          "empty_permuted: Dimension out of range (expected to be between 0 and ", dims - 1,
-          ", but got ", d, " at index ", i, ")");
-    check(!seen[d], "empty_permuted: Duplicate dim not allowed, but ", d, " stands twice in ",
-          layout);
-    seen[d] = 1;
-    in_memory.push_back(size[d]);
-    back[d] = i;
-  }
-  Tensor t = create(in_memory, dtype.value_or(default_dtype()), device.value_or(Device{}), {},
-                    "empty_permuted");
-  return finish(detach(permute(t, back)), requires_grad, "empty_permuted");
+  return ask_gradient(to_dtype(pow(wrap_number(Scalar(base)), line), type), requires_grad,
+                      "logspace");
 }
 
 Tensor one_hot(const Tensor& input, int64_t num_classes) {
@@ -384,8 +200,6 @@ Tensor one_hot(const Tensor& input, int64_t num_classes) {
   Tensor out = zeros(sizes, DType::Int64, {}, input.device());
   return scatter_(out, -1, unsqueeze(input, -1), Scalar(int64_t(1)));
 }
-
-Tensor conj(const Tensor& input) { return input.is_complex() ? conj_physical(input) : input; }
 
 namespace {
 // input is overwritten: its gradient ends here, that of src goes on.
@@ -418,6 +232,7 @@ void copy_across(const Tensor& from, const Tensor& input) {
 
 Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
   CopiesMayWait scope(non_blocking || copies_may_wait());
+  if (src.is_complex() && !input.is_complex() && input.dtype() != DType::Bool) warn_of_complex();
   check_in_place(input, "copy_", records(src));
   Ref<Node> node;
   if (records(input, src)) {
@@ -430,8 +245,7 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
     return memory_overlap(input, t) == Overlap::Partial ? clone_unrecorded(t) : t;
   });
   if (!is_same_device(input.device(), from.device())) copy_across(from, input);
-  else if (!input.is_meta() && memory_overlap(input, from) != Overlap::Same)
-    launch::copy(from, input);
+  else if (memory_overlap(input, from) != Overlap::Same) launch::copy(from, input);
   bump_version(input, "copy_");
   if (node) rebase_history(input, node);
   return input;
@@ -440,7 +254,7 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
 Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat> format) {
   check(!records(input), "resize_: cannot resize variables that require grad");
   if (!format && size == input.sizes()) return input;  // strides and all
-  Dims strides = strides_for(size, format, "resize_");
+  Dims strides = shape::strides_in(format, size, "resize_");
   TensorImpl* impl = input.impl();
   int64_t needed = impl->offset;
   int64_t elements = 1;
@@ -472,8 +286,9 @@ namespace impl {
 Tensor clone(const Tensor& input, std::optional<MemoryFormat> format) {
   bool keeps = format.value_or(MemoryFormat::Preserve) <= MemoryFormat::Preserve &&
                has_physical_layout(input);
-  Tensor copy = keeps ? empty_in_layout_of(input, input.dtype())
-                      : create_like(input, {}, {}, format, "clone");
+  Tensor copy =
+      keeps ? empty_in_layout_of(input, input.dtype())
+            : make_output(shape::sized_like("clone", input, input.dtype(), format), input.device());
   launch::copy(physical(input), physical(copy));
   return copy;
 }
@@ -513,7 +328,6 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
   const Tensor* parts_in[] = {&real, &imag};
   Tensor out = empty_strided(sizes, elementwise_strides(sizes, parts_in, 2),
                              options(real, to_complex(real.dtype())));
-  if (out.is_meta()) return out;
   Tensor parts = view_as_real(out);
   launch::copy(expand(real, sizes, false), select(parts, -1, 0));
   launch::copy(expand(imag, sizes, false), select(parts, -1, 1));

@@ -15,6 +15,11 @@
 #include "tensor/physical_layout.h"
 
 namespace rl {
+
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::check_dtype;
+using kernels::loop_result_dtype;
+
 namespace {
 
 using kernels::Loop;
@@ -141,9 +146,8 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
   DType dtype = first->dtype;
   if (!plain(first, dtype) || first->numel > serial_limit || is_reduced(dtype)) return {};
   if (type == LoopType::Float && is_integral_or_bool(dtype)) return {};
-  if (given.defined() &&
-      (!plain(given.impl(), kernels::loop_result_dtype(loop_result(type), dtype)) ||
-       given.sizes() != first->sizes || lies_over(given, inputs, count)))
+  if (given.defined() && (!plain(given.impl(), loop_result_dtype(loop_result(type), dtype)) ||
+                          given.sizes() != first->sizes || lies_over(given, inputs, count)))
     return {};
   alignas(64) char buffers[2][number_limit * 8];
   int used = 0;
@@ -163,9 +167,8 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
       std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
   }
   kernels::StripFunction function = launch::find_strip(loop, dtype);  // the CPU's
-  Tensor out = given.defined()
-                   ? given
-                   : empty_beside(*first, kernels::loop_result_dtype(loop_result(type), dtype));
+  Tensor out =
+      given.defined() ? given : empty_beside(*first, loop_result_dtype(loop_result(type), dtype));
   operands[0] = out.impl()->data;
   if (__builtin_expect(mode() & Profiled, 0)) {
     launch::KernelObserver observer(loop.name);
@@ -191,7 +194,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   DType common = common_dtype(type, inputs, count);
   DType compute = compute_dtype(common);
   LoopResult result = loop_result(type);
-  DType returned = kernels::loop_result_dtype(result, common);
+  DType returned = loop_result_dtype(result, common);
   Tensor out = given;
   if (!out.defined()) {
     bool equal = true, quick = true;
@@ -210,7 +213,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     check(can_cast(returned, out.dtype()), loop.name, ": result type ", returned,
           " can't be cast to the desired output type ", out.dtype());
   }
-  kernels::check_dtype(loop, compute);
+  check_dtype(loop, compute);
   if (given.defined()) check_meta(loop, given, inputs, count);
   if (out.is_meta()) return out;
 
@@ -242,7 +245,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
 void run_elementwise_out(const Loop& loop, LoopType type, const Scalar* numbers, const Tensor& out,
                          bool recorded, OutDType exactness, const Tensor* const* inputs,
                          int count) {
-  DType returned = kernels::loop_result_dtype(loop_result(type), common_dtype(type, inputs, count));
+  DType returned = loop_result_dtype(loop_result(type), common_dtype(type, inputs, count));
   check_out(loop.name, out, returned, inputs[0]->device(), recorded, exactness);
   check_in_place(out, loop.name);
   Dims sizes = common_sizes(loop.name, inputs, count);

@@ -119,24 +119,6 @@ Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_
   return input;
 }
 
-Tensor functional_embedding(const Tensor& input, const Tensor& weight,
-                            std::optional<int64_t> padding_idx, std::optional<double> max_norm,
-                            double norm_type, bool scale_grad_by_freq, bool sparse) {
-  int64_t padding = padding_idx.value_or(-1);
-  if (padding_idx) {
-    int64_t rows = weight.size(0);
-    check(padding >= -rows && padding < rows,
-          "embedding: padding_idx must be within num_embeddings: ", padding, " is not one of ",
-          rows, " rows");
-    if (padding < 0) padding += rows;
-  }
-  if (max_norm) {
-    NoGradGuard guard;
-    embedding_renorm_(weight, input, *max_norm, norm_type);
-  }
-  return embedding(weight, input, padding, scale_grad_by_freq, sparse);
-}
-
 }  // namespace ops
 
 namespace grad {

@@ -53,7 +53,7 @@ Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out) 
   if (!input.is_complex()) return zeros_like(grad);
   // d(z/|z|): the part of grad across the direction of z, over |z|; 0 at z = 0, where out is 0.
   Tensor size = abs(input);
-  Tensor across = (grad - out * ops::real(grad * conj(out))) / size;
+  Tensor across = (grad - out * ops::real(grad * conj_now(out))) / size;
   return where(eq(size, wrap_number(Scalar(0))), zeros_like(across), across);
 }
 
@@ -65,7 +65,7 @@ Tensor angle_backward(const Tensor& grad, const Tensor& input) {
 
 Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent) {
   if (exponent.equals(0)) return zeros_like(grad);
-  return grad * conj(pow(input, exponent - Scalar(1)) * exponent);
+  return grad * conj_now(pow(input, exponent - Scalar(1)) * exponent);
 }
 
 Tensor bool_to_int64(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
@@ -74,7 +74,7 @@ Tensor sinc_backward(const Tensor& grad, const Tensor& input) {
   Tensor angle = input * Scalar(M_PI);
   Tensor squared = angle * input, zero = wrap_number(Scalar(0));  // 0 around 0 too: it underflows
   Tensor slope = where(eq(squared, zero), zero, (cos(angle) * angle - sin(angle)) / squared);
-  return grad * conj(slope);
+  return grad * conj_now(slope);
 }
 
 Tensor permute_backward(const Tensor& grad, const Dims& dims) {
@@ -135,6 +135,10 @@ TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& input
     at += n;
   }
   return grads;
+}
+
+Tensor missing_gradient(const char* what) {
+  fail(ErrorKind::NotImplemented, "the derivative for '", what, "' is not implemented");
 }
 
 }  // namespace rl::grad

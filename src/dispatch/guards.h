@@ -32,6 +32,9 @@ inline void check_matrices(const char* op, const Tensor& input) {
         input.sizes());
 }
 
+// Of where: warns of numbers in place of truth values.
+void check_condition(const Tensor& condition);
+
 // Of embedding.
 void check_indices(const char* op, const Tensor& indices);
 inline void check_table(const char* op, const Tensor& weight) {
@@ -62,5 +65,43 @@ void check_element(const char* op, const Tensor& value, DType t);
 
 // The number as a 0-d tensor of like's dtype and device, if an element can be it.
 Tensor element_like(const char* op, const Scalar& value, const Tensor& like);
+
+// Of normalisation: what is normalised and the affine parameters fit together.
+void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight,
+                    const Tensor& bias);
+void check_batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                      const Tensor& weight, const Tensor& bias, bool training);
+void check_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
+                      const Tensor& bias);
+
+// Of losses: names of reductions, weights as many as inputs, probabilities in [0, 1].
+void check_reduction(const std::string& reduction);
+void check_loss_weight(const Tensor& input, const Tensor& weight);
+void check_probabilities(const char* op, const Tensor& input);
+
+// Of padding, unfold and fold.
+void check_padded(const Tensor& input, const std::string& mode, const Dims& pad);
+void check_image_blocks(const Tensor& input, const Dims& kernel_size, const Dims& dilation,
+                        const Dims& padding, const Dims& stride);
+void check_columns(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
+                   const Dims& dilation, const Dims& padding, const Dims& stride);
+
+// src must have the shape of the view that it is written to.
+void check_place(const char* op, const Tensor& place, const Tensor& src);
+// Of lu_unpack.
+void check_unpacked(const Tensor& lu, const Tensor& pivots, bool unpack_pivots);
+
+// Of random numbers: parameters of distributions, dtypes that can hold what is drawn.
+void check_drawn(const char* op, DType dtype);
+void check_uniform(const Tensor& t, double from, double to);
+void check_deviation(double std);
+void check_normal(const Tensor& t, double std);
+void check_exponential(const Tensor& t, double lambd);
+void check_cauchy(const Tensor& t, double sigma);
+void check_log_normal(const Tensor& t, double std);
+void check_geometric(double p);
+void check_bernoulli(double p);
+void check_range(int64_t low, int64_t high);
+void check_binomial(const Tensor& count, const Tensor& prob);
 
 }  // namespace rl

@@ -130,6 +130,22 @@ std::vector<View> views(const TensorList& list) {
 }
 int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(dim, t.dim(), op); }
 
+// A GPU takes indices, and a single value, of the CPU; not the other way round.
+bool comes_from_cpu(const Tensor& t, const Tensor& to) {
+  return t.defined() && t.device().is_cpu() && to.device().type == DeviceType::CUDA;
+}
+bool any_from_cpu(const TensorList& indices, const Tensor& to) {
+  for (const Tensor& t : indices)
+    if (comes_from_cpu(t, to)) return true;
+  return false;
+}
+TensorList moved(const TensorList& indices, const Tensor& to) {
+  TensorList result = indices;
+  for (Tensor& t : result)
+    if (comes_from_cpu(t, to)) t = ops::to(t, to.device());
+  return result;
+}
+
 }  // namespace
 
 namespace {
@@ -184,6 +200,7 @@ Dims indexed_strides(const Dims& sizes, const Indexed& r) {
 }  // namespace
 
 Tensor index(const Tensor& input, const TensorList& indices) {
+  if (any_from_cpu(indices, input)) return index(input, moved(indices, input));
   if (is_whole_mask(input, indices)) return masked_pick(input, indices[0]);
   Indexed r = arrange(input, indices);
   if (r.indices.empty()) return clone(input);
@@ -198,6 +215,10 @@ Tensor index(const Tensor& input, const TensorList& indices) {
 
 Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& values,
                  bool accumulate, const Tensor& given) {
+  bool single = values.dim() == 0 && comes_from_cpu(values, input);
+  if (single || any_from_cpu(indices, input))
+    return index_put(input, moved(indices, input),
+                     single ? ops::to(values, input.device()) : values, accumulate, given);
   if (values.numel() == 1 && values.dim() <= 1 && !accumulate && !values.is_meta() &&
       is_mask_of_first_dims(input, indices))  // the one case in which dtypes may differ
     return masked_fill(input, with_trailing_ones(indices[0], input.dim()),

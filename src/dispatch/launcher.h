@@ -182,6 +182,16 @@ class KernelObserver {
   const char* outer_ = nullptr;
 };
 
+// A launch that a profile watches, in a function that kernels of the same type share.
+template <class Result, class... Parameters>
+[[gnu::noinline, gnu::cold]] Result launch_observed(
+    const char* name, Result (*kernel)(const kernels::Context&, Parameters...), Device device,
+    typename Taken<Parameters>::type... arguments) {
+  KernelObserver observer(name);
+  if (observer) (observer.add(arguments), ...);
+  return kernel(kernels::Context{device}, Hand<Parameters>::over(arguments)...);
+}
+
 template <class Slot, Slot slot> class Launcher;
 template <class Kernels, class Result, class... Parameters,
           Result (*Kernels::*slot)(const kernels::Context&, Parameters...)>
@@ -202,11 +212,9 @@ class Launcher<Result (*Kernels::*)(const kernels::Context&, Parameters...), slo
     auto kernel = table ? table->*slot : nullptr;
     if (__builtin_expect(!kernel, 0)) fail_missing(name_, device);
     // Who asks for a loop runs it, and is the one to be observed.
-    if (!std::is_pointer_v<Result> && __builtin_expect(mode() & Profiled, 0)) {
-      KernelObserver observer(name_);
-      if (observer) (observer.add(arguments), ...);
-      return kernel(kernels::Context{device}, Hand<Parameters>::over(arguments)...);
-    }
+    if (!std::is_pointer_v<Result> && __builtin_expect(mode() & Profiled, 0))
+      return launch_observed<Result, Parameters...>(
+          name_, kernel, device, static_cast<typename Taken<Parameters>::type>(arguments)...);
     return kernel(kernels::Context{device}, Hand<Parameters>::over(arguments)...);
   }
 

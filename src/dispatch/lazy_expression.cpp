@@ -5,6 +5,10 @@
 
 namespace rl {
 
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::affine_strip;
+using kernels::repeated;
+
 namespace {
 
 // Held while lazy elements are computed, and while their expression is copied.
@@ -120,7 +124,7 @@ void LazyExpression::add_operand(ChannelsLastContents& contents) {
 }
 
 void LazyExpression::add_channels(const std::vector<double>& values) {
-  auto all = std::make_shared<const std::vector<float>>(kernels::repeated(values));
+  auto all = std::make_shared<const std::vector<float>>(repeated(values));
   const float* data = all->data();
   add({data, static_cast<int64_t>(values.size())}, {{}, nullptr, std::move(all)});
 }
@@ -239,7 +243,7 @@ Tensor make_lazy_affine(const Tensor& x, const std::vector<double>& scale,
                         const std::vector<double>& shift) {
   Ref<ChannelsLastContents> contents = operand_contents(x, x.sizes());
   if (!contents) return {};
-  LazyExpression expression(kernels::affine_strip());
+  LazyExpression expression(affine_strip());
   expression.add_operand(*contents);
   expression.add_channels(scale);
   expression.add_channels(shift);

@@ -48,6 +48,11 @@ void check_info(const char* op, const Tensor& info, const char* what) {
   }
 }
 
+Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns) {
+  return ops::eye(rows, columns, a.dtype(), {}, a.device());
+}
+Tensor adjoint_now(const Tensor& a) { return ops::conj_now(ops::transpose(a, -2, -1)); }
+
 Dims batch_of(const Tensor& a) {
   Dims sizes = a.sizes();
   sizes.resize(a.dim() - 2);
@@ -123,7 +128,6 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& a, bool pivot, bool chec
 Tensor lu_permutation_matrix(const Tensor& pivots, const Tensor& like) {
   int64_t rows = like.size(-2);
   Tensor order = rl::empty(with(batch_of(like), rows), options(like, DType::Int64));
-  if (order.is_meta()) return rl::empty(with_matrix(batch_of(like), rows, rows), options(like));
   launch::lu_permutation(pivots, order);
   // Row order[i] of P holds its one in column i.
   Tensor p = ops::zeros(with_matrix(batch_of(like), rows, rows), like.dtype(), {}, like.device());
@@ -286,10 +290,10 @@ Tensor linalg_pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool
   };
   if (hermitian) {
     auto [values, v] = linalg_eigh_kernel(a, false, true);
-    return ops::matmul(v * inverted(values, ops::abs(values)), ops::adjoint(v));
+    return ops::matmul(v * inverted(values, ops::abs(values)), adjoint_now(v));
   }
   auto [u, s, vh] = linalg_svd_kernel(a, false, true, std::nullopt);
-  return ops::matmul(ops::adjoint(vh) * inverted(s, s), ops::adjoint(u));
+  return ops::matmul(adjoint_now(vh) * inverted(s, s), adjoint_now(u));
 }
 
 std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond,

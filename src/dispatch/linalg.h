@@ -8,6 +8,9 @@ void check_matrix(const char* op, const Tensor& a, const char* name = "A");
 void check_square(const char* op, const Tensor& a, const char* name = "A");
 // Raises LinAlgError for the first matrix whose LAPACK code is not 0.
 void check_info(const char* op, const Tensor& info, const char* what);
+// The conjugate transpose as a tensor of its own where it is complex, for what reads it often.
+Tensor adjoint_now(const Tensor& a);
+Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns);
 Dims batch_of(const Tensor& a);
 Dims with_matrix(Dims batch, int64_t rows, int64_t columns);
 

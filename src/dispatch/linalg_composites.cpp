@@ -11,12 +11,25 @@
 #include "ops_reduction.h"
 #include "ops_shape.h"
 
+namespace rl {
+
+void check_unpacked(const Tensor& lu, const Tensor& pivots, bool unpack_pivots) {
+  check(lu.dim() >= 2,
+        "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ",
+        lu.sizes());
+  if (!unpack_pivots) return;
+  check(pivots.dtype() == DType::Int32,
+        "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
+  Dims expected = batch_of(lu);
+  expected.push_back(std::min(lu.size(-1), lu.size(-2)));
+  check(pivots.sizes() == expected, "lu_unpack: expected LU_pivots of shape ", expected, ", got ",
+        pivots.sizes());
+}
+
+}  // namespace rl
+
 namespace rl::ops {
 namespace {
-
-Tensor identity_like(const Tensor& a, int64_t rows, int64_t columns) {
-  return eye(rows, columns, a.dtype(), {}, a.device());
-}
 
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype(), op,
@@ -40,12 +53,6 @@ void broadcast_batches(const char* op, Tensor& a, Tensor& b) {
 // As LAPACK would have written it.
 Tensor column_major(const Tensor& t) {
   return transpose(clone(transpose(t, -2, -1), MemoryFormat::Contiguous), -2, -1);
-}
-
-bool reads_upper(const std::string& uplo) {
-  check(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
-        "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
-  return uplo == "U" || uplo == "u";
 }
 
 }  // namespace
@@ -73,50 +80,6 @@ std::array<Tensor, 2> triangular_solve(const Tensor& b, const Tensor& a, bool up
   return {solution, without_base(column_major(matrices))};
 }
 
-Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
-  check_square("cholesky_solve", factor, "L");
-  check_matrix("cholesky_solve", b, "B");
-  Tensor inner = linalg_solve_triangular(upper ? adjoint(factor) : factor, b, false, true, false);
-  return linalg_solve_triangular(upper ? factor : adjoint(factor), inner, true, true, false);
-}
-
-Tensor cholesky_inverse(const Tensor& factor, bool upper) {
-  check_square("cholesky_inverse", factor, "input");
-  return cholesky_solve(identity_like(factor, factor.size(-1), factor.size(-1)), factor, upper);
-}
-
-std::array<Tensor, 2> linalg_lu_factor(const Tensor& a, bool pivot) {
-  auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, true);
-  return {lu, pivots};
-}
-
-std::array<Tensor, 3> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data,
-                                bool unpack_pivots) {
-  check(lu.dim() >= 2,
-        "lu_unpack: The input tensor LU_data must have at least 2 dimensions, got shape ",
-        lu.sizes());
-  if (unpack_pivots) {
-    check(pivots.dtype() == DType::Int32,
-          "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
-    Dims expected = batch_of(lu);
-    expected.push_back(std::min(lu.size(-1), lu.size(-2)));
-    check(pivots.sizes() == expected, "lu_unpack: expected LU_pivots of shape ", expected, ", got ",
-          pivots.sizes());
-  }
-  Tensor none = rl::empty(Dims{0}, options(lu));
-  Tensor p = unpack_pivots ? lu_permutation_matrix(pivots, detach(lu)) : none;
-  if (!unpack_data) return {p, none, none};
-  int64_t k = std::min(lu.size(-1), lu.size(-2));
-  Tensor lower = tril(slice(lu, -1, 0, k, 1), -1) + identity_like(lu, lu.size(-2), k);
-  return {p, lower, triu(slice(lu, -2, 0, k, 1))};
-}
-
-std::array<Tensor, 3> linalg_lu(const Tensor& a, bool pivot) {
-  auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
-  auto [p, lower, upper] = lu_unpack(lu, pivots, true, pivot);
-  return {p, lower, upper};
-}
-
 Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const Tensor& b_given,
                        bool left, bool conjugate) {
   const char* op = "linalg.lu_solve";
@@ -139,19 +102,15 @@ Tensor linalg_lu_solve(const Tensor& lu_given, const Tensor& pivots_given, const
   if (!records(lu)) return linalg_lu_solve_kernel(lu, pivots, b, left, conjugate);
   // By its factors, which have gradients: X A = B is A^H X^H = B^H.
   if (!left)
-    return without_base(adjoint(linalg_lu_solve(lu, pivots, adjoint(b), true, !conjugate)));
+    return without_base(adjoint_now(linalg_lu_solve(lu, pivots, adjoint_now(b), true, !conjugate)));
   auto [p, lower, upper] = lu_unpack(lu, pivots, true, true);
   if (!conjugate)
     return linalg_solve_triangular(
         upper, linalg_solve_triangular(lower, matmul(transpose(p, -2, -1), b), false, true, true),
         true, true, false);
-  Tensor inner = linalg_solve_triangular(adjoint(upper), b, false, true, false);
-  return column_major(matmul(p, linalg_solve_triangular(adjoint(lower), inner, true, true, true)));
-}
-
-std::array<Tensor, 2> linalg_ldl_factor(const Tensor& a, bool hermitian) {
-  auto [ld, pivots, info] = linalg_ldl_factor_ex(a, hermitian, true);
-  return {ld, pivots};
+  Tensor inner = linalg_solve_triangular(adjoint_now(upper), b, false, true, false);
+  return column_major(
+      matmul(p, linalg_solve_triangular(adjoint_now(lower), inner, true, true, true)));
 }
 
 Tensor linalg_ldl_solve(const Tensor& ld_given, const Tensor& pivots, const Tensor& b_given,
@@ -198,18 +157,6 @@ std::array<Tensor, 2> linalg_solve_ex(const Tensor& a_given, const Tensor& b_giv
   return {without_base(columns.dim() < 2 ? columns : column_major(columns)), info};
 }
 
-Tensor logdet(const Tensor& a) {
-  check_square("logdet", a);
-  auto [sign, logabsdet] = linalg_slogdet(a);
-  if (a.is_complex()) return log(sign) + logabsdet;
-  return where(eq(sign, wrap_number(Scalar(-1.0))),
-               wrap_number(Scalar(std::numeric_limits<double>::quiet_NaN())), logabsdet);
-}
-
-std::array<Tensor, 2> qr(const Tensor& a, bool some) {
-  return linalg_qr(a, some ? "reduced" : "complete");
-}
-
 namespace {
 
 void check_reflectors(const char* op, const Tensor& a, const Tensor& tau) {
@@ -235,7 +182,7 @@ Tensor reflect(const Tensor& a, const Tensor& tau, Tensor x, bool adjoint_order)
   for (int64_t step = 0; step < count; ++step) {
     int64_t i = adjoint_order ? step : count - 1 - step;
     Tensor v = slice(vectors, -1, i, i + 1, 1), scale = unsqueeze(slice(tau, -1, i, i + 1, 1), -1);
-    x = x - (adjoint_order ? conj(scale) : scale) * matmul(v, matmul(adjoint(v), x));
+    x = x - (adjoint_order ? conj_now(scale) : scale) * matmul(v, matmul(adjoint_now(v), x));
   }
   return x;
 }
@@ -276,36 +223,7 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left,
   if (!records(a, tau, other)) return ormqr_kernel(a, tau, other, left, transposed);
   if (left) return column_major(reflect(a, tau, other, transposed));
   // c op(Q) = (op(Q)^H c^H)^H
-  return column_major(adjoint(reflect(a, tau, adjoint(other), !transposed)));
-}
-
-std::array<Tensor, 2> linalg_eigh(const Tensor& a, const std::string& uplo) {
-  check_square("linalg.eigh", a);
-  return linalg_eigh_kernel(a, reads_upper(uplo), true);
-}
-
-Tensor linalg_eigvalsh(const Tensor& a, const std::string& uplo) {
-  check_square("linalg.eigvalsh", a);
-  return linalg_eigh_kernel(a, reads_upper(uplo), records(a))[0];
-}
-
-Tensor linalg_eigvals(const Tensor& a) { return linalg_eig_kernel(a, records(a))[0]; }
-
-Tensor linalg_svdvals(const Tensor& a, const std::optional<std::string>& driver) {
-  return linalg_svd_kernel(a, false, records(a), driver)[1];
-}
-
-std::array<Tensor, 3> svd(const Tensor& a, bool some, bool compute_uv) {
-  check_matrix("svd", a, "input");
-  if (compute_uv) {
-    auto [u, s, vh] = linalg_svd_kernel(a, !some, true, std::nullopt);
-    return {u, s, adjoint(vh)};
-  }
-  // torch returns zeros in place of the vectors that were not asked for
-  Dims batch = batch_of(a);
-  return {zeros(with_matrix(batch, a.size(-2), a.size(-2)), a.dtype(), {}, a.device()),
-          linalg_svdvals(a),
-          zeros(with_matrix(batch, a.size(-1), a.size(-1)), a.dtype(), {}, a.device())};
+  return column_major(adjoint_now(reflect(a, tau, adjoint_now(other), !transposed)));
 }
 
 namespace {
@@ -429,10 +347,6 @@ Tensor matrix_exp(const Tensor& a) {
   for (int step = 0; std::isfinite(steps) && step < steps; ++step)
     result = where(gt(column, wrap_number(Scalar(step))), matmul(result, result), result);
   return contiguous(result);
-}
-
-Tensor pinverse(const Tensor& a, double rcond) {
-  return linalg_pinv(a, Tensor(), wrap_number(Scalar(rcond)), false);
 }
 
 }  // namespace rl::ops

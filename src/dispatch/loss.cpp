@@ -1,6 +1,7 @@
 // Softmax and losses.
 #include "autograd/geometry.h"
 #include "core/warning.h"
+#include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "impl_create.h"
 #include "impl_loss.h"
@@ -24,6 +25,8 @@ kernels::Reduction reduction_of(const std::string& text) {
   return kernels::Reduction::Sum;
 }
 
+}  // namespace
+
 // The older arguments, where they are given, decide.
 std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce,
                            const std::string& reduction) {
@@ -34,37 +37,24 @@ std::string reduction_name(std::optional<bool> size_average, std::optional<bool>
   return meant;
 }
 
-Tensor reduced(const Tensor& elements, const std::string& reduction) {
-  switch (reduction_of(reduction)) {
-    case kernels::Reduction::None: return elements;
-    case kernels::Reduction::Mean: return ops::mean(elements);
-    default: return ops::sum(elements);
-  }
-}
-
-Tensor weighted(const Tensor& elements, const Tensor& weight) {
-  return weight.defined() ? elements * weight : elements;
-}
+void check_reduction(const std::string& reduction) { reduction_of(reduction); }
 
 // Losses of regression take weights that are as many as the inputs.
-Tensor weighted_like_input(const Tensor& elements, const Tensor& input, const Tensor& weight) {
+void check_loss_weight(const Tensor& input, const Tensor& weight) {
   check_value(!weight.defined() || weight.sizes() == input.sizes(),
               "Weights and input must have the same size, got weights of shape ",
               weight.defined() ? weight.sizes() : input.sizes(), " for an input of shape ",
               input.sizes());
-  return weighted(elements, weight);
 }
 
-// The mean of squared and absolute differences is that of as many as the weights sum up to.
-Tensor weighted_mean(const Tensor& elements, const Tensor& input, const Tensor& weight,
-                     const std::string& reduction) {
-  Tensor all = weighted_like_input(elements, input, weight);
-  if (!weight.defined() || reduction_of(reduction) != kernels::Reduction::Mean)
-    return reduced(all, reduction);
-  return ops::div(ops::sum(all), ops::sum(weight));
+void check_probabilities(const char* op, const Tensor& input) {
+  if (input.is_meta() || !input.numel() || !input.is_floating()) return;
+  Tensor inside = unrecorded([&] {
+    return ops::all(ops::logical_and(ops::ge(input, wrap_number(Scalar(0))),
+                                     ops::le(input, wrap_number(Scalar(1)))));
+  });
+  check(item<bool>(inside), op, ": all elements of input should be between 0 and 1");
 }
-
-}  // namespace
 
 namespace impl {
 
@@ -222,86 +212,6 @@ Tensor nll_loss_kernel_first(const Tensor& input, const Tensor& target, const Te
 namespace ops {
 
 namespace {
-Tensor softmax_of(const Tensor& input, std::optional<DType> dtype, int64_t dim,
-                  Tensor (*function)(const Tensor&, int64_t)) {
-  return function(dtype && *dtype != input.dtype() ? to_dtype(input, dtype) : input, dim);
-}
-}  // namespace
-
-Tensor softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-  return softmax_of(input, dtype, dim, softmax_kernel);
-}
-Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-  return softmax_of(input, dtype, dim, log_softmax_kernel);
-}
-
-Tensor mse_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
-                std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
-  return weighted_mean(mse_elements(input, target), input, weight,
-                       reduction_name(size_average, reduce, reduction));
-}
-Tensor l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
-               std::optional<bool> reduce, const std::string& reduction, const Tensor& weight) {
-  Tensor elements = !input.is_floating() || !target.is_floating() ? abs(input - target)
-                                                                  : l1_elements(input, target);
-  return weighted_mean(elements, input, weight, reduction_name(size_average, reduce, reduction));
-}
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
-                      std::optional<bool> reduce, const std::string& reduction, double beta) {
-  check(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
-  Tensor elements =
-      beta == 0 ? l1_elements(input, target) : smooth_l1_elements(input, target, beta);
-  return reduced(elements, reduction_name(size_average, reduce, reduction));
-}
-Tensor huber_loss(const Tensor& input, const Tensor& target, const std::string& reduction,
-                  double delta, const Tensor& weight) {
-  check(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
-  return reduced(weighted_like_input(huber_elements(input, target, delta), input, weight),
-                 reduction);
-}
-
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
-                            std::optional<bool> size_average, std::optional<bool> reduce,
-                            const std::string& reduction) {
-  check_value(input.sizes() == target.sizes(), "Using a target size (", target.sizes(),
-              ") that is different to the input size (", input.sizes(),
-              ") is deprecated. Please ensure they have the same size.");
-  if (!input.is_meta() && input.numel() && input.is_floating()) {
-    Tensor inside = unrecorded([&] {
-      return all(logical_and(ge(input, wrap_number(Scalar(0))), le(input, wrap_number(Scalar(1)))));
-    });
-    check(item<bool>(inside),
-          "binary_cross_entropy: all elements of input should be between 0 and 1");
-  }
-  return reduced(weighted(bce_elements(input, target), weight),
-                 reduction_name(size_average, reduce, reduction));
-}
-
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
-                                        const Tensor& weight, std::optional<bool> size_average,
-                                        std::optional<bool> reduce, const std::string& reduction,
-                                        const Tensor& pos_weight) {
-  check_value(input.sizes() == target.sizes(), "Target size (", target.sizes(),
-              ") must be the same as input size (", input.sizes(), ")");
-  Tensor elements = pos_weight.defined() ? bce_logits_elements(input, target, pos_weight)
-                                         : bce_plain_logits_elements(input, target);
-  return reduced(weighted(elements, weight), reduction_name(size_average, reduce, reduction));
-}
-
-Tensor kl_div(const Tensor& input, const Tensor& target, std::optional<bool> size_average,
-              std::optional<bool> reduce, const std::string& reduction, bool log_target) {
-  Tensor elements = log_target ? exp(target) * (target - input) : kl_elements(input, target);
-  std::string name = reduction_name(size_average, reduce, reduction);
-  if (name == "mean")
-    warn(
-        "kl_div: reduction 'mean' divides by the number of elements; 'batchmean', by the batch "
-        "size, is the mean of the divergences");
-  if (name == "batchmean")
-    return div(sum(elements), wrap_number(Scalar(input.dim() ? input.sizes()[0] : int64_t(1))));
-  return reduced(elements, name);
-}
-
-namespace {
 
 void check_class_weight(const char* op, const Tensor& weight, int64_t classes) {
   check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes), op,
@@ -382,7 +292,7 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
   Tensor loss = neg(sum(logs * goal, Dims{d}, false));
   if (reduction == "mean")
     return div(sum(loss), wrap_number(Scalar(classes ? input.numel() / classes : 0)));
-  return reduced(loss, reduction);
+  return reduced_loss(loss, reduction);
 }
 
 }  // namespace

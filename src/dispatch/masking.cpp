@@ -1,4 +1,5 @@
 // Choosing elements by a condition.
+#include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
 #include "impl_create.h"
@@ -10,6 +11,11 @@
 #include "ops_shape.h"
 
 namespace rl {
+
+void check_condition(const Tensor& condition) {
+  if (__builtin_expect(condition.dtype() == DType::UInt8, 0))
+    warn("where: a condition of dtype uint8 is deprecated; use bool");
+}
 namespace kernels {
 extern const Loop where_loop;
 }
@@ -89,20 +95,7 @@ Tensor nonzero(const Tensor& input) {
 
 }  // namespace impl
 
-namespace ops {
-
-TensorList nonzero_tuple(const Tensor& input) {
-  return unbind(nonzero(input.dim() ? input : reshape(input, Dims{1})), 1);
-}
-
-Tensor masked_select(const Tensor& input, const Tensor& mask) {
-  check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask, got ",
-        mask.dtype());
-  Dims sizes = broadcast_sizes(input.sizes(), mask.sizes(), "masked_select");
-  return masked_pick(expand(input, sizes), expand(mask, sizes));
-}
-
-}  // namespace ops
+namespace ops {}  // namespace ops
 
 namespace grad {
 

@@ -108,6 +108,32 @@ Tensor int_mm(const Tensor& input, const Tensor& mat2) {
   return out;
 }
 
+Tensor group_mm(const Tensor& input, const Tensor& integers, const Tensor& scales) {
+  for (const Tensor* t : {&input, &integers, &scales})
+    check(t->dim() == 2, "_group_mm: Expected ",
+          t == &input      ? "input"
+          : t == &integers ? "integers"
+                           : "scales",
+          " to be of dimension 2 but got ", t->dim());
+  check(input.dtype() == DType::Float32 && scales.dtype() == DType::Float32,
+        "_group_mm: Expected input and scales of dtype float32 but got ", input.dtype(), " and ",
+        scales.dtype());
+  bool four_bits = integers.dtype() == DType::UInt8;
+  check(four_bits || integers.dtype() == DType::Int8,
+        "_group_mm: Expected integers of dtype int8, or of uint8 (two of 4 bits each), but got ",
+        integers.dtype());
+  int64_t terms = input.size(1), columns = integers.size(0), groups = scales.size(1);
+  check(integers.size(1) * (four_bits ? 2 : 1) == terms && scales.size(0) == columns,
+        "_group_mm: integers of shape ", integers.sizes(), " and scales of shape ", scales.sizes(),
+        " do not go with an input of shape ", input.sizes());
+  check(groups > 0 && terms % groups == 0 && terms / groups % 32 == 0,
+        "_group_mm: Expected groups of a multiple of 32 columns but got ", groups, " groups of ",
+        terms, " columns");
+  Tensor out = rl::empty(Dims{input.size(0), columns}, options(input));
+  launch::gemm_groups(input, ops::contiguous(integers), ops::contiguous(scales), out);
+  return out;
+}
+
 Tensor bmm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_batches("bmm", input, mat2), options(input));
   launch::gemm(input, mat2, out, {}, nullptr);
@@ -150,6 +176,29 @@ Tensor dot(const Tensor& input, const Tensor& tensor) {
 
 namespace {
 
+// out = finish(input @ weight.T + each row's bias), without tensors for the transposed weight and
+// the expanded bias, which took half as long as a product of 8 rows of 32.
+void multiply_turned(const Tensor& input, const Tensor& weight, const Tensor& out,
+                     const kernels::GemmScale& scale, const Tensor& bias) {
+  if (weight.is_sparse() || (bias.defined() && bias.is_sparse())) {  // which the launch refuses
+    launch::gemm(input, transpose(weight, 0, 1), out, scale, bias);
+    return;
+  }
+  const Dims &size = weight.sizes(), &step = weight.strides();
+  const int64_t turned_sizes[2] = {size[1], size[0]}, turned_strides[2] = {step[1], step[0]};
+  View turned = weight.view();
+  turned.sizes = turned_sizes;
+  turned.strides = turned_strides;
+  if (!bias.defined()) return launch::gemm(input, turned, out, scale, nullptr);
+  const int64_t bias_strides[2] = {0, bias.strides()[0]};
+  View added = bias.view();
+  added.sizes = out.sizes().data();
+  added.strides = bias_strides;
+  added.ndim = 2;
+  added.numel = out.numel();
+  launch::gemm(input, turned, out, scale, added);
+}
+
 // finish(input @ weight.T + bias)
 Tensor finished_linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
                        const kernels::Loop* finish) {
@@ -178,10 +227,9 @@ Tensor finished_linear(const Tensor& input, const Tensor& weight, const Tensor& 
   Tensor flat = input.dim() == 2 ? out : alias(out, Dims{rows, columns}, Dims{columns, 1}, 0);
   bool row = bias.defined() && bias.dim() == 1 && bias.sizes()[0] == columns &&
              bias.dtype() == input.dtype();
-  Tensor rows_of_bias = row ? ops::expand(bias, Dims{rows, columns}) : Tensor();
   bool whole = row || !bias.defined();
-  launch::gemm(matrix, transpose(weight, 0, 1), flat, {1, row ? 1 : 0, whole ? finish : nullptr},
-               rows_of_bias);
+  multiply_turned(matrix, weight, flat, {1, row ? 1 : 0, whole ? finish : nullptr},
+                  row ? bias : Tensor());
   return whole ? out : finished(written_to(out, ops::add(out, bias), "linear"));
 }
 
@@ -259,24 +307,6 @@ Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, c
   check_addable("addbmm", input, batch1.dtype(), Dims{rows, columns});
   return addmm(input, reshape(transpose(batch1, 0, 1), Dims{rows, depth}),
                reshape(batch2, Dims{depth, columns}), beta, alpha);
-}
-
-Tensor outer(const Tensor& input, const Tensor& vec2) {
-  check(input.dim() == 1, "outer: Expected 1-D argument self, but got ", input.dim(), "-D");
-  check(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
-  return unsqueeze(input, 1) * vec2;
-}
-
-Tensor inner(const Tensor& input, const Tensor& other) {
-  if (input.dim() == 0 || other.dim() == 0) return input * other;
-  check(input.sizes().back() == other.sizes().back(),
-        "inner: the last dimension must match on both input tensors but got shapes ", input.sizes(),
-        " and ", other.sizes());
-  Tensor product = matmul(reshape(input, Dims{-1, input.sizes().back()}),
-                          t(reshape(other, Dims{-1, other.sizes().back()})));
-  Dims sizes(IntSpan(input.sizes().data(), input.dim() - 1));
-  for (int64_t d = 0; d + 1 < other.dim(); ++d) sizes.push_back(other.sizes()[d]);
-  return reshape(product, sizes);
 }
 
 namespace {
@@ -371,14 +401,14 @@ Tensor relu_backward(const Tensor& grad, const Tensor& out) {
 Tensor add_linear_input(const Tensor& accumulated, const Tensor& grad, const Tensor& weight) {
   bool matrix = weight.dim() == 2;
   if (matrix && accumulated.defined() && accumulated.is_contiguous())
-    return add_product(accumulated, as_rows(grad), conj(weight));
-  Tensor product = matrix ? matmul(grad, conj(weight)) : unsqueeze(grad, -1) * conj(weight);
+    return add_product(accumulated, as_rows(grad), conj_now(weight));
+  Tensor product = matrix ? matmul(grad, conj_now(weight)) : unsqueeze(grad, -1) * conj_now(weight);
   return accumulated.defined() ? add_(accumulated, product) : product;
 }
 
 Tensor add_linear_weight(const Tensor& accumulated, const Tensor& grad, const Tensor& input,
                          int64_t weight_dim) {
-  Tensor x = conj(as_rows(input));
+  Tensor x = conj_now(as_rows(input));
   if (weight_dim == 1) {
     Tensor product = mv(t(x), reshape(grad, Dims{-1}));
     return accumulated.defined() ? add_(accumulated, product) : product;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "autograd/engine.h"
+#include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "dispatch/lazy_expression.h"
 #include "dispatch/optional_view.h"
@@ -160,11 +161,6 @@ Composed normalise_backward(const Tensor& grad, const Tensor& input, const Dims&
   return {rstd * inner, y};
 }
 
-Dims last_dims(int64_t ndim, int64_t count) {
-  Dims dims;
-  for (int64_t d = ndim - count; d < ndim; ++d) dims.push_back(d);
-  return dims;
-}
 Dims other_dims(int64_t ndim, int64_t kept) {
   Dims dims;
   for (int64_t d = 0; d < ndim; ++d)
@@ -337,9 +333,6 @@ std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& inp
 
 }  // namespace grad
 
-namespace ops {
-
-namespace {
 void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight,
                     const Tensor& bias) {
   check(!size.empty(), op, ": Expected normalized_shape to be at least 1-dimensional, got ", size);
@@ -355,16 +348,16 @@ void check_trailing(const char* op, const Tensor& input, const Dims& size, const
   check(fits, op, ": Given normalized_shape=", size, ", expected input with shape [*, ", size,
         "], but got input of size ", input.sizes());
 }
+
+namespace {
 void check_channels(const char* op, const char* what, const Tensor& t, int64_t channels) {
   check(!t.defined() || (t.dim() == 1 && t.numel() == channels), op, ": ", what, " should contain ",
         channels, " elements not ", t.defined() ? t.sizes() : Dims());
 }
 }  // namespace
 
-Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                  const Tensor& weight, const Tensor& bias, bool training, double momentum,
-                  double eps) {
-  if (input.dim() == 1 && input.numel() == 0) return clone(input);  // no channels, as in torch
+void check_batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                      const Tensor& weight, const Tensor& bias, bool training) {
   check(input.dim() >= 2, "batch_norm: expected input with at least 2 dims (N, C, *), got shape ",
         input.sizes());
   int64_t channels = input.sizes()[1];
@@ -377,31 +370,10 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   check_channels("batch_norm", "running_var", running_var, channels);
   check_channels("batch_norm", "weight", weight, channels);
   check_channels("batch_norm", "bias", bias, channels);
-  return batch_norm_kernel(input, weight, bias, running_mean, running_var, training, momentum,
-                           eps)[0];
 }
 
-Tensor layer_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight,
-                  const Tensor& bias, double eps) {
-  check_trailing("layer_norm", input, normalized_shape, weight, bias);
-  return layer_norm_kernel(input, normalized_shape, weight, bias, eps)[0];
-}
-
-Tensor rms_norm(const Tensor& input, const Dims& normalized_shape, const Tensor& weight,
-                std::optional<double> eps) {
-  check_trailing("rms_norm", input, normalized_shape, weight, Tensor());
-  if (input.is_complex()) {
-    Dims reduce = grad::last_dims(input.dim(), normalized_shape.size());
-    Tensor out = input * rsqrt(mean(square(abs(input)), reduce, true) + Scalar(eps.value_or(1e-7)));
-    return weight.defined() ? out * weight : out;
-  }
-  double smallest =
-      input.dtype() == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  return rms_norm_kernel(input, normalized_shape, weight, eps.value_or(smallest))[0];
-}
-
-Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
-                  double eps) {
+void check_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
+                      const Tensor& bias) {
   check(input.dim() >= 2,
         "group_norm: Expected at least 2 dimensions for input tensor but received ", input.dim());
   int64_t channels = input.sizes()[1];
@@ -412,8 +384,6 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
         input.sizes(), " and num_groups=", num_groups);
   check_channels("group_norm", "weight", weight, channels);
   check_channels("group_norm", "bias", bias, channels);
-  return group_norm_kernel(input, num_groups, weight, bias, eps)[0];
 }
 
-}  // namespace ops
 }  // namespace rl

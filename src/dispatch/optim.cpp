@@ -76,6 +76,8 @@ class FusedStep {
     return nowhere;
   }
   View written(const Tensor& param, const Tensor& t, size_t i) const {
+    check(!t.impl()->lazy, op_, ": number ", i,
+          " is a conjugate or negative view, which a fused step cannot change; clone() it");
     check_in_place(t, op_);
     bump_version(t, op_);
     return matching(param, t, i);

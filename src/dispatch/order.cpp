@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "autograd/geometry.h"
+#include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
 #include "impl_create.h"
@@ -98,8 +99,9 @@ Distinct unique_consecutive(const Tensor& input, std::optional<int64_t> dim, boo
   return distinct("unique_consecutive", input, dim, true, inverse, counts);
 }
 
-Tensor searchsorted(const Tensor& sorted, const Tensor& input, bool out_int32, bool right,
+Tensor searchsorted(const Tensor& sorted, const Tensor& given, bool out_int32, bool right,
                     const std::optional<std::string>& side, const Tensor& sorter) {
+  const Tensor input = number_beside(given, sorted);
   check(!side || *side == "left" || *side == "right",
         "searchsorted: side can only be 'left' or 'right' but got ", side.value_or(""));
   check(!side || *side == "right" || !right,
@@ -148,26 +150,6 @@ Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
 }  // namespace impl
 
 namespace ops {
-
-Tensor bucketize(const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
-  check(boundaries.dim() == 1, "bucketize: boundaries tensor must be 1 dimension, but got shape ",
-        boundaries.sizes());
-  return searchsorted(boundaries, input, out_int32, right);
-}
-
-Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
-  check(!elements.is_complex() && !test_elements.is_complex(),
-        "isin: complex tensors are not supported");
-  if (test_elements.numel() == 0)
-    return full(elements.sizes(), Scalar(invert), DType::Bool, {}, elements.device());
-  Tensor sorted = impl::sort(reshape(test_elements, Dims{-1}), 0, false, {})[0];
-  DType common = rl::result_type(elements, test_elements);
-  sorted = to(sorted, common);
-  Tensor wanted = to(elements, common);
-  Tensor place = clamp_max(searchsorted(sorted, wanted), wrap_number(Scalar(sorted.numel() - 1)));
-  Tensor found = reshape(index_select(sorted, 0, reshape(place, Dims{-1})), wanted.sizes());
-  return invert ? ne(found, wanted) : eq(found, wanted);
-}
 
 namespace {
 
@@ -231,18 +213,6 @@ Tensor quantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim
 Tensor nanquantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    const std::string& interpolation) {
   return quantiles("nanquantile", input, q, dim, keepdim, interpolation, true);
-}
-Tensor quantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim,
-                const std::string& interpolation) {
-  check(q >= 0 && q <= 1, "quantile: q must be in the range [0, 1] but got ", q);
-  return quantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim, keepdim,
-                  interpolation);
-}
-Tensor nanquantile(const Tensor& input, double q, std::optional<int64_t> dim, bool keepdim,
-                   const std::string& interpolation) {
-  check(q >= 0 && q <= 1, "nanquantile: q must be in the range [0, 1] but got ", q);
-  return nanquantile(input, full(Dims(), Scalar(q), input.dtype(), {}, input.device()), dim,
-                     keepdim, interpolation);
 }
 
 }  // namespace ops

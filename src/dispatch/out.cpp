@@ -1,10 +1,12 @@
 #include "dispatch/out.h"
 
+#include <cstring>
 #include <sstream>
 
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "ops_create.h"
+#include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 
 namespace rl {
@@ -81,9 +83,11 @@ void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
     warn(text.str().c_str());
   }
   ops::resize_(out, sizes);
-  if (strides.empty() || has_standard_strides(sizes, strides) || !is_dense(sizes, strides)) return;
-  out.impl()->strides = strides;
-  out.impl()->refresh();
+  if (!strides.empty() && !has_standard_strides(sizes, strides) && is_dense(sizes, strides)) {
+    out.impl()->strides = strides;
+    out.impl()->refresh();
+  }
+  if (out.impl()->lazy) begin_lazy_write(out);
 }
 
 namespace {
@@ -91,9 +95,10 @@ namespace {
 void check_result(const char* op, const Tensor& out, const Tensor& result, const TensorList& inputs,
                   OutDType exactness) {
   check_out(op, out, result.dtype(), result.device(), records(result), exactness);
-  bool resized = out.sizes() != result.sizes();
+  // Elements of what is joined move: none of them may be overwritten before.
+  bool moves = out.sizes() != result.sizes() || !std::strcmp(op, "cat");
   for (const Tensor& input : inputs)
-    if (input.defined()) check_apart(op, out, input, resized);
+    if (input.defined()) check_apart(op, out, input, moves);
 }
 
 void write(const Tensor& out, const Tensor& result) {

@@ -13,6 +13,11 @@
 #include "tensor/output_layout.h"
 
 namespace rl {
+
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::check_window;
+using kernels::window_count;
+
 namespace impl {
 namespace {
 
@@ -30,10 +35,10 @@ kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, co
 
 void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding,
                   const Dims& stride) {
-  kernels::check_window(op, "kernel_size", kernel);
-  kernels::check_window(op, "dilation", dilation);
-  kernels::check_window(op, "padding", padding);
-  kernels::check_window(op, "stride", stride);
+  check_window(op, "kernel_size", kernel);
+  check_window(op, "dilation", dilation);
+  check_window(op, "padding", padding);
+  check_window(op, "stride", stride);
   for (int d = 0; d < 2; ++d) {
     check(kernel[d] > 0, op, ": kernel size should be greater than zero, but got ", kernel);
     check(dilation[d] > 0, op, ": dilation should be greater than zero, but got ", dilation);
@@ -73,8 +78,7 @@ Tensor pad_kernel(const Tensor& input, const Dims& pad, const std::string& mode)
     sizes[sizes.size() - 1 - i] += pad[2 * i] + pad[2 * i + 1];
   Tensor out = mode == "circular" ? rl::empty(sizes, options(input))
                                   : empty_suggested(sizes, input, input.dtype());
-  if (!out.is_meta() && out.numel())
-    launch::pad(input, padded_offsets(input.sizes(), pad, mode), out);
+  if (out.numel()) launch::pad(input, padded_offsets(input.sizes(), pad, mode), out);
   return out;
 }
 
@@ -90,8 +94,7 @@ Tensor unfold_kernel(const Tensor& input, const Dims& kernel, const Dims& dilati
                      const Dims& padding, const Dims& stride) {
   kernels::WindowGeometry g = geometry_of(kernel, dilation, padding, stride);
   for (int d = 0; d < 2; ++d) {
-    g.count[d] =
-        kernels::window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
+    g.count[d] = window_count(input.sizes()[2 + d], kernel[d], stride[d], padding[d], dilation[d]);
     check(g.count[d] > 0, "unfold: Given input with spatial size ", input.sizes(),
           ", kernel_size=", kernel, ", dilation=", dilation, ", padding=", padding,
           ", the array of sliding blocks must have at least one block in each dim");
@@ -114,10 +117,6 @@ Tensor fold_kernel(const Tensor& input, const Dims& output_size, const Dims& ker
 }
 
 }  // namespace impl
-
-namespace ops {
-
-namespace {
 
 void check_padded(const Tensor& input, const std::string& mode, const Dims& pad) {
   int64_t ndim = input.dim(), dims = pad.size() / 2;
@@ -146,23 +145,8 @@ void check_padded(const Tensor& input, const std::string& mode, const Dims& pad)
   }
 }
 
-}  // namespace
-
-Tensor pad(const Tensor& input, const Dims& pad, const std::string& mode,
-           std::optional<double> value) {
-  check(pad.size() % 2 == 0, "pad: Padding length must be divisible by 2, got ", pad.size());
-  check(pad.size() <= 2 * input.dim(),
-        "pad: Padding length should be less than or equal to two times the input dimension but got "
-        "padding length ",
-        pad.size(), " and input of dimension ", input.dim());
-  if (mode == "constant") return constant_pad_nd(input, pad, Scalar(value.value_or(0)));
-  check(!value || *value == 0, "pad: Padding mode \"", mode, "\" doesn't take in value argument");
-  check_padded(input, mode, pad);
-  return pad_kernel(input, pad, mode);
-}
-
-Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dims& dilation,
-                         const Dims& padding, const Dims& stride) {
+void check_image_blocks(const Tensor& input, const Dims& kernel_size, const Dims& dilation,
+                        const Dims& padding, const Dims& stride) {
   check_index(input.dim() >= 3,
               "unfold: Dimension out of range (expected 3D or 4D input, but got shape ",
               input.sizes(), ")");
@@ -175,36 +159,29 @@ Tensor functional_unfold(const Tensor& input, const Dims& kernel_size, const Dim
           "unfold: Expected 3D or 4D (batch mode) tensor with non-zero dimensions for input, but "
           "got: ",
           input.sizes());
-  Tensor columns =
-      unfold_kernel(batched ? input : unsqueeze(input, 0), kernel_size, dilation, padding, stride);
-  return batched ? columns : without_base(squeeze(columns, Dims{0}));
 }
 
-Tensor fold(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
-            const Dims& dilation, const Dims& padding, const Dims& stride) {
+void check_columns(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
+                   const Dims& dilation, const Dims& padding, const Dims& stride) {
   impl::check_blocks("fold", kernel_size, dilation, padding, stride);
   bool batched = input.dim() == 3;
   check(batched || input.dim() == 2,
         "fold: Expected 2D or 3D (batch mode) tensor for input, but got: ", input.sizes());
-  Tensor columns = batched ? input : unsqueeze(input, 0);
-  check(columns.sizes()[1] > 0 && columns.sizes()[2] > 0,
+  int64_t rows = input.size(-2), columns = input.size(-1);
+  check(rows > 0 && columns > 0,
         "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
-  kernels::check_window("fold", "output_size", output_size);
+  check_window("fold", "output_size", output_size);
   int64_t area = kernel_size[0] * kernel_size[1], blocks = 1;
-  check(columns.sizes()[1] % area == 0,
+  check(rows % area == 0,
         "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
         "but got ",
-        columns.sizes()[1], " and kernel_size=", kernel_size);
+        rows, " and kernel_size=", kernel_size);
   for (int d = 0; d < 2; ++d)
-    blocks *=
-        kernels::window_count(output_size[d], kernel_size[d], stride[d], padding[d], dilation[d]);
-  check(blocks > 0 && columns.sizes()[2] == blocks, "fold: Given output_size=", output_size,
+    blocks *= window_count(output_size[d], kernel_size[d], stride[d], padding[d], dilation[d]);
+  check(blocks > 0 && columns == blocks, "fold: Given output_size=", output_size,
         ", kernel_size=", kernel_size, ", dilation=", dilation, ", padding=", padding,
         ", stride=", stride, ", expected ", blocks, " sliding blocks, but got input of shape ",
         input.sizes());
-  Tensor image = fold_kernel(columns, output_size, kernel_size, dilation, padding, stride);
-  return batched ? image : without_base(squeeze(image, Dims{0}));
 }
 
-}  // namespace ops
 }  // namespace rl

@@ -13,6 +13,11 @@
 #include "tensor/output_layout.h"
 
 namespace rl {
+
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::check_window;
+using kernels::pool_output_sizes;
+
 namespace {
 
 kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const Dims& stride,
@@ -23,10 +28,10 @@ kernels::PoolGeometry geometry_of(const char* op, const Dims& kernel_size, const
             dilation.size() == g.dims,
         op, ": kernel_size ", kernel_size, ", stride ", stride, ", padding ", padding,
         " and dilation ", dilation, " must agree in length");
-  kernels::check_window(op, "kernel_size", kernel_size);
-  kernels::check_window(op, "stride", stride);
-  kernels::check_window(op, "padding", padding);
-  kernels::check_window(op, "dilation", dilation);
+  check_window(op, "kernel_size", kernel_size);
+  check_window(op, "stride", stride);
+  check_window(op, "padding", padding);
+  check_window(op, "dilation", dilation);
   for (int d = 0; d < g.dims; ++d) {
     g.kernel[d] = kernel_size[d];
     g.stride[d] = stride[d];
@@ -89,7 +94,7 @@ std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_si
                                       bool ceil_mode) {
   kernels::PoolGeometry g =
       geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
-  Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "max_pool");
+  Dims sizes = pool_output_sizes(input.sizes(), g, "max_pool");
   Tensor values = empty_pooled(sizes, input, g.dims, input.dtype()),
          indices = empty_pooled(sizes, input, g.dims, DType::Int64);
   launch::max_pool(physical(input), physical(values), physical(indices), g);
@@ -130,7 +135,7 @@ Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims&
                        int64_t divisor_override) {
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
-  Dims sizes = kernels::pool_output_sizes(input.sizes(), g, "avg_pool");
+  Dims sizes = pool_output_sizes(input.sizes(), g, "avg_pool");
   Tensor out = g.dims == 3 ? empty_unless_hidden(sizes, input)
                            : empty_pooled(sizes, input, g.dims, input.dtype());
   launch::avg_pool(physical(input), physical(out), g, count_include_pad, divisor_override);
@@ -191,18 +196,6 @@ std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& 
 }
 
 }  // namespace impl
-
-namespace ops {
-
-// Contiguous where no gradient will be asked for.
-Tensor max_pool1d(const Tensor& input, const Dims& kernel_size, const std::optional<Dims>& stride,
-                  const Dims& padding, const Dims& dilation, bool ceil_mode) {
-  Tensor values =
-      max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0];
-  return records(input) ? values : contiguous(values);
-}
-
-}  // namespace ops
 
 namespace grad {
 

@@ -16,6 +16,10 @@
 #include "ops_unary.h"
 
 namespace rl {
+
+// Of the interface of kernels: numbers, sizes and dtypes, nothing that a backend computes.
+using kernels::gates_of;
+
 namespace {
 
 using kernels::RecurrentCell;
@@ -42,7 +46,7 @@ RecurrentSteps steps_of(const char* op, const Tensor& x, const Tensor& hidden,
 RecurrentSteps check_layer(const char* op, RecurrentCell cell, const Tensor& x,
                            const Tensor& hidden, const Tensor& weight, const Dims& batch_sizes,
                            bool reverse) {
-  int64_t gates = kernels::gates_of(cell);
+  int64_t gates = gates_of(cell);
   check(x.dim() == (batch_sizes.empty() ? 3 : 2) && hidden.dim() == 2 && weight.dim() == 2, op,
         ": expected x (L, N, ", gates, " H), or with batch_sizes (R, ", gates,
         " H), hidden (N, H) and weight (", gates, " H, H), got ", x.sizes(), ", ", hidden.sizes(),

@@ -104,47 +104,6 @@ void check_spread(const char* op, const Tensor& input, const std::optional<Dims>
         "reduction factor (input numel divided by output numel).");
 }
 
-namespace ops {
-
-Tensor nanmean(const Tensor& input, const std::optional<Dims>& dim, bool keepdim,
-               std::optional<DType> dtype) {
-  check(input.is_floating(), "nanmean: expected input to have floating point dtype but got ",
-        input.dtype());
-  Tensor count = sum(logical_not(isnan(input)), dim, keepdim);
-  return nansum(input, dim, keepdim, dtype) / count;
-}
-
-std::array<Tensor, 2> aminmax(const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
-  Dims dims = dim ? Dims{*dim} : Dims();
-  return {amin(input, dims, keepdim), amax(input, dims, keepdim)};
-}
-
-namespace {
-std::array<Tensor, 2> with_mean(const Tensor& spread, const Tensor& input,
-                                const std::optional<Dims>& dim, bool keepdim) {
-  return {spread, mean(input, dim, keepdim)};
-}
-}  // namespace
-
-std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim,
-                               const std::optional<Scalar>& correction, bool keepdim) {
-  return with_mean(var(input, dim, correction, keepdim), input, dim, keepdim);
-}
-std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim,
-                               const std::optional<Scalar>& correction, bool keepdim) {
-  return with_mean(std(input, dim, correction, keepdim), input, dim, keepdim);
-}
-std::array<Tensor, 2> var_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased,
-                               bool keepdim) {
-  return var_mean(input, dim, grad::correction_of(unbiased), keepdim);
-}
-std::array<Tensor, 2> std_mean(const Tensor& input, const std::optional<Dims>& dim, bool unbiased,
-                               bool keepdim) {
-  return std_mean(input, dim, grad::correction_of(unbiased), keepdim);
-}
-
-}  // namespace ops
-
 namespace grad {
 
 using namespace ops;
@@ -183,7 +142,7 @@ Tensor prod_dim_backward(const Tensor& grad, const Tensor& input, int64_t dim, b
   Tensor before = cumprod(cat({one, slice(input, d, 0, n - 1, 1)}, d), d, std::nullopt);
   Tensor after = flip(
       cumprod(cat({one, flip(slice(input, d, 1, n, 1), Dims{d})}, d), d, std::nullopt), Dims{d});
-  return (keepdim ? grad : unsqueeze(grad, d)) * conj(before * after);
+  return (keepdim ? grad : unsqueeze(grad, d)) * conj_now(before * after);
 }
 
 Tensor prod_backward(const Tensor& grad, const Tensor& input) {
@@ -266,7 +225,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
       tail = {unsqueeze(before, d)};
     }
     Tensor slope = cat(tail, d);
-    columns.push_back(sum(slice(grad, d, i, n, 1) * conj(slope), Dims{d}, false, std::nullopt));
+    columns.push_back(sum(slice(grad, d, i, n, 1) * conj_now(slope), Dims{d}, false, std::nullopt));
     before = before * select(input, d, i);
   }
   return stack(columns, d);
@@ -288,7 +247,7 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& input, const Tens
       triu(ones(Dims{input.size(dim), input.size(dim)}, DType::Bool, {}, input.device()));
   Tensor used = logical_and(later, logical_not(isneginf(ops::real(x))));
   Tensor power = where(used, x - total, wrap_number(Scalar(0)));
-  Tensor slope = where(used, conj(exp(power)), wrap_number(Scalar(0)));
+  Tensor slope = where(used, conj_now(exp(power)), wrap_number(Scalar(0)));
   return transpose(sum(unsqueeze(transpose(grad, dim, -1), -2) * slope, Dims{-1}, false), dim, -1);
 }
 

@@ -93,7 +93,6 @@ Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& o
   Dims sizes{input.sizes()[0], input.sizes()[1]};
   for (int64_t d = 1; d + 1 < grid.dim(); ++d) sizes.push_back(grid.sizes()[d]);
   Tensor out = rl::empty(sizes, options(input));
-  if (out.is_meta()) return out;
   Tensor x = ops::contiguous(input), places = ops::contiguous(grid);
   launch::grid_sample(x, places, out, sampling_of(orders, mode, padding_mode, align_corners));
   return out;
@@ -115,7 +114,6 @@ Tensor grid_sample_adjoint(const Tensor& grad, const Tensor& grid, const Dims& s
     check(grid.sizes()[d] == grad.sizes()[d + 1], "grid_sample_adjoint: values of shape ",
           grad.sizes(), " do not fit a grid of shape ", grid.sizes());
   Tensor out = rl::empty(sizes, options(grad));
-  if (out.is_meta()) return out;
   Tensor values = ops::contiguous(grad), places = ops::contiguous(grid);
   launch::grid_scatter(values, places, out, sampling_of(orders, mode, padding_mode, align_corners));
   return out;
@@ -143,7 +141,6 @@ Tensor grid_gradient(const Tensor& values, const Tensor& images, const Tensor& g
   if (mode == "nearest") return ops::zeros_like(grid);
   if (!grad_enabled() && !is_reduced(grid.dtype())) {
     Tensor out = rl::empty(grid.sizes(), options(grid));
-    if (out.is_meta()) return out;
     Tensor weights = ops::contiguous(values), x = ops::contiguous(images),
            places = ops::contiguous(grid);
     launch::grid_slopes(weights, x, places, out,

@@ -1,6 +1,6 @@
 // Reading and writing at flat places and along one dim.
+#include "dispatch/body.h"
 #include "dispatch/generated.h"
-#include "dispatch/guards.h"
 #include "impl_create.h"
 #include "impl_indexing.h"
 #include "impl_scatter.h"
@@ -121,7 +121,6 @@ Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const T
         "index_copy(): Source/destination tensor must have same slice shapes. Got ", source.sizes(),
         ", expected ", expected);
   Tensor out = contiguous_copy_unless(given, input);
-  if (out.is_meta()) return out;
   Tensor from = source.sizes() == expected
                     ? source
                     : expand(ops::reshape(source, Dims(expected.size(), 1)), expected, false);
@@ -139,7 +138,6 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
   check(index.dim() <= 1, "index_fill: Index has to be a vector/scalar");
   check_element("index_fill", value, input.dtype());
   Tensor out = copy_unless(given, input);
-  if (out.is_meta()) return out;
   Dims sizes = input.sizes();
   if (input.dim()) sizes[d] = index.numel();
   Tensor source =
@@ -154,6 +152,9 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const S
 
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                const std::string& reduce, const Tensor& out) {
+  warn(
+      "scatter: reduce with a tensor src is deprecated: use scatter_reduce, which has more of "
+      "them");
   return combined("scatter", input, dim, index, src, old_combine(reduce), true, out);
 }
 Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
@@ -217,50 +218,25 @@ Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const
   return scatter_reduce(input, d, grad::expand_index(index, d, src), src, reduce, include_self);
 }
 
-namespace {
+}  // namespace ops
+
 // With gaps and offset as they are, as in torch: the whole storage is copied.
 Tensor copy_of_storage(const Tensor& input) {
   int64_t elements = input.storage()->nbytes / itemsize(input.dtype());
-  Tensor whole = clone(as_strided(input, Dims{elements}, Dims{1}, 0));
-  return as_strided(whole, input.sizes(), input.strides(), input.offset());
+  Tensor whole = ops::clone(ops::as_strided(input, Dims{elements}, Dims{1}, 0));
+  return ops::as_strided(whole, input.sizes(), input.strides(), input.offset());
 }
 Tensor clone_with_gaps(const Tensor& input) {
   bool plain = is_dense(input.sizes(), input.strides()) ||
                has_internal_overlap(input.sizes(), input.strides());
-  return plain ? clone(input) : copy_of_storage(input);
+  return plain ? ops::clone(input) : copy_of_storage(input);
 }
 
-// `copy` with src written where `place`, a view of it, looks.
-Tensor written(const char* op, const Tensor& copy, const Tensor& place, const Tensor& src) {
+void check_place(const char* op, const Tensor& place, const Tensor& src) {
   check(place.sizes() == src.sizes(), op,
         ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
         ", slice size = ", place.sizes());
-  copy_(place, src);
-  return copy;
 }
-}  // namespace
-
-Tensor select_scatter(const Tensor& input, const Tensor& src, int64_t dim, int64_t index) {
-  Tensor copy = clone_with_gaps(input);
-  return written("select_scatter", copy, select(copy, dim, index), src);
-}
-Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim,
-                     std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  Tensor copy = clone_with_gaps(input);
-  return written("slice_scatter", copy, slice(copy, dim, start, end, step), src);
-}
-Tensor diagonal_scatter(const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1,
-                        int64_t dim2) {
-  Tensor copy = clone_with_gaps(input);
-  return written("diagonal_scatter", copy, diagonal(copy, offset, dim1, dim2), src);
-}
-Tensor as_strided_scatter(const Tensor& input, const Tensor& src, const Dims& size,
-                          const Dims& stride, std::optional<int64_t> offset) {
-  Tensor copy = input.offset() ? copy_of_storage(input) : clone_with_gaps(input);
-  return written("as_strided_scatter", copy, as_strided(copy, size, stride, offset), src);
-}
-
-}  // namespace ops
 
 namespace grad {
 
@@ -314,7 +290,7 @@ Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim
   if (reduce == "sum") result = grad;
   if (reduce == "mean") result = grad / count_written(input, dim, index, src, include_self);
   if (reduce == "prod")
-    result = grad * conj(scatter_reduce(ones_like(input), dim, index, src, "prod", true));
+    result = grad * conj_now(scatter_reduce(ones_like(input), dim, index, src, "prod", true));
   if (!result.defined())
     result = eq(input, out) * shared_extreme(grad, input, dim, index, src, out, include_self);
   return include_self ? result : scatter(result, dim, index, Scalar(0));
@@ -338,8 +314,8 @@ Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, 
   Tensor rest =
       scatter_reduce(input, dim, index, masked_fill(src, alone, Scalar(1)), "prod", include_self);
   Tensor divided =
-      gather(grad * conj(out), dim, index) / conj(masked_fill(src, is_zero, Scalar(1)));
-  return where(alone, gather(grad * conj(rest), dim, index), divided);
+      gather(grad * conj_now(out), dim, index) / conj_now(masked_fill(src, is_zero, Scalar(1)));
+  return where(alone, gather(grad * conj_now(rest), dim, index), divided);
 }
 
 }  // namespace grad

@@ -12,207 +12,11 @@
 #include "launch_index.h"
 #include "ops_create.h"
 #include "ops_shape.h"
+#include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 
 namespace rl {
 namespace impl {
-
-Tensor as_strided(const Tensor& input, const Dims& size, const Dims& stride,
-                  std::optional<int64_t> storage_offset) {
-  int64_t offset = storage_offset.value_or(input.offset());
-  check(size.size() == stride.size(), "as_strided: size ", size, " and stride ", stride,
-        " differ in length");
-  check(offset >= 0, "as_strided: storage_offset must not be negative, got ", offset);
-  int64_t last = offset;
-  bool is_empty = false, overflow = false;
-  for (int64_t d = 0; d < size.size(); ++d) {
-    check(size[d] >= 0, "as_strided: negative size in ", size);
-    check(stride[d] >= 0,
-          "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
-    is_empty = is_empty || size[d] == 0;
-    int64_t reach = 0;
-    overflow = overflow || __builtin_mul_overflow(size[d] - 1, stride[d], &reach) ||
-               __builtin_add_overflow(last, reach, &last);
-  }
-  bool fits = !overflow && last < input.storage()->nbytes / itemsize(input.dtype());
-  check(is_empty || fits, "as_strided: sizes ", size, ", strides ", stride, ", storage offset ",
-        offset, " are out of bounds for storage of ", input.storage()->nbytes, " bytes");
-  return alias(input, size, stride, offset);
-}
-
-Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
-  int64_t a = wrap_dim(dim0, input.dim(), "transpose"),
-          b = wrap_dim(dim1, input.dim(), "transpose");
-  Dims sizes = input.sizes(), strides = input.strides();
-  if (input.dim()) {
-    std::swap(sizes[a], sizes[b]);
-    std::swap(strides[a], strides[b]);
-  }
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor permute(const Tensor& input, const Dims& dims) {
-  check(dims.size() == input.dim(), "permute: input.dim() = ", input.dim(),
-        " is not equal to len(dims) = ", dims.size());
-  Dims sizes(dims.size()), strides(dims.size());
-  bool seen[max_dims] = {};
-  for (int64_t i = 0; i < dims.size(); ++i) {
-    int64_t d = wrap_dim(dims[i], input.dim(), "permute");
-    check(!seen[d], "permute: duplicate dims are not allowed: ", dims);
-    seen[d] = true;
-    sizes[i] = input.sizes()[d];
-    strides[i] = input.strides()[d];
-  }
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor expand(const Tensor& input, const Dims& size, bool) {
-  int64_t added = size.size() - input.dim();
-  check(added >= 0, "expand: the number of sizes provided (", size.size(),
-        ") must be greater or equal to the number of dimensions in the tensor (", input.dim(), ")");
-  Dims sizes(size), strides(size.size());
-  for (int64_t d = size.size() - 1; d >= 0; --d) {
-    int64_t have = d < added ? 1 : input.sizes()[d - added];
-    if (sizes[d] == -1) {
-      check(d >= added,
-            "expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
-            "dimension ",
-            d);
-      sizes[d] = have;
-    }
-    check(sizes[d] >= 0, "expand: negative size in ", size);
-    check(have == sizes[d] || have == 1, "expand: The expanded size of the tensor (", sizes[d],
-          ") must match the existing size (", have, ") at non-singleton dimension ", d,
-          ".  Target sizes: ", size, ".  Tensor sizes: ", input.sizes());
-    if (input.dim() == 0 || (have == 1 && sizes[d] != 1)) strides[d] = 0;
-    else if (d >= added) strides[d] = input.strides()[d - added];
-    else strides[d] = d + 1 < size.size() ? sizes[d + 1] * strides[d + 1] : 1;
-  }
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor view(const Tensor& input, const Dims& size) {
-  if (input.is_contiguous()) {  // the common case, in one pass
-    Dims strides = size;
-    int64_t step = 1;
-    bool plain = true;
-    for (int64_t d = size.size() - 1; d >= 0; --d) {
-      strides[d] = step;
-      plain = plain && size[d] > 0 && !__builtin_mul_overflow(step, size[d], &step);
-    }
-    if (plain && step == input.numel()) return alias(input, size, strides, input.offset());
-  }
-  Dims sizes = infer_size(size, input.numel(), "view"), strides;
-  check(view_strides(input, sizes, strides),
-        "view: view size is not compatible with input tensor's size and stride (at least one "
-        "dimension spans across two "
-        "contiguous subspaces). Use .reshape(...) instead. Size ",
-        sizes, ", input ", input.sizes(), " with strides ", input.strides());
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor squeeze(const Tensor& input) {
-  Dims sizes, strides;
-  for (int64_t d = 0; d < input.dim(); ++d)
-    if (input.sizes()[d] != 1) {
-      sizes.push_back(input.sizes()[d]);
-      strides.push_back(input.strides()[d]);
-    }
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor squeeze(const Tensor& input, const Dims& dim) {
-  bool drop[max_dims] = {};
-  for (int64_t d : dim) {
-    int64_t at = wrap_dim(d, input.dim(), "squeeze");
-    check(!drop[at], "squeeze: dim ", at, " appears multiple times in the list of dims");
-    drop[at] = input.dim() > 0 && input.sizes()[at] == 1;
-  }
-  Dims sizes, strides;
-  for (int64_t d = 0; d < input.dim(); ++d)
-    if (!drop[d]) {
-      sizes.push_back(input.sizes()[d]);
-      strides.push_back(input.strides()[d]);
-    }
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor unsqueeze(const Tensor& input, int64_t dim) {
-  int64_t at = wrap_dim(dim, input.dim() + 1, "unsqueeze");
-  Dims sizes = input.sizes(), strides = input.strides();
-  int64_t stride = at < input.dim() ? sizes[at] * strides[at] : 1;
-  sizes.insert(at, 1);
-  strides.insert(at, stride);
-  return alias(input, sizes, strides, input.offset());
-}
-
-Tensor select(const Tensor& input, int64_t dim, int64_t index) {
-  check_index(input.dim() > 0, "select: select() cannot be applied to a 0-dim tensor.");
-  int64_t d = wrap_dim(dim, input.dim(), "select"), size = input.sizes()[d];
-  check_index(index >= -size && index < size, "select: index ", index,
-              " out of range for tensor of size ", input.sizes(), " at dimension ", d);
-  Dims sizes = input.sizes(), strides = input.strides();
-  int64_t offset = input.offset() + (index < 0 ? index + size : index) * strides[d];
-  sizes.erase(d);
-  strides.erase(d);
-  return alias(input, sizes, strides, offset);
-}
-
-Tensor slice(const Tensor& input, int64_t dim, std::optional<int64_t> start,
-             std::optional<int64_t> end, int64_t step) {
-  check(input.dim() > 0, "slice: slice() cannot be applied to a 0-dim tensor.");
-  check_value(step > 0, "slice: slice step must be positive, got ", step);
-  int64_t d = wrap_dim(dim, input.dim(), "slice"), size = input.sizes()[d];
-  auto clamp = [&](int64_t at, int64_t low) {
-    return std::min(std::max(at < 0 ? at + size : at, low), size);
-  };
-  int64_t from = clamp(start.value_or(0), 0), to = clamp(end.value_or(size), from);
-  Dims sizes = input.sizes(), strides = input.strides();
-  int64_t offset = input.offset() + from * strides[d];
-  sizes[d] = (to - from) / step + ((to - from) % step != 0);
-  bool overflow = __builtin_mul_overflow(strides[d], step, &strides[d]);
-  if (overflow) strides[d] = 1;  // a step beyond every index: at most one element is left
-  return alias(input, sizes, strides, offset);
-}
-
-Tensor diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
-  int64_t a = wrap_dim(dim1, input.dim(), "diagonal"), b = wrap_dim(dim2, input.dim(), "diagonal");
-  check(input.dim() >= 2 && a != b, "diagonal: dimensions cannot be identical ", dim1, ", ", dim2);
-  Dims sizes = input.sizes(), strides = input.strides();
-  int64_t rows = sizes[a], columns = sizes[b];
-  int64_t length = offset >= 0 ? std::min(rows, columns - std::min(offset, columns))
-                               : std::min(rows + std::max(offset, -rows), columns);
-  length = std::max<int64_t>(length, 0);
-  int64_t at = input.offset();
-  if (length > 0) at += offset >= 0 ? offset * strides[b] : -offset * strides[a];
-  int64_t step = strides[a] + strides[b];
-  for (int64_t d : {std::max(a, b), std::min(a, b)}) {
-    sizes.erase(d);
-    strides.erase(d);
-  }
-  sizes.push_back(length);
-  strides.push_back(step);
-  return alias(input, sizes, strides, at);
-}
-
-Tensor unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step) {
-  int64_t d = wrap_dim(dimension, input.dim(), "unfold");
-  int64_t have = input.dim() ? input.sizes()[d] : 1;
-  check(size >= 0 && size <= have, "unfold: maximum size for tensor at dimension ", d, " is ", have,
-        " but size is ", size);
-  check(step > 0, "unfold: step is ", step, " but must be > 0");
-  Dims sizes = input.sizes(), strides = input.strides();
-  if (input.dim()) {
-    sizes[d] = (have - size) / step + 1;
-    sizes.push_back(size);
-    strides.push_back(strides[d]);
-    strides[d] *= step;
-  } else {
-    sizes.push_back(size);
-    strides.push_back(1);
-  }
-  return alias(input, sizes, strides, input.offset());
-}
 
 TensorList unbind(const Tensor& input, int64_t dim) {
   check_index(input.dim() > 0, "unbind: Dimension specified as ", dim,
@@ -241,80 +45,10 @@ TensorList split_with_sizes(const Tensor& input, const Dims& split_sizes, int64_
   return parts;
 }
 
-namespace {
-// The same bytes as another dtype.
-Tensor reinterpret(const Tensor& input, DType dtype, const Dims& sizes, const Dims& strides,
-                   int64_t offset) {
-  Tensor out = alias(input);
-  TensorImpl* impl = out.impl();
-  impl->dtype = dtype;
-  impl->sizes = sizes;
-  impl->strides = strides;
-  impl->offset = offset;
-  impl->refresh();
-  check_aligned(impl->data, dtype);
-  return out;
-}
-}  // namespace
-
-Tensor view(const Tensor& input, std::optional<DType> dtype) {
-  int64_t old_size = itemsize(input.dtype()), new_size = itemsize(*dtype);
-  Dims sizes = input.sizes(), strides = input.strides();
-  if (old_size == new_size) return reinterpret(input, *dtype, sizes, strides, input.offset());
-  check(input.dim() > 0, "view: self.dim() cannot be 0 to view ", input.dtype(), " as ", *dtype,
-        " (different element sizes)");
-  check(strides.back() == 1 || sizes.back() == 1, "view: self.stride(-1) must be 1 to view ",
-        input.dtype(), " as ", *dtype, " (different element sizes), but got ", strides.back());
-  int64_t ratio = new_size > old_size ? new_size / old_size : old_size / new_size;
-  if (new_size < old_size) {
-    for (int64_t& s : strides) s *= ratio;
-    sizes.back() *= ratio;
-    strides.back() = 1;
-    return reinterpret(input, *dtype, sizes, strides, input.offset() * ratio);
-  }
-  check(sizes.back() % ratio == 0, "view: self.size(-1) must be divisible by ", ratio, " to view ",
-        input.dtype(), " as ", *dtype, " (different element sizes), but got ", sizes.back());
-  check(input.offset() % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio,
-        ", got ", input.offset());
-  sizes.back() /= ratio;
-  for (int64_t d = 0; d + 1 < input.dim(); ++d) {
-    check(strides[d] % ratio == 0, "view: self.stride(", d, ") must be divisible by ", ratio,
-          ", but got ", strides[d]);
-    strides[d] /= ratio;
-  }
-  strides.back() = 1;
-  return reinterpret(input, *dtype, sizes, strides, input.offset() / ratio);
-}
-
-Tensor view_as_real(const Tensor& input) {
-  check(input.is_complex(), "view_as_real: only supported for complex tensors, got ",
-        input.dtype());
-  Dims sizes = input.sizes(), strides = input.strides();
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return reinterpret(input, to_real(input.dtype()), sizes, strides, input.offset() * 2);
-}
-
-Tensor view_as_complex(const Tensor& input) {
-  check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
-        "view_as_complex: only supported for float32 and float64 tensors, got ", input.dtype());
-  check(input.dim() > 0 && input.sizes().back() == 2,
-        "view_as_complex: Tensor must have a last dimension of size 2, got ", input.sizes());
-  Dims sizes = input.sizes(), strides = input.strides();
-  check(strides.back() == 1, "view_as_complex: Tensor must have a last dimension with stride 1");
-  sizes.erase(sizes.size() - 1);
-  strides.erase(strides.size() - 1);
-  for (int64_t& s : strides) {
-    check(s % 2 == 0,
-          "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension, "
-          "got ",
-          input.strides());
-    s /= 2;
-  }
-  check(input.offset() % 2 == 0,
-        "view_as_complex: Tensor must have a storage_offset divisible by 2");
-  return reinterpret(input, to_complex(input.dtype()), sizes, strides, input.offset() / 2);
+Tensor conj_view(const Tensor& input) { return lazily(input, Conjugated); }
+Tensor neg_view(const Tensor& input) {
+  check_negation(input);
+  return lazily(input, Negated);
 }
 
 namespace {
@@ -432,7 +166,6 @@ Tensor constant_pad_nd(const Tensor& input, const Dims& pad, const Scalar& value
   if (cuts_only) return clone(inner);
   MemoryFormat format = suggested_format(input);
   Tensor out = empty_strided(sizes, strides_in_format(sizes, format), options(input));
-  if (out.is_meta()) return out;
   launch::fill(out, value);
   Tensor outer = out;
   for (int64_t i = 0; i < pad.size() / 2; ++i) {
@@ -457,7 +190,6 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
   Tensor out = empty_strided(sizes, stacked_strides(sizes, d, tensors),
                              {promotion.result(), tensors[0].device()});
-  if (out.is_meta()) return out;
   for (size_t i = 0; i < tensors.size(); ++i)
     launch::copy(tensors[i], select(out, d, static_cast<int64_t>(i)));
   return out;
@@ -466,14 +198,6 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
 }  // namespace impl
 
 namespace ops {
-
-Tensor detach(const Tensor& input) { return alias(input); }
-
-Tensor reshape(const Tensor& input, const Dims& shape) {
-  Dims sizes = infer_size(shape, input.numel(), "reshape"), strides;
-  if (view_strides(input, sizes, strides)) return view(input, sizes);
-  return without_base(view(clone(input, MemoryFormat::Contiguous), sizes));
-}
 
 Tensor contiguous(const Tensor& input, std::optional<MemoryFormat> format) {
   bool plain = !format || *format == MemoryFormat::Contiguous;
@@ -488,16 +212,6 @@ Tensor contiguous(const Tensor& input, std::optional<MemoryFormat> format) {
     if (same) return input;
   }
   return clone(input, plain ? MemoryFormat::Contiguous : *format);
-}
-
-Tensor real(const Tensor& input) {
-  return input.is_complex() ? select(view_as_real(input), -1, 0) : input;
-}
-
-Tensor t(const Tensor& input) {
-  check(input.dim() <= 2, "t: expects a tensor with <= 2 dimensions, but self is ", input.dim(),
-        "D");
-  return input.dim() < 2 ? input : transpose(input, 0, 1);
 }
 
 }  // namespace ops

@@ -19,6 +19,61 @@ OutputSpec like(const Tensor& input, DType dtype) {
   return {input.sizes(), dtype, dense_strides_like(input.sizes(), input.strides())};
 }
 
+Dims strides_in(std::optional<MemoryFormat> format, IntSpan sizes, const char* op) {
+  if (!format || *format == MemoryFormat::Contiguous || *format == MemoryFormat::Preserve)
+    return contiguous_strides(sizes);
+  int64_t spatial = *format == MemoryFormat::ChannelsLast ? 2 : 3;
+  check(sizes.size() == spatial + 2, op, ": required rank ", spatial + 2,
+        " tensor to use channels_last", spatial == 3 ? "_3d" : "", " format, got shape ", sizes);
+  return channels_last_strides(sizes);
+}
+
+NewTensor in_format(const char* op, IntSpan sizes, DType dtype, MemoryFormat format) {
+  check(format != MemoryFormat::Preserve, op,
+        ": memory_format preserve needs a tensor to take it from");
+  return {sizes, dtype, strides_in(format, sizes, op)};
+}
+
+NewTensor sized_like(const char* op, const Tensor& input, std::optional<DType> dtype,
+                     std::optional<MemoryFormat> format) {
+  DType type = dtype.value_or(input.dtype());
+  bool preserved = !format || *format == MemoryFormat::Preserve;
+  if (preserved && input.impl()->standard_strides) return {input.sizes(), type};
+  Dims strides = preserved ? dense_strides_like(input.sizes(), input.strides())
+                           : strides_in(format, input.sizes(), op);
+  return {input.sizes(), type, strides};
+}
+
+NewTensor strided_sizes(const char* op, IntSpan sizes, const Dims& strides, DType dtype) {
+  check(sizes.size() == strides.size(), op, ": sizes ", sizes, " and strides ", strides,
+        " differ in length");
+  return {sizes, dtype, strides};
+}
+
+NewTensor permuted_sizes(IntSpan sizes, const Dims& order, DType dtype) {
+  int64_t dims = sizes.size();
+  check(order.size() == dims, "empty_permuted: Number of dimensions in size ", sizes,
+        " does not match the length of the physical_layout ", order);
+  Dims in_memory, seen(dims, 0), strides(dims);
+  for (int64_t i = 0; i < dims; ++i) {
+    int64_t d = order[i];
+    check(d >= 0 && d < dims,
+          "empty_permuted: Dimension out of range (expected to be between 0 and ", dims - 1,
+          ", but got ", d, " at index ", i, ")");
+    check(!seen[d], "empty_permuted: Duplicate dim not allowed, but ", d, " stands twice in ",
+          order);
+    seen[d] = 1;
+    in_memory.push_back(sizes[d]);
+  }
+  Dims steps = contiguous_strides(in_memory);
+  for (int64_t i = 0; i < dims; ++i) strides[order[i]] = steps[i];
+  return {sizes, dtype, strides};
+}
+
+OutputSpec broadcast_of(const char* op, const Tensor& a, const Tensor& b) {
+  return {broadcast_sizes(a.sizes(), b.sizes(), op), a.dtype()};
+}
+
 Dims kept_sizes(const Tensor& input, const std::optional<Dims>& dims) {
   if (!dims || dims->empty()) return Dims(input.dim(), 1);
   Dims sizes = input.sizes();

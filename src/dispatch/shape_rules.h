@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/memory_format.h"
 #include "tensor/tensor.h"
 
 namespace rl {
@@ -19,6 +20,18 @@ struct OutputSpec {
 // A tensor to write: `target`, if it is defined and just what is asked for but for its strides.
 Tensor make_output(const OutputSpec& spec, Device device, const Tensor& target = Tensor());
 
+// The same of a new tensor, which looks at sizes that live as long as it is being made.
+struct NewTensor {
+  IntSpan sizes;
+  DType dtype;
+  Dims strides = {};  // empty: row-major
+};
+inline Tensor make_output(const NewTensor& spec, Device device) {
+  TensorOptions options{spec.dtype, device};
+  return spec.strides.empty() ? empty(spec.sizes, options)
+                              : empty_strided(spec.sizes, spec.strides, options);
+}
+
 namespace shape {
 
 template <class... Specs> std::array<OutputSpec, sizeof...(Specs)> each(Specs&&... specs) {
@@ -32,6 +45,22 @@ inline OutputSpec dense(const Tensor& input) { return dense(input, input.dtype()
 // Sizes of the input, and its strides where these are dense.
 OutputSpec like(const Tensor& input, DType dtype);
 inline OutputSpec like(const Tensor& input) { return like(input, input.dtype()); }
+
+// Strides in a memory format; contiguous where none is given.
+Dims strides_in(std::optional<MemoryFormat> format, IntSpan sizes, const char* op);
+// New tensors: of given sizes, like another, with given strides, with dims in a given order in
+// memory.
+NewTensor in_format(const char* op, IntSpan sizes, DType dtype, MemoryFormat format);
+inline NewTensor sized(const char* op, IntSpan sizes, std::optional<DType> dtype,
+                       std::optional<MemoryFormat> format = std::nullopt) {
+  DType type = dtype ? *dtype : default_dtype();
+  return format ? in_format(op, sizes, type, *format) : NewTensor{sizes, type};
+}
+NewTensor sized_like(const char* op, const Tensor& input, std::optional<DType> dtype,
+                     std::optional<MemoryFormat> format);
+NewTensor strided_sizes(const char* op, IntSpan sizes, const Dims& strides, DType dtype);
+NewTensor permuted_sizes(IntSpan sizes, const Dims& order, DType dtype);
+OutputSpec broadcast_of(const char* op, const Tensor& a, const Tensor& b);
 
 // What sums are of: integers and truth values are counted in int64.
 inline DType sum_dtype(const Tensor& input, std::optional<DType> dtype) {

@@ -6,8 +6,8 @@
 //
 // Views are batched: input (N, C, *), output (N, O, *), weight (O, C / groups, *), or for a
 // transposed convolution weight (C, O / groups, *). Any strides; channels_last input and output are
-// read and written in place, other layouts cost a reorder. float32 runs in kernels of its own and,
-// where that is quicker, in oneDNN; every other dtype (all but bool) as im2col and matrix products.
+// read and written in place, other layouts cost a reorder. float32 and bfloat16 run in kernels of
+// their own, float16 as float32; every other dtype (all but bool) as im2col and matrix products.
 #pragma once
 #include "core/view.h"
 #include "kernels/strip_formula.h"

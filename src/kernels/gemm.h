@@ -24,6 +24,12 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale 
 // The same of Int8 or UInt8 by Int8, into Int32, which lies in rows.
 void gemm_bytes(const View& a, const View& b, const View& out);
 
+// (n, k) of Float32 by the transpose of (m, k), whose rows are groups of small integers times a
+// scale: `integers` of Int8, or of UInt8 and half as wide, two of 4 bits to a byte, the first one
+// in the lower half and each 8 too large; `scales` (m, groups) of Float32. Groups are multiples of
+// 32 long. All but x are contiguous.
+void gemm_groups(const View& x, const View& integers, const View& scales, const View& out);
+
 // (n, k) x (k) -> (n).
 void matvec(const View& a, const View& x, const View& out, const GemmScale& scale = {});
 

@@ -122,6 +122,11 @@ template <class T> RL_INLINE bool signbit(T x) {
 }
 
 // ---- signs ----
+// Of 16-bit elements as they are stored, which either format has in the same bit.
+RL_INLINE half operator-(half x) {
+  x.bits ^= 0x8000;
+  return x;
+}
 template <class T> RL_INLINE T neg(T x) {
   if constexpr (std::is_integral_v<T>) return static_cast<T>(-static_cast<wrapping_t<T>>(x));
   else return -x;
@@ -130,6 +135,7 @@ template <> RL_INLINE bool neg(bool x) { return x; }
 template <class T> RL_INLINE real_t<T> abs(T x) {
   if constexpr (is_float_v<T>) return magnitude(x);
   else if constexpr (std::is_unsigned_v<T>) return x;
+  else if constexpr (std::is_same_v<T, half>) return x.bits &= 0x7fff, x;
   else return x < 0 ? neg(x) : x;
 }
 template <class T> RL_INLINE T sign(T x) {  // 0 for NaN

@@ -10,12 +10,19 @@
 
 namespace rl::math {
 
+#ifdef _LIBCPP_VERSION  // whose std::complex holds two numbers
+RL_INLINE complex64 from_c(_Complex float z) { return complex64(__real__ z, __imag__ z); }
+RL_INLINE complex128 from_c(_Complex double z) { return complex128(__real__ z, __imag__ z); }
+#define RL_TO_C(z) __builtin_complex(z.real(), z.imag())
+#else
 RL_INLINE complex64 from_c(_Complex float z) { return complex64(z); }
 RL_INLINE complex128 from_c(_Complex double z) { return complex128(z); }
+#define RL_TO_C(z) z.__rep()
+#endif
 
-#define RL_COMPLEX(name)                                                                    \
-  RL_INLINE complex64 name(complex64 z) { return from_c(__builtin_c##name##f(z.__rep())); } \
-  RL_INLINE complex128 name(complex128 z) { return from_c(__builtin_c##name(z.__rep())); }
+#define RL_COMPLEX(name)                                                                     \
+  RL_INLINE complex64 name(complex64 z) { return from_c(__builtin_c##name##f(RL_TO_C(z))); } \
+  RL_INLINE complex128 name(complex128 z) { return from_c(__builtin_c##name(RL_TO_C(z))); }
 RL_COMPLEX(exp)
 RL_COMPLEX(log)
 RL_COMPLEX(sqrt)
@@ -66,11 +73,12 @@ template <class T> RL_INLINE std::complex<T> polar(T size, T angle) {
 }
 
 RL_INLINE complex64 pow(complex64 x, complex64 y) {
-  return from_c(__builtin_cpowf(x.__rep(), y.__rep()));
+  return from_c(__builtin_cpowf(RL_TO_C(x), RL_TO_C(y)));
 }
 RL_INLINE complex128 pow(complex128 x, complex128 y) {
-  return from_c(__builtin_cpow(x.__rep(), y.__rep()));
+  return from_c(__builtin_cpow(RL_TO_C(x), RL_TO_C(y)));
 }
+#undef RL_TO_C
 
 template <class T> RL_INLINE std::complex<T> complex_scale(std::complex<T> z, T factor) {
   return {z.real() * factor, z.imag() * factor};

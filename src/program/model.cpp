@@ -347,7 +347,7 @@ Value run_scan(const Instruction& n, const Value* const* a) {
   std::vector<TensorList> rows;
   for (int64_t i = 0; i < length; ++i) {
     ValueList in = carried;
-    for (const Value& x : xs) in.push_back(Value(ops::select(x.tensor("scan"), 0, i)));
+    for (const Value& x : xs) in.emplace_back(ops::select(x.tensor("scan"), 0, i));
     in.insert(in.end(), operands.begin(), operands.end());
     ValueList out = run_graph(*n.graphs[0], in);
     check_value(out.size() >= count, "scan: the graph returns too little");
@@ -356,7 +356,7 @@ Value run_scan(const Instruction& n, const Value* const* a) {
     out.resize(count);
     carried = std::move(out);
   }
-  for (const TensorList& parts : rows) carried.push_back(Value(ops::stack(parts, 0)));
+  for (const TensorList& parts : rows) carried.emplace_back(ops::stack(parts, 0));
   return Value(std::move(carried));
 }
 
@@ -397,7 +397,7 @@ Value run_special(const Instruction& n, const Value* const* a) {
       return run_while(n, a[0]->list("while_loop"), a[1]->list("while_loop"));
     case Instruction::Shape: {
       ValueList sizes;
-      for (int64_t size : a[0]->tensor("shape").sizes()) sizes.push_back(Value(size));
+      for (int64_t size : a[0]->tensor("shape").sizes()) sizes.emplace_back(size);
       return Value(std::move(sizes));
     }
     case Instruction::Dim: return Value(a[0]->tensor("dim").dim());
@@ -627,7 +627,7 @@ ValueList Model::run(const ValueList& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) impl_->check_input(impl_->inputs[i], inputs[i], known);
   ValueList all;
   all.reserve(impl_->lifted.size() + inputs.size());
-  for (const auto& [name, t] : impl_->lifted) all.push_back(Value(t));
+  for (const auto& [name, t] : impl_->lifted) all.emplace_back(t);
   all.insert(all.end(), inputs.begin(), inputs.end());
   NoGradGuard guard;
   return run_graph(*impl_->graph, all);

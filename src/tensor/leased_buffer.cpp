@@ -1,6 +1,7 @@
 #include "tensor/leased_buffer.h"
 
 #include "core/allocator.h"
+#include "core/byte_count.h"
 #include "core/fork_mutex.h"
 #include "core/refcount.h"
 
@@ -64,7 +65,7 @@ BufferOwner::~BufferOwner() {
 
 BufferOwner BufferOwner::allocate(int64_t nbytes) {
   BufferOwner owner;
-  void* data = rl::allocate(static_cast<size_t>(nbytes));
+  void* data = rl::allocate(byte_count(nbytes));
   owner.buffer_ = new detail::Buffer(data, nbytes);
   return owner;
 }

@@ -1,5 +1,6 @@
 #include "tensor/physical_layout.h"
 
+#include "core/byte_count.h"
 #include "tensor/copy_elements.h"
 
 namespace rl {
@@ -41,7 +42,7 @@ void* ChannelsLastContents::plain_bytes() {
   int64_t numel = product(sizes);
   DType dtype = dtype_of_size(nbytes / numel);
   Dims last = channels_last_strides(sizes), plain = contiguous_strides(sizes);
-  void* to = allocate(static_cast<size_t>(nbytes));
+  void* to = allocate(byte_count(nbytes));
   copy_elements({from.data(), sizes.data(), last.data(), sizes.size(), numel, dtype},
                 {to, sizes.data(), plain.data(), sizes.size(), numel, dtype});
   return to;
@@ -49,7 +50,7 @@ void* ChannelsLastContents::plain_bytes() {
 
 Ref<ChannelsLastContents> channels_last_contents(const Tensor& tensor) {
   const TensorImpl* t = tensor.impl();
-  if (t->data || !t->storage) return {};
+  if (t->data || t->lazy || !t->storage) return {};
   Ref<StorageContents> contents = t->storage->current_contents();
   if (!contents || contents->layout != channels_last_layout) return {};
   auto* last = static_cast<ChannelsLastContents*>(contents.get());

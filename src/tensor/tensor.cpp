@@ -4,6 +4,7 @@
 
 #include "core/device_memory.h"
 #include "core/device_placement.h"
+#include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 #include "tensor/physical_layout.h"
 #include "tensor/sparse.h"
@@ -66,18 +67,21 @@ int64_t strided_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
 
 int64_t live_tensors() { return count_alive(CountedTensors); }
 
-void Tensor::find_data() const {
+void* Tensor::find_data() const {
   if (is_sparse())
     fail(ErrorKind::NotImplemented, "this operation has no rule for tensors in layout ",
          name(layout()), ": it reads elements where a sparse tensor of shape ", sizes(),
          " has none; to_dense() gives an ordinary tensor");
   if (impl_->storage && !is_meta()) {
+    if (impl_->lazy) return read_lazy(impl_.get());
     impl_->storage->materialize();
     char* bytes = static_cast<char*>(impl_->storage->data);
     // Threads that read one tensor may all be here, with the same address.
-    if (bytes)
-      return __atomic_store_n(&impl_->data, bytes + impl_->offset * itemsize(dtype()),
-                              __ATOMIC_RELAXED);
+    if (bytes) {
+      void* first = bytes + impl_->offset * itemsize(dtype());
+      __atomic_store_n(&impl_->data, first, __ATOMIC_RELAXED);
+      return first;
+    }
   }
   fail(ErrorKind::NotImplemented, "this operation reads elements, which a tensor of shape ",
        sizes(), " on device ", device(), " does not have");
@@ -89,7 +93,7 @@ void TensorImpl::refresh() {
   contiguous = standard_strides || rl::is_contiguous(sizes, strides);
   data = nullptr;
   if (sparse) contiguous = false;  // nobody walks over its elements
-  else if (storage && storage->data)
+  else if (storage && storage->data && !lazy)
     data = static_cast<char*>(storage->data) + (numel ? offset * itemsize(dtype) : 0);
 }
 
@@ -226,11 +230,17 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   }
   impl->dtype = from->dtype;
   impl->device = from->device;
+  impl->lazy = from->lazy;
   impl->storage = from->storage;
   impl->offset = offset;
   impl->inference = from->inference;
   impl->sizes = Dims(sizes);
   impl->strides = Dims(strides);
+  if (__builtin_expect(from->lazy && from->data, 0)) {  // an op that changes it looks elsewhere
+    impl->lazy = 0;
+    impl->storage = from->resolved;
+    impl->offset = offset - from->offset;
+  }
   impl->refresh();  // may throw
   return view;
 }

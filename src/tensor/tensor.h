@@ -63,6 +63,7 @@ struct TensorImpl {
   bool standard_strides = true;
   bool repeats = false;       // a gradient that may be shown as one number seen many times
   bool is_volatile = false;   // 2017's flag: what is computed from it is volatile and not recorded
+  uint8_t lazy = 0;           // a view that reads what elements are not: lazy_view.h
   uint32_t output_nr = 0;     // which output of grad_fn this is
   uint32_t view_version = 0;  // storage version at which grad_fn of a view was last right
   void* data = nullptr;
@@ -74,6 +75,7 @@ struct TensorImpl {
   Ref<ViewRule> view_rule;
   std::unique_ptr<MetaBase> meta;
   std::unique_ptr<SparseData> sparse;  // the elements of a sparse tensor, which has no data
+  Ref<Storage> resolved;               // of a lazy view: its elements as it reads them
   std::atomic<void*> python{nullptr};  // the Python object, belongs to bind/
   Dims sizes;
   Dims strides;
@@ -124,8 +126,7 @@ class Tensor {
   // may be null before: see physical_layout.h.
   template <class T> T* data() const {
     static_assert(!std::is_same_v<std::remove_cv_t<T>, bool>, "elements of dtype bool are Bool");
-    check_data();
-    return static_cast<T*>(impl_->data);
+    return static_cast<T*>(address());
   }
   bool is_contiguous() const { return impl_->contiguous; }
   bool is_sparse() const { return static_cast<bool>(impl_->sparse); }  // in any sparse layout
@@ -148,16 +149,17 @@ class Tensor {
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
 
   View view() const {
-    check_data();
-    return {impl_->data,  impl_->sizes.data(), impl_->strides.data(), dim(),
+    return {address(),    impl_->sizes.data(), impl_->strides.data(), dim(),
             impl_->numel, impl_->dtype,        impl_->device};
   }
 
  private:
-  void check_data() const {
-    if (__builtin_expect(!impl_->data && (impl_->numel || impl_->sparse), 0)) find_data();
+  void* address() const {
+    bool hidden = !impl_->data && (impl_->numel || impl_->sparse);
+    return __builtin_expect(hidden, 0) ? find_data() : impl_->data;
   }
-  void find_data() const;  // has the storage materialize its bytes; an error where there are none
+  // Has the storage materialize its bytes, or reads a lazy view; an error where there are none.
+  void* find_data() const;
   Ref<TensorImpl> impl_;
 };
 

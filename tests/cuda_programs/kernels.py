@@ -3,10 +3,12 @@
 Prints a line for each that differs, and how many agreed.
 """
 
+import os
 import sys
 
 import rushlight as torch
 import rushlight.nn.functional as F
+import rushlight.nn.utils.prune
 
 agreed = 0
 
@@ -212,6 +214,7 @@ def norms():
         "layer_norm", lambda x, w, b: F.layer_norm(x, (5,), w, b), x, torch.randn(5), torch.randn(5)
     )
     both("rms_norm", lambda x, w: F.rms_norm(x, (5,), w), x, torch.randn(5))
+    both("no rows", lambda x, w: F.layer_norm(x[:0], (5,), w), x, torch.randn(5))
     both("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), x, torch.randn(6), torch.randn(6))
     both("batch_norm", batch_norm, x, torch.randn(6), torch.randn(6))
     both(
@@ -410,6 +413,155 @@ def recurrent_layers():
         return out.data
 
     both("packed", packed, x, tolerance=1e-3)
+
+
+def attention():
+    shapes = [((1, 2, 5, 8), (7, 8)), ((2, 4, 70, 16), (66, 24)), ((3, 9, 80), (130, 40))]
+    shapes += [((1, 1, 9, 256), (70, 200)), ((7, 12), (65, 12))]
+    for query, (keys, width) in shapes:
+        shares = query[-3:-2] == (4,)  # heads of queries those of keys
+        q, k = torch.randn(query), torch.randn(*query[:-2], keys, query[-1])
+        v, mask = torch.randn(*query[:-2], keys, width), torch.randn(query[-2], keys)
+        allowed = mask > -0.3
+        allowed[0] = False  # a query that may attend to nothing
+        if shares:
+            k, v = k[:, :2], v[:, ::2]
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            close = {torch.float32: 2e-5, torch.float64: 1e-7}.get(dtype, 3e-2)
+            ways = [
+                ("float", {"attn_mask": mask}), ("causal", {"is_causal": True}),
+                ("plain", {}), ("scale", {"scale": -0.3}), ("bool", {"attn_mask": allowed}),
+            ]  # fmt: skip
+            for name, options in ways if dtype == torch.float32 else ways[:2]:
+
+                def run(*operands, options=options, dtype=dtype, gqa=shares):
+                    device = operands[0].device
+                    given = {k: v.to(device) if k == "attn_mask" else v for k, v in options.items()}
+                    narrow = (x.to(dtype) for x in operands)
+                    out = F.scaled_dot_product_attention(*narrow, enable_gqa=gqa, **given)
+                    return out.double()
+
+                both(f"{name} {query} {dtype}", run, q, k, v, tolerance=close)
+    heads = torch.randn(2, 33, 3 * 2 * 8)  # as models cut them: transposed views
+
+    def merged(x):
+        q, k, v = x.view(2, 33, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+
+    both("transposed", merged, heads)
+
+
+def attention_dropout():
+    """Weights are dropped as often as was asked, and by the gradient those that were dropped."""
+    global agreed
+    attend = F.scaled_dot_product_attention
+    q, k = torch.randn(1, 2, 70, 8).cuda(), torch.randn(1, 2, 130, 8).cuda()
+    one = torch.eye(130).expand(1, 2, 130, 130).cuda()  # the result is the matrix of weights
+    weights, whole = attend(q, k, one, dropout_p=0.3), attend(q, k, one)
+    kept = weights != 0
+    share = kept.float().mean().item()
+    if abs(share - 0.7) < 0.02 and torch.allclose(weights, whole * kept / 0.7, atol=1e-5):
+        agreed += 1
+    else:
+        print(f"dropout keeps {share}")
+    v = torch.randn(1, 2, 130, 9).cuda()
+    for dtype in (torch.float32, torch.float64):
+        both_ways = []
+        for create_graph in (False, True):  # by kernels, and by ops that draw the matrix again
+            torch.manual_seed(3)
+            own = [x.to(dtype).detach().requires_grad_() for x in (q, k, v)]
+            out = attend(*own, dropout_p=0.3, is_causal=True)
+            grads = torch.autograd.grad(out.square().sum(), own, create_graph=create_graph)
+            both_ways.append([out, *grads])
+        for i, (expected, got) in enumerate(zip(*both_ways)):
+            compare(f"dropout {dtype} {i}", expected.cpu(), got, 1e-4)
+
+
+def real_view(x):
+    return torch.view_as_real(x)
+
+
+def cublas_products():
+    """All that one call computes: transposed, strided, batched, with what is added, and relu."""
+    global agreed
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64):
+        close = 3e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-4
+
+        def random(*sizes, dtype=dtype):
+            return torch.randn(*sizes).to(dtype)
+
+        def check(name, function, *inputs, dtype=dtype, close=close):
+            if dtype.is_complex:
+                both(f"{name} {dtype}", lambda *given: real_view(function(*given)), *inputs)
+            else:
+                both(f"{name} {dtype}", function, *inputs, tolerance=close)
+
+        x, y, b = random(5, 7), random(7, 6), random(6)
+        check("mm", lambda x, y: x @ y, x, y)
+        check("transposed", lambda x, y: x.t() @ y.t(), x, random(6, 5))
+        check("bias", torch.addmm, b, x, y)
+        check("addmm", lambda c, x, y: torch.addmm(c, x, y, beta=0.5, alpha=2), random(5, 6), x, y)
+        check("added column", torch.addmm, random(5, 1), x, y)
+        check("bmm", torch.bmm, random(3, 5, 7), random(3, 7, 4))
+        check("one matrix for all", torch.matmul, random(3, 5, 7), y)
+        check("baddbmm", torch.baddbmm, random(1, 5, 4), random(3, 5, 7), random(3, 7, 4))
+        check("mv", lambda x, y: x @ y[:, 0], x, y)
+        check("dot", lambda x, y: x[0] @ y[:, 0], x, y)
+        check("strided", lambda x, y: x[:, ::2] @ y[::2], x, y)
+        check("parts", lambda x, y: x[1:, 2:] @ y[2:, 1:4], x, y)
+        check("a row", lambda x, y: x[:1] @ y, x, y)
+        check("a column", lambda x, y: x @ y[:, :1], x, y)
+        check("depth 1", lambda x, y: x[:, :1] @ y[:1], x, y)
+        if not dtype.is_complex:
+            check("relu", lambda x, w, b: F.relu(F.linear(x, w, b)), x, random(6, 7), b)
+    x = torch.randn(8, 8).cuda()
+    exact = x.double() @ x.double()
+    torch.set_float32_matmul_precision("high")
+    error = ((x @ x).double() - exact).abs().max().item()
+    torch.set_float32_matmul_precision("highest")
+    if (error > 1e-4) == (os.environ.get("RUSHLIGHT_CUDA_WITHOUT") != "cublasLt"):
+        agreed += 1
+    else:
+        print(f"TF32: error {error}")
+
+
+def placement():
+    """Tensors that ops make on the way are where their inputs are; indices may be on the CPU."""
+    x = torch.rand(4, 4) + 0.1
+    both("index of the CPU", lambda x: x[torch.tensor([0, 2])], x)
+    both("mask of the CPU", lambda x: x[torch.tensor([True, False, True, True])], x)
+
+    def put(x):
+        x = x.clone()
+        x[torch.tensor([0, 1])] = torch.tensor(2.0)
+        x[torch.tensor([False, False, True, False])] = 5.0
+        return x
+
+    both("index_put of the CPU", put, x)
+    both("bucketize a number", lambda x: torch.bucketize(0.5, x[0].sort().values), x)
+    both("isin of a number", lambda x: torch.isin(x, 1.0) | torch.isin(1.0, x), x)
+    both("mvlgamma", lambda x: torch.mvlgamma(x + 3, 3), x)
+    both("vander", lambda x: torch.linalg.vander(x), x)
+    both("unravel_index", lambda x: torch.unravel_index(at(x, [1, 3]), (2, 2))[1], x)
+    both("segment_reduce", lambda x: torch.segment_reduce(x, "max", lengths=at(x, [1, 3])), x)
+    both("rrelu", lambda x: (F.rrelu(x - 0.5, training=True) > 0).int(), x)
+    for make in (
+        lambda x: torch.distributions.Normal(x, 1.0),
+        lambda x: torch.distributions.Gumbel(x, 2.0),
+        lambda x: torch.distributions.StudentT(x + 3),
+        lambda x: torch.distributions.HalfCauchy(x),
+        lambda x: torch.distributions.LKJCholesky(3, x[0, 0]),
+    ):
+        both(f"sample of {make(x)}", lambda x, m=make: m(x).sample().isfinite(), x)
+    both("prune", lambda x: pruned_rows(x.device), x)
+    weight = torch.empty(6, 5)
+    both("sparse_", lambda w: (torch.nn.init.sparse_(w.detach(), 0.5) == 0).sum(0), weight)
+
+
+def pruned_rows(device):
+    layer = torch.nn.Linear(4, 4).to(device)
+    torch.nn.utils.prune.random_structured(layer, "weight", 2, 0)
+    return (layer.weight == 0).all(1).sum()
 
 
 def matrices():
@@ -642,7 +794,9 @@ def quickstart():
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
     more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
-    transforms, recurrent_layers, matrices, distinct, host_elements, optimizers, random_numbers,
+    transforms, recurrent_layers, attention,
+    attention_dropout, cublas_products,
+    placement, matrices, distinct, host_elements, optimizers, random_numbers,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip
 

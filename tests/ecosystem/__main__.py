@@ -1,10 +1,10 @@
 """Runs suites: python -m ecosystem (from tests/).
 
-    fetch [NAME ...]            install the libraries and unpack their suites
-    run [NAME ...]              with torch, if that was not done, and with rushlight
-    torch, rushlight [NAME ...] with that one alone
-    classes [NAME ...]          what failed, by what the messages have in common
-    count                       write results.tsv, and the table in README.md
+fetch [NAME ...]            install the libraries and unpack their suites
+run [NAME ...]              with torch, if that was not done, and with rushlight
+torch, rushlight [NAME ...] with that one alone
+classes [NAME ...]          what failed, by what the messages have in common
+count                       write results.tsv, and the table in README.md
 """
 
 import argparse

@@ -14,7 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TESTS, ROOT = HERE.parent, HERE.parent.parent
 HANG = 20  # seconds of CPU that one case may take
-SILENCE = 120  # seconds without CPU: on a busy machine 20 may pass
+SILENCE = 120  # seconds that it may wait for something other than a CPU
+IMPORTS = 200  # seconds of CPU, with torch
 RECORD = struct.Struct("qqqq")
 ENOUGH = 200  # findings, after which a run ends
 
@@ -29,12 +30,13 @@ def command(kind, first, count, seconds, *progress):
     return [sys.executable, "-m", "fuzz.worker", *text]
 
 
-def cpu_seconds(pid):
+def state(pid):
+    """Seconds of CPU that a process has had, and whether it would go on if it were given one."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # it has ended
-        return 0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0, False
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] == "R"
 
 
 def watch(kind, first, count, seconds, folder, timed):
@@ -51,10 +53,13 @@ def watch(kind, first, count, seconds, folder, timed):
         while process.poll() is None:
             time.sleep(0.05)
             seed, done, _, _ = RECORD.unpack(progress.read_bytes())
-            busy = cpu_seconds(process.pid) - used if done >= 0 else 0
+            cpu, could_run = state(process.pid)
+            if could_run:
+                since = time.monotonic()
+            most = HANG if done >= 0 else IMPORTS
             if (seed, done) != place:
-                place, since, used = (seed, done), time.monotonic(), cpu_seconds(process.pid)
-            elif time.monotonic() - since > SILENCE or busy > HANG:
+                place, since, used = (seed, done), time.monotonic(), cpu
+            elif time.monotonic() - since > SILENCE or cpu - used > most:
                 hung = True
                 process.kill()
                 process.wait()

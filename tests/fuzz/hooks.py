@@ -40,15 +40,6 @@ class State:
         self.T, self.tensors, self.modules, self.handles, self.said = T, {}, {}, {}, []
         self.depth = 0
 
-    def end(self):
-        """Takes the hooks out: they hold this object, in cycles that cross several graphs."""
-        for name, handle in self.handles.items():
-            if not name.startswith("where"):
-                handle.remove()
-        self.handles.clear()
-        self.tensors.clear()
-        self.modules.clear()
-
     def say(self, who, *what):
         self.said.append((who, *(numbers(part) for part in what)))
 
@@ -526,14 +517,6 @@ def difference(text, states, outcomes):
 
 def run(seed, report):
     states = [State(rl), State(TORCH)] if TORCH else [State(rl)]
-    try:
-        run_steps(seed, report, states)
-    finally:
-        for state in states:
-            state.end()
-
-
-def run_steps(seed, report, states):
     for number, (text, step) in enumerate(Program(seed).steps()):
         report.step(lambda: text)  # noqa: B023
         with warnings.catch_warnings():

@@ -72,6 +72,8 @@ def main(kind, first, count, seconds, progress):
     if "libasan" not in os.environ.get("LD_PRELOAD", "") and not programs.TORCH:
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     rl.set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # what was imported is no part of what collections look at
     report = Report(verbose=not progress)
     record = None
     if progress:

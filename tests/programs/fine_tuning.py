@@ -28,7 +28,9 @@ class Points(Dataset):
 
 
 def backbone():
-    return nn.Sequential(OrderedDict([("fc1", nn.Linear(6, 24)), ("bn", nn.BatchNorm1d(24)), ("act", nn.ReLU())]))
+    return nn.Sequential(
+        OrderedDict([("fc1", nn.Linear(6, 24)), ("bn", nn.BatchNorm1d(24)), ("act", nn.ReLU())])
+    )
 
 
 class Classifier(nn.Module):
@@ -76,7 +78,9 @@ if __name__ == "__main__":
     train_set, val_set = Points(200, transform=lambda x: x + 0.01), Subset(Points(80), range(64))
     weights = 1.0 / torch.bincount(train_set.y).float()[train_set.y]
     loaders = {
-        "train": DataLoader(train_set, batch_size=20, sampler=WeightedRandomSampler(weights, 200), drop_last=True),
+        "train": DataLoader(
+            train_set, batch_size=20, sampler=WeightedRandomSampler(weights, 200), drop_last=True
+        ),
         "val": DataLoader(val_set, batch_size=32, num_workers=1),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -90,8 +94,14 @@ if __name__ == "__main__":
         for param in model.features.fc1.parameters():
             param.requires_grad = False
         optimizer = torch.optim.SGD(
-            [{"params": model.features.bn.parameters(), "lr": 0.02}, {"params": model.head.parameters()}],
-            lr=0.1, momentum=0.9, weight_decay=1e-4, nesterov=True,
+            [
+                {"params": model.features.bn.parameters(), "lr": 0.02},
+                {"params": model.head.parameters()},
+            ],
+            lr=0.1,
+            momentum=0.9,
+            weight_decay=1e-4,
+            nesterov=True,
         )
         scheduler = lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
         criterion = nn.CrossEntropyLoss(label_smoothing=0.05)
@@ -101,8 +111,13 @@ if __name__ == "__main__":
 
         path = os.path.join(folder, "checkpoint.tar")
         torch.save(
-            {"epoch": 2, "model": model.state_dict(), "optimizer": optimizer.state_dict(),
-             "scheduler": scheduler.state_dict(), "rng": torch.get_rng_state()},
+            {
+                "epoch": 2,
+                "model": model.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "scheduler": scheduler.state_dict(),
+                "rng": torch.get_rng_state(),
+            },
             path,
         )
         checkpoint = torch.load(path)

@@ -45,11 +45,13 @@ class Block(nn.Module):
         self.attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
         self.proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
         self.ln_2 = LayerNorm(config.n_embd, config.bias)
-        self.mlp = nn.ModuleDict(dict(
-            c_fc=nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias),
-            gelu=nn.GELU(),
-            c_proj=nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias),
-        ))
+        self.mlp = nn.ModuleDict(
+            dict(
+                c_fc=nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias),
+                gelu=nn.GELU(),
+                c_proj=nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias),
+            )
+        )
         self.n_head = config.n_head
 
     def forward(self, x):
@@ -66,12 +68,14 @@ class GPT(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.transformer = nn.ModuleDict(dict(
-            wte=nn.Embedding(config.vocab_size, config.n_embd),
-            wpe=nn.Embedding(config.block_size, config.n_embd),
-            h=nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
-            ln_f=LayerNorm(config.n_embd, bias=config.bias),
-        ))
+        self.transformer = nn.ModuleDict(
+            dict(
+                wte=nn.Embedding(config.vocab_size, config.n_embd),
+                wpe=nn.Embedding(config.block_size, config.n_embd),
+                h=nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
+                ln_f=LayerNorm(config.n_embd, bias=config.bias),
+            )
+        )
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
         self.apply(self._init_weights)
@@ -91,7 +95,9 @@ class GPT(nn.Module):
         logits = self.lm_head(self.transformer.ln_f(x))
         if targets is None:
             return logits, None
-        return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)
+        return logits, F.cross_entropy(
+            logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1
+        )
 
     def configure_optimizers(self, weight_decay, learning_rate, betas, device_type):
         params = {n: p for n, p in self.named_parameters() if p.requires_grad}
@@ -108,7 +114,9 @@ class GPT(nn.Module):
             logits = logits[:, -1, :]
             v, _ = torch.topk(logits, min(top_k, logits.size(-1)))
             logits[logits < v[:, [-1]]] = -float("Inf")
-            idx = torch.cat((idx, torch.multinomial(F.softmax(logits, dim=-1), num_samples=1)), dim=1)
+            idx = torch.cat(
+                (idx, torch.multinomial(F.softmax(logits, dim=-1), num_samples=1)), dim=1
+            )
         return idx
 
 
@@ -135,7 +143,13 @@ def main():
     ddp = int(os.environ.get("RANK", -1)) != -1
     assert not (dist.is_available() and dist.is_initialized()) and not ddp
     torch.manual_seed(1337)
-    device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    device = (
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
+    )
     device_type = "cuda" if "cuda" in device else "cpu"
     ctx = torch.amp.autocast(device_type=device_type, dtype=torch.bfloat16)
     config = Config()

@@ -48,7 +48,9 @@ class Normalization(nn.Module):
 
 
 def with_losses(cnn, style_img, content_img):
-    model = nn.Sequential(Normalization(torch.tensor([0.5, 0.5, 0.5]), torch.tensor([0.2, 0.2, 0.2])))
+    model = nn.Sequential(
+        Normalization(torch.tensor([0.5, 0.5, 0.5]), torch.tensor([0.2, 0.2, 0.2]))
+    )
     content_losses, style_losses = [], []
     i = 0
     for layer in cnn.children():
@@ -72,7 +74,10 @@ def with_losses(cnn, style_img, content_img):
 
 torch.manual_seed(0)
 cnn = nn.Sequential(
-    nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(inplace=True), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(inplace=True)
+    nn.Conv2d(3, 8, 3, padding=1),
+    nn.ReLU(inplace=True),
+    nn.Conv2d(8, 8, 3, padding=1),
+    nn.ReLU(inplace=True),
 ).eval()
 content_img, style_img = torch.rand(1, 3, 16, 16), torch.rand(1, 3, 16, 16).pow(3)
 seen = []

@@ -22,7 +22,9 @@ def sentences(count, seed):
 
     for _ in range(count):
         label = torch.randint(2, (1,), generator=generator).item()
-        words = [pick(NEUTRAL) for _ in range(4)] + [pick(POSITIVE if label else NEGATIVE) for _ in range(2)]
+        words = [pick(NEUTRAL) for _ in range(4)] + [
+            pick(POSITIVE if label else NEGATIVE) for _ in range(2)
+        ]
         yield label, " ".join(words)
 
 

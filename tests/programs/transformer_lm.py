@@ -86,7 +86,9 @@ with tempfile.TemporaryDirectory() as folder:
         scheduler.step()
         if step % 40 == 39:
             val_loss = evaluate(model, test_data)
-            print(f"step {step + 1:3d} | lr {scheduler.get_last_lr()[0]:.4f} | loss {loss.item():.2f}")
+            print(
+                f"step {step + 1:3d} | lr {scheduler.get_last_lr()[0]:.4f} | loss {loss.item():.2f}"
+            )
             if val_loss < best_loss:
                 best_loss = val_loss
                 torch.save(model.state_dict(), path)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def by_run(count, *words, options=(), **settings):
 
 def with_culprit(mode, culprit, when, count=2, seconds=5, timeout=60, **variables):
     """Run failing.py: exit codes and outputs of all ranks; the culprit, if it still runs when the
-    others have ended, is killed.
+    others have ended, is killed, and so is who does not end within `timeout` seconds.
     """
     port = str(free_port())
     began = time.monotonic()
@@ -125,16 +126,25 @@ def with_culprit(mode, culprit, when, count=2, seconds=5, timeout=60, **variable
         outputs = [""] * count
         for rank in [r for r in range(count) if r != culprit]:
             left = max(1.0, began + timeout - time.monotonic())
-            outputs[rank] = processes[rank].communicate(timeout=left)[0]
+            outputs[rank] = _output_within(processes[rank], left)
         seconds = time.monotonic() - began
-        try:
-            outputs[culprit] = processes[culprit].communicate(timeout=3)[0]
-        except subprocess.TimeoutExpired:
-            processes[culprit].kill()
-            outputs[culprit] = processes[culprit].communicate()[0]
+        outputs[culprit] = _output_within(processes[culprit], 3, stacks=False)
     finally:
         for process in processes:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
     return Run([p.returncode for p in processes], outputs, seconds)
+
+
+def _output_within(process, seconds, stacks=True):
+    """What a process prints; one that has not ended by then shows its stacks and is ended."""
+    try:
+        return process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        if stacks:  # failing.py has registered faulthandler
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(1)
+        process.kill()
+        late = f"\n[did not end within {seconds:.0f} s]" if stacks else ""
+        return process.communicate()[0] + late

@@ -4,6 +4,7 @@ failing.py MODE RANK STEP SECONDS
 """
 
 import datetime
+import faulthandler
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import time
 import rushlight as torch
 import rushlight.distributed as dist
 
+faulthandler.register(signal.SIGUSR1)  # a run that does not end shows where it is
 mode, culprit, when, seconds = sys.argv[1], *map(int, sys.argv[2:5])
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
 dist.group.WORLD.set_timeout(datetime.timedelta(seconds=seconds))

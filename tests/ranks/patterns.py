@@ -116,6 +116,308 @@ def tensor_parallel():
     show("tensor_parallel", losses)
 
 
+class Attention(nn.Module):
+    """Heads that are counted from what came: a process may have some of them."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.size = width // heads
+        self.wq, self.wk = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.wv, self.wo = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        rows, length = x.size(0), x.size(1)
+        q, k, v = (
+            layer(x).view(rows, length, -1, self.size).transpose(1, 2)
+            for layer in (self.wq, self.wk, self.wv)
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.wo(y.transpose(1, 2).reshape(rows, length, -1))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.w1, self.w3 = nn.Linear(width, 2 * width, bias=False), nn.Linear(
+            width, 2 * width, bias=False
+        )
+        self.w2 = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, x):
+        return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attention_norm, self.ffn_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention, self.feed_forward = Attention(width, heads), FeedForward(width)
+
+    def forward(self, x):
+        h = x + self.attention(self.attention_norm(x))
+        return h + self.feed_forward(self.ffn_norm(h))
+
+
+class Transformer(nn.Module):
+    def __init__(self, words=16, width=8, heads=2, depth=2):
+        super().__init__()
+        self.tok_embeddings = nn.Embedding(words, width)
+        self.layers = nn.ModuleList([Block(width, heads) for _ in range(depth)])
+        self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens):
+        h = self.tok_embeddings(tokens)
+        for layer in self.layers:
+            h = layer(h)
+        return self.output(self.norm(h))
+
+    def reset_parameters(self):
+        """The same numbers for all libraries, and however they are divided."""
+        for number, p in enumerate(self.parameters()):
+            with torch.no_grad():
+                p.fill_(0.1 + 0.05 * number)
+
+
+def words_of(step, rank=0):
+    torch.manual_seed(100 * rank + step)
+    tokens = torch.randint(0, 16, (4, 7))
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def fully_sharded():
+    """fully_shard on each layer, mixed precision, prefetching, states by name and whole."""
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_model_state_dict,
+        get_optimizer_state_dict,
+        set_model_state_dict,
+        set_optimizer_state_dict,
+    )
+    from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+    from torch.distributed.tensor import DTensor, Shard
+
+    def made(seed, policy=None):
+        torch.manual_seed(seed)
+        model = Transformer()
+        options = {} if policy is None else {"mp_policy": policy}
+        for layer in model.layers:
+            fully_shard(layer, **options)
+        fully_shard(model, **options)
+        model.layers[0].set_modules_to_forward_prefetch([model.layers[1]])
+        model.layers[1].set_modules_to_backward_prefetch([model.layers[0]])
+        return model
+
+    losses = []
+    half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for policy in (None, half):
+        model = made(0, policy)
+        assert isinstance(model, FSDPModule) and isinstance(model, Transformer)
+        for p in model.parameters():
+            assert isinstance(p, DTensor) and p.placements == (Shard(0),)
+            assert p.dtype == torch.float32
+        optimizer = optim.Adam(model.parameters(), lr=1e-2)
+        for step in range(3):
+            model.unshard()
+            x, y = words_of(step, dist.get_rank())
+            loss = nn.functional.cross_entropy(model(x).flatten(0, 1).float(), y.flatten())
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(round(loss.item(), 2 if policy else 5))
+    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    states = get_model_state_dict(model, options=whole)
+    kept = get_optimizer_state_dict(model, optimizer, options=whole)
+    assert bool(states) is (dist.get_rank() == 0) is bool(kept)
+    again = made(1)
+    set_model_state_dict(
+        again, states, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
+    adam = optim.Adam(again.parameters(), lr=1e-2)
+    whole = StateDictOptions(full_state_dict=True)
+    kept = get_optimizer_state_dict(model, optimizer, options=whole)
+    set_optimizer_state_dict(again, adam, kept, options=whole)
+    for p, q in zip(model.parameters(), again.parameters()):
+        assert torch.equal(p.full_tensor(), q.full_tensor())
+        one, two = optimizer.state[p]["exp_avg"], adam.state[q]["exp_avg"]
+        assert torch.equal(one.full_tensor(), two.full_tensor())
+    with torch.device("meta"):
+        empty = Transformer()
+    for layer in empty.layers:
+        fully_shard(layer)
+    fully_shard(empty)
+    assert all(p.device == torch.device("meta") for p in empty.parameters())
+    empty.to_empty(device="cpu")
+    empty.reset_parameters()
+    losses.append(float(sum(p.full_tensor().sum() for p in empty.parameters())))
+    assert empty(words_of(0)[0]).shape == (4, 6, 16)
+    show("fully_sharded", losses)
+
+
+def sequence_parallel():
+    """A transformer in parts, with the sequence in parts between layers, and the loss too."""
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        PrepareModuleInput,
+        RowwiseParallel,
+        SequenceParallel,
+        loss_parallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    torch.manual_seed(0)
+    model = parallelize_module(
+        Transformer(),
+        mesh,
+        {
+            "tok_embeddings": RowwiseParallel(
+                input_layouts=Replicate(), output_layouts=Shard(1)
+            ),
+            "norm": SequenceParallel(),
+            "output": ColwiseParallel(
+                input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False
+            ),
+        },
+    )
+    for block in model.layers:
+        parallelize_module(
+            block,
+            mesh,
+            {
+                "attention_norm": SequenceParallel(),
+                "attention": PrepareModuleInput(
+                    input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)
+                ),
+                "attention.wq": ColwiseParallel(),
+                "attention.wk": ColwiseParallel(),
+                "attention.wv": ColwiseParallel(),
+                "attention.wo": RowwiseParallel(output_layouts=Shard(1)),
+                "ffn_norm": SequenceParallel(),
+                "feed_forward": PrepareModuleInput(
+                    input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)
+                ),
+                "feed_forward.w1": ColwiseParallel(),
+                "feed_forward.w2": RowwiseParallel(output_layouts=Shard(1)),
+                "feed_forward.w3": ColwiseParallel(),
+            },
+        )
+    optimizer, losses = optim.AdamW(model.parameters(), lr=1e-2), []
+    for step in range(4):
+        x, y = words_of(step)  # all ranks have the same inputs
+        optimizer.zero_grad()
+        with loss_parallel():
+            loss = nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            loss.backward()
+        optimizer.step()
+        losses.append(loss.full_tensor().item())
+    show("sequence_parallel", losses)
+
+
+def pipelined():
+    """A model cut by hand in two, and trained by micro-batches."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+    losses, rank = [], dist.get_rank()
+    for kind in (ScheduleGPipe, Schedule1F1B):
+        torch.manual_seed(0)
+        model = Transformer()
+        if rank == 0:
+            del model.layers[1]
+            model.norm = model.output = nn.Identity()
+        else:
+            del model.layers[0]
+            model.tok_embeddings = nn.Identity()
+
+        def loss_fn(output, target):
+            return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
+
+        stage = PipelineStage(model, rank, 2, torch.device("cpu"))
+        schedule = kind(stage, n_microbatches=2, loss_fn=loss_fn)
+        optimizer = optim.SGD(model.parameters(), lr=0.5)
+        for step in range(3):
+            x, y = words_of(step)
+            optimizer.zero_grad()
+            if rank == 0:
+                schedule.step(x)
+            else:
+                found = []
+                schedule.step(target=y, losses=found)
+                losses += [loss.item() for loss in found]
+            optimizer.step()
+    numbers = torch.tensor(losses or [0.0] * 12)
+    dist.broadcast(numbers, 1)
+    show("pipelined", numbers.tolist())
+
+
+def checkpointed():
+    """An application whose state is saved by parts and loaded into another one, also later."""
+    import shutil
+    import warnings
+
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    from torch.distributed.checkpoint.stateful import Stateful
+    from torch.distributed.fsdp import fully_shard
+
+    class Application(Stateful):
+        def __init__(self, model, optimizer):
+            self.model, self.optimizer = model, optimizer
+
+        def state_dict(self):
+            model, kept = get_state_dict(self.model, self.optimizer)
+            return {"model": model, "optim": kept}
+
+        def load_state_dict(self, state_dict):
+            set_state_dict(
+                self.model,
+                self.optimizer,
+                model_state_dict=state_dict["model"],
+                optim_state_dict=state_dict["optim"],
+            )
+
+    def made(seed):
+        torch.manual_seed(seed)
+        model = fully_shard(Toy())
+        optimizer = optim.Adam(model.parameters(), lr=0.1)
+        step(model, optimizer)
+        return model, optimizer
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        loss = model(torch.ones(8, 10)).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    folder = os.path.join(tempfile.gettempdir(), f"dcp-{os.environ['MASTER_PORT']}")
+    losses = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, optimizer = made(0)
+        dcp.save({"app": Application(model, optimizer)}, checkpoint_id=folder)
+        expected = step(model, optimizer)
+        group = dist.new_group(backend="gloo")  # what nothing else uses
+        future = dcp.async_save(
+            {"app": Application(model, optimizer)}, checkpoint_id=folder + "b", process_group=group
+        )
+        after = step(model, optimizer)
+        future.result()
+        for path, wanted in ((folder, expected), (folder + "b", after)):
+            model, optimizer = made(1)
+            dcp.load({"app": Application(model, optimizer)}, checkpoint_id=path)
+            losses.append(step(model, optimizer))
+            assert abs(losses[-1] - wanted) < 1e-4 * abs(wanted), (losses, wanted)
+        reader = dcp.FileSystemReader(folder)
+        sizes = reader.read_metadata().state_dict_metadata["app.model.net1.weight"].chunks
+        losses += [float(chunk.sizes[0]) for chunk in sizes]
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder), shutil.rmtree(folder + "b")
+    show("checkpointed", losses)
+
+
 if __name__ == "__main__":
     dist.init_process_group("gloo")
     for section in sys.argv[1:]:

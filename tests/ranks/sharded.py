@@ -3,6 +3,8 @@
 import copy
 import sys
 
+from refusal import refused
+
 import rushlight as torch
 import rushlight.distributed as dist
 from rushlight import nn
@@ -26,15 +28,6 @@ from rushlight.distributed.tensor.parallel import (
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 mesh = init_device_mesh("cpu", (size,))
-
-
-def refused(error, text, function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except error as raised:
-        assert text in str(raised), raised
-        return
-    raise AssertionError(f"{function} accepts {args} {kwargs}")
 
 
 def placements():
@@ -77,6 +70,14 @@ def placements():
     refused(NotImplementedError, "DTensor: .T is not supported", lambda: d.T)
     refused(RuntimeError, "mixed torch.Tensor and DTensor", lambda: d + whole)
     refused(ValueError, "same length", distribute_tensor, whole, mesh, [Shard(0)] * 2)
+    cube = torch.arange(12.0 * size).view(size, 3, 4)
+    for way, ends in ((Shard(0), Shard(0)), (Shard(2), Shard(1)), (Replicate(), Replicate())):
+        flat = distribute_tensor(cube, mesh, [way]).flatten(0, 1)
+        assert flat.placements == (ends,) and torch.equal(flat.full_tensor(), cube.flatten(0, 1))
+    within = distribute_tensor(cube, mesh, [Shard(1)])
+    refused(NotImplementedError, "flatten(0, 1) of a tensor with", within.flatten, 0, 1)
+    uneven = distribute_tensor(torch.ones(size + 1, 2), mesh, [Shard(0)])
+    refused(NotImplementedError, "flatten(0, 1) of a tensor with", uneven.flatten, 0, 1)
     two = init_device_mesh("cpu", (1, size), mesh_dim_names=("a", "b"))
     for ways in ((Shard(0), Shard(0)), (Replicate(), Shard(1)), (Shard(1), Shard(0))):
         d = distribute_tensor(whole, two, ways)

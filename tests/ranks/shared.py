@@ -186,7 +186,7 @@ def pipelines():
         optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (layers[rank], whole)]
         stage = PipelineStage(layers[rank], rank, size, "cpu")
         schedule = schedule_class(stage, 4, loss_fn=nn.functional.mse_loss)
-        kinds = [kind for kind, _ in schedule.order(True)]
+        kinds = [action.computation_type.value for action in schedule.pipeline_order[rank]]
         assert kinds.count("F") == kinds.count("B") == 4
         ahead = 4 if schedule_class is ScheduleGPipe else min(4, size - rank)
         assert kinds.index("B") == ahead

@@ -5,6 +5,8 @@ import functools
 import sys
 import warnings
 
+from refusal import refused
+
 import rushlight as torch
 import rushlight.distributed as dist
 from rushlight import nn
@@ -84,15 +86,6 @@ def losses(model, steps=5, clip=None, precision=None):
         dist.all_reduce(loss, dist.ReduceOp.AVG)
         found.append(loss)
     return torch.stack(found), optimizer
-
-
-def refused(error, text, function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except error as raised:
-        assert text in str(raised), raised
-        return
-    raise AssertionError(f"{function} accepts {args} {kwargs}")
 
 
 def curves():

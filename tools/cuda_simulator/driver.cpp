@@ -485,6 +485,10 @@ API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream s
   if (size && !inside(to, size)) return InvalidValue;
   return push(s, {[=] { std::memset(reinterpret_cast<void*>(to), value, size); }, nullptr});
 }
+API cuLaunchHostFunc(CUstream s, void (*function)(void*), void* data) {
+  ENTER_CONTEXT("cuLaunchHostFunc");
+  return push(s, {[=] { function(data); }, nullptr});
+}
 API cuStreamCreateWithPriority(CUstream* s, unsigned, int) {
   ENTER_CONTEXT("cuStreamCreateWithPriority");
   *s = new CUstream_st;

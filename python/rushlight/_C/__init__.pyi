@@ -278,8 +278,10 @@ class Tensor(TensorMethods):
         self,
         gradient: Tensor | None = None,
         retain_graph: _bool | None = None,
-        create_graph: _bool = False,
+        create_graph: _bool | None = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
+        *,
+        retain_variables: _bool | None = None,
     ) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Self: ...
     def detach_(self) -> Self: ...

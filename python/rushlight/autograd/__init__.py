@@ -109,13 +109,27 @@ def _profiler_enabled():
     return getattr(getattr(profiler, "_active", None), "recorder", None) is not None
 
 
+def _older_argument(function, older, given, newer, other):
+    """What was given under the older or the newer name of an argument; a warning for the older."""
+    if given is None:
+        return other
+    if other is not None:
+        raise RuntimeError(f"{function}: {newer} and its old name {older} were both given")
+    text = f"`{older}` is deprecated. Use `{newer}` instead."
+    warnings.warn(text, FutureWarning, stacklevel=3)
+    return given
+
+
 def backward(
-    tensors: Sequence[Tensor],
+    tensors: Tensor | Sequence[Tensor] | None = None,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
-    create_graph: bool = False,
+    create_graph: bool | None = False,
     grad_variables: Tensor | Sequence[Tensor | None] | None = None,
     inputs: Any = None,
+    *,
+    variables: Tensor | Sequence[Tensor] | None = None,
+    retain_variables: bool | None = None,
 ) -> None:
     """Accumulate gradients of `tensors` into the `.grad` of the leaves that they depend on.
 
@@ -127,21 +141,22 @@ def backward(
         create_graph: record the computation of the gradients, for derivatives of higher order.
         grad_variables: the old name of `grad_tensors`.
         inputs: accumulate into these alone.
+        variables: the name of `tensors` in 2017.
+        retain_variables: the name of `retain_graph` in 2017.
 
     Raises:
         RuntimeError: the graph does not fit the arguments, or has been freed.
     """
-    if grad_variables is not None:
-        if grad_tensors is not None:
-            raise RuntimeError(
-                "backward: grad_tensors and its old name grad_variables were both given"
-            )
-        warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        grad_tensors = grad_variables
+    tensors = _older_argument("backward", "variables", variables, "tensors", tensors)
+    if tensors is None:
+        raise TypeError("backward() missing 1 required positional argument: 'tensors'")
+    grad_tensors = _older_argument(
+        "backward", "grad_variables", grad_variables, "grad_tensors", grad_tensors
+    )
+    retain_graph = _older_argument(
+        "backward", "retain_variables", retain_variables, "retain_graph", retain_graph
+    )
+    create_graph = bool(create_graph)
     targets = () if inputs is None else _as_tuple(inputs)
     if inputs is not None and not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")

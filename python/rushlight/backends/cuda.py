@@ -6,6 +6,7 @@ import contextlib
 from types import SimpleNamespace
 
 from rushlight import _absent
+from rushlight._C import _cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,23 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
-matmul: Any = SimpleNamespace(
-    allow_tf32=False,
+
+class _Products(SimpleNamespace):
+    """How exact products are on a GPU."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """May products of float32 round their operands to TF32?"""
+        return self._allows
+
+    @allow_tf32.setter
+    def allow_tf32(self, allow: bool) -> None:
+        self._allows = bool(allow)
+        _cuda.set_allow_tf32(self._allows)
+
+
+matmul: Any = _Products(
+    _allows=False,
     allow_fp16_reduced_precision_reduction=True,
     allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False,

@@ -1,4 +1,4 @@
-"""Intel MKL, which is not used: OpenBLAS and oneDNN are."""
+"""Intel MKL, which is not used: OpenBLAS is."""
 
 from __future__ import annotations
 

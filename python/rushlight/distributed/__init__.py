@@ -21,7 +21,9 @@ from rushlight.distributed._group import (
     Backend,
     BackendConfig,
     GroupMember,
+    GroupName,
     ProcessGroup,
+    ProcessGroupGloo,
     default_pg_timeout,
     destroy_process_group,
     get_backend,
@@ -40,6 +42,8 @@ from rushlight.distributed._group import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    record_comm,
+    shrink_group,
     split_group,
 )
 from rushlight.distributed._reduction import ReduceOp
@@ -55,8 +59,10 @@ reduce_op = ReduceOp
 
 
 def is_nccl_available() -> bool:
-    """Is NCCL there?"""
-    return False
+    """Is NCCL there, and a GPU?"""
+    from rushlight.distributed import _nccl
+
+    return _nccl.is_available()
 
 
 def is_mpi_available() -> bool:
@@ -143,7 +149,12 @@ _ELSEWHERE = {
         "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list",
         "scatter_object_list", "send_object_list",
     ),
-    "_options": ("AllreduceOptions", "BroadcastOptions", "BuiltinCommHookType"),
+    "_debugging": ("breakpoint",),
+    "_options": (
+        "AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
+        "BroadcastOptions", "BuiltinCommHookType", "GatherOptions", "ReduceOptions",
+        "ReduceScatterOptions", "ScatterOptions",
+    ),
     "_reducer": ("GradBucket",),
     "_errors": (
         "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError",
@@ -157,8 +168,8 @@ _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 # What torch has in distributed_c10d.
 _OF_C10D = frozenset(("_collectives", "_engine", "_messages", "_objects", "_options"))
 _SUBPACKAGES = (
-    "algorithms", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp", "launcher",
-    "nn", "optim", "pipelining", "ray", "rpc", "run", "tensor",
+    "algorithms", "autograd", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp",
+    "launcher", "nn", "optim", "pipelining", "ray", "rpc", "run", "tensor",
 )  # fmt: skip
 # Other names of the same.
 _ALIASES = {
@@ -198,12 +209,13 @@ def __dir__() -> list[str]:
 
 
 set_module(
-    "rushlight.distributed.distributed_c10d", Backend, BackendConfig, DebugLevel, ProcessGroup,
-    ReduceOp, destroy_process_group, get_backend, get_backend_config, get_debug_level,
+    "rushlight.distributed.distributed_c10d", Backend, BackendConfig, DebugLevel, GroupName,
+    ProcessGroup, ProcessGroupGloo, ReduceOp, destroy_process_group, get_backend,
+    get_backend_config, get_debug_level,
     get_default_backend_for_device, get_global_rank, get_group_rank, get_node_local_rank,
     get_pg_count, get_process_group_ranks, get_rank, get_world_size, init_process_group,
     is_backend_available, is_gloo_available, is_initialized, is_mpi_available, is_nccl_available,
     is_torchelastic_launched, is_ucc_available, is_xccl_available, new_group, new_subgroups,
-    new_subgroups_by_enumeration, split_group, supports_complex,
+    new_subgroups_by_enumeration, record_comm, shrink_group, split_group, supports_complex,
 )  # fmt: skip
 set_module("rushlight.distributed", is_available)

@@ -102,6 +102,8 @@ class Call:
 
 def fits_agreement(group: ProcessGroup | None, tensor: Tensor) -> Any:
     """Is a tensor so small that it travels with the header?"""
+    if tensor.device.type != "cpu":
+        return False
     room = _ENVELOPE - _HEADER.size
     size = group._transport.size
     return 1 < size <= _LARGEST_GROUP and 0 < tensor.numel() * tensor.element_size() <= room

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------ arguments
 
 
+# What NCCL carries between GPUs; the others are for tensors of the CPU.
+_ON_GPUS = frozenset(
+    "all_reduce all_reduce_coalesced reduce broadcast all_gather all_gather_into_tensor gather "
+    "reduce_scatter reduce_scatter_tensor".split()
+)
+
+
 def check_tensor(name: str, tensor: Tensor, parameter: str = 'tensor') -> None:
     """Raise unless `tensor` is one that can be sent."""
     if not isinstance(tensor, rushlight.Tensor):
@@ -41,7 +48,15 @@ def check_tensor(name: str, tensor: Tensor, parameter: str = 'tensor') -> None:
             f"{name}: Invalid function argument. Expected parameter `{parameter}` of type "
             f"torch.Tensor but got {type(tensor)} instead."
         )
-    if tensor.device.type != "cpu":
+    if tensor.device.type == "cuda" and name in _ON_GPUS:
+        from rushlight.distributed import _nccl
+
+        if not _nccl.is_available():
+            raise RuntimeError(
+                f"{name}: {parameter} is on {tensor.device}, and NCCL, which carries tensors "
+                "between GPUs, was not found: pip install nvidia-nccl-cu13"
+            )
+    elif tensor.device.type != "cpu":
         raise RuntimeError(f"{name}: No backend type associated with device type {tensor.device}")
     if tensor.layout is not rushlight.strided:
         raise RuntimeError(f"{name}: {parameter} must be dense, got layout {tensor.layout}")
@@ -204,10 +219,10 @@ def all_reduce(
             _finished(staged, into, op, found.size())
         elif found.size() > 1 or isinstance(op, PremultipliedSum):
             staged, operation = _staged(into, op)
-            is_begun = found._transport.early(staged, operation)
+            is_begun = found.carrier(staged).early(staged, operation)
             yield from agree(found, call, work)
             if staged.numel():
-                yield found._transport.all_reduce(staged, operation, is_begun)
+                yield found.carrier(staged).all_reduce(staged, operation, is_begun)
             _finished(staged, into, op, found.size())
 
     return found.run(steps, call, [tensor], async_op)
@@ -273,7 +288,7 @@ def all_reduce_coalesced(
         yield from agree(found, call, work)
         flat = rushlight.cat([tensor.reshape(-1) for tensor in into])
         staged, operation = _staged(flat, op)
-        yield found._transport.all_reduce(staged, operation)
+        yield found.carrier(staged).all_reduce(staged, operation)
         _finished(staged, flat, op, found.size())
         for tensor, part in zip(into, flat.split([tensor.numel() for tensor in into])):
             tensor.copy_(part.view(tensor.shape))
@@ -309,7 +324,7 @@ def reduce(
         if found.size() > 1 or isinstance(op, PremultipliedSum):
             staged, operation = _staged(into, op)
             if staged.numel():
-                yield found._transport.reduce(staged, operation, root)
+                yield found.carrier(staged).reduce(staged, operation, root)
             if found.rank() == root:
                 _finished(staged, into, op, found.size())
 
@@ -393,9 +408,9 @@ def _reduce_scatter(found, call, output, flat, counts, op, async_op):
     def steps(work):
         yield from agree(found, call, work)
         staged, operation = _staged(flat(), op)
-        part = rushlight.empty(counts[found.rank()], dtype=staged.dtype)
+        part = staged.new_empty(counts[found.rank()])
         if staged.numel():
-            yield found._transport.reduce_scatter(part, staged, operation, counts)
+            yield found.carrier(staged).reduce_scatter(part, staged, operation, counts)
         _finished(part, into, op, found.size())
 
     return found.run(steps, call, [output], async_op)
@@ -444,7 +459,7 @@ def broadcast(
         yield from agree(found, call, work)
         staged = _plain(into)
         if staged.numel():
-            yield found._transport.broadcast(staged, root)
+            yield found.carrier(staged).broadcast(staged, root)
         if found.rank() != root and staged.data_ptr() != into.data_ptr():
             into.copy_(staged)
 
@@ -479,9 +494,9 @@ def all_gather(
 
     def steps(work):
         yield from agree(found, call, work)
-        flat = rushlight.empty(sum(counts), dtype=tensor.dtype)
+        flat = tensor.detach().new_empty(sum(counts))
         if flat.numel():
-            yield found._transport.all_gather(flat, _plain(tensor).view(-1), counts)
+            yield found.carrier(flat).all_gather(flat, _plain(tensor).view(-1), counts)
         for part, piece in zip(parts, flat.split(counts)):
             part.copy_(piece.view(part.shape))
 
@@ -516,11 +531,11 @@ def all_gather_into_tensor(
 
     def steps(work):
         yield from agree(found, call, work)
-        staged = into if into.is_contiguous() else rushlight.empty(into.shape, dtype=into.dtype)
+        staged = into if into.is_contiguous() else into.new_empty(into.shape)
         if staged.numel():
             flat = staged.view(-1)
             sent = _plain(input_tensor).view(-1)
-            yield found._transport.all_gather(flat, sent, [count] * found.size())
+            yield found.carrier(flat).all_gather(flat, sent, [count] * found.size())
         if staged is not into:
             into.copy_(staged)
 
@@ -588,9 +603,9 @@ def gather(
 
     def steps(work):
         yield from agree(found, call, work)
-        flat = rushlight.empty(len(parts) * tensor.numel(), dtype=tensor.dtype)
+        flat = tensor.detach().new_empty(len(parts) * tensor.numel())
         if tensor.numel():
-            yield found._transport.gather(flat, _plain(tensor).view(-1), root)
+            yield found.carrier(flat).gather(flat, _plain(tensor).view(-1), root)
         for i, part in enumerate(parts):
             part.copy_(flat[i * tensor.numel() : (i + 1) * tensor.numel()].view(part.shape))
 
@@ -672,7 +687,7 @@ def all_to_all_single(
 
     def steps(work):
         yield from agree(found, call, work)
-        staged = into if into.is_contiguous() else rushlight.empty(into.shape, dtype=into.dtype)
+        staged = into if into.is_contiguous() else into.new_empty(into.shape)
         yield from _all_to_all(
             found, work, staged.view(-1), _plain(input).view(-1), output_counts, input_counts
         )

@@ -59,6 +59,10 @@ class Work:
         outputs: the tensors that it writes.
     """
 
+    what: Any
+    site: Any
+    number: int | None
+
     def __init__(
         self, queue: Any, steps: Any, what: Any, site: Any, outputs: Any, timeout: timedelta | None
     ) -> None:

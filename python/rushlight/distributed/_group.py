@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import sys
+import threading
+from typing import NewType
 
+import rushlight
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
 from rushlight.distributed._engine import Queue, Work
@@ -15,7 +19,7 @@ from rushlight.distributed._transport import Alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import timedelta
     from typing import Any, NoReturn
 
@@ -25,6 +29,9 @@ default_pg_timeout = datetime.timedelta(minutes=30)
 _NOT_INITIALIZED = (
     "Default process group has not been initialized, please make sure to call init_process_group."
 )
+
+
+GroupName = NewType("GroupName", str)
 
 
 class Backend(str):
@@ -91,6 +98,14 @@ def _check_backend(backend):
     if serving in (Backend.GLOO, Backend.MPI, Backend.UNDEFINED):
         return
     if serving == Backend.NCCL:
+        from rushlight.distributed import _nccl
+
+        if _nccl.is_available():
+            return
+        if rushlight.cuda.is_available():
+            raise RuntimeError(
+                "init_process_group: NCCL was not found: pip install nvidia-nccl-cu13"
+            )
         raise RuntimeError(
             "init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'"
         )
@@ -98,6 +113,36 @@ def _check_backend(backend):
         f"init_process_group: backend {backend!r} does not serve tensors of the CPU; 'gloo' and "
         "'mpi' do"
     )
+
+
+class _ProfiledAs(threading.local):
+    name: str | None = None
+
+
+_profiled_as = _ProfiledAs()
+
+
+@contextlib.contextmanager
+def record_comm(name: str) -> Iterator[None]:
+    """Let profiles show the collectives of a part of a program under a name.
+
+    Args:
+        name: the name.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group("gloo", rank=0, world_size=1)
+        >>> with rushlight.profiler.profile() as prof, dist.record_comm("gradients"):
+        ...     dist.all_reduce(rushlight.ones(2))
+        >>> [event.name for event in prof.events() if event.name == "gradients"]
+        ['gradients']
+        >>> dist.destroy_process_group()
+    """
+    before, _profiled_as.name = _profiled_as.name, name
+    try:
+        yield
+    finally:
+        _profiled_as.name = before
 
 
 class ProcessGroup:
@@ -128,6 +173,17 @@ class ProcessGroup:
         self._description = description or "undefined"
         self._queue = Queue(world.engine, transport, name, self._ranks)
         self.bound_device_id: Any = None
+        self._gpus: Any = None
+
+    def carrier(self, tensor: Tensor) -> Any:
+        """The transport of tensors like this one."""
+        if tensor.device.type == "cpu" or self.size() == 1:
+            return self._transport
+        if self._gpus is None:
+            from rushlight.distributed._nccl import GpuTransport
+
+            self._gpus = GpuTransport(self._transport)
+        return self._gpus
 
     def rank(self) -> Any:
         """The number of this process in the group."""
@@ -164,6 +220,23 @@ class ProcessGroup:
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
+        on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
+        if on_gpu is not None:
+            from rushlight.distributed._nccl import on_stream
+
+            work._steps = on_stream(work._steps, rushlight.cuda.current_stream(on_gpu.device))
+        if _profiled_as.name is not None:
+            return self._run_named(work, is_message, async_op)
+        return self._begin_work(work, is_message, async_op)
+
+    def _run_named(self, work, is_message, async_op):
+        """Run with the name that `record_comm` gives it in profiles."""
+        from rushlight.profiler import record_function
+
+        with record_function(_profiled_as.name):
+            return self._begin_work(work, is_message, async_op)
+
+    def _begin_work(self, work, is_message, async_op):
         self._queue.submit(work, is_message)
         if async_op:
             if not work._done:
@@ -179,29 +252,185 @@ class ProcessGroup:
     def __repr__(self) -> str:
         return f"<ProcessGroup {self._name}: rank {self.rank()} of {self.size()}>"
 
-    def allreduce(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
+    def _begin(self, name, opts, *args, **kwargs):
+        """Begin the operation of that name with the options' time-out; its Work."""
+        import rushlight.distributed as distributed
+
+        kept, limit = self._timeout, getattr(opts, "timeout", None)
+        if limit is not None and limit > datetime.timedelta():
+            self._timeout = limit
+        try:
+            work = getattr(distributed, name)(*args, group=self, async_op=True, **kwargs)
+        finally:
+            self._timeout = kept
+        if not getattr(opts, "asyncOp", True):
+            work.wait()
+        return work
+
+    def allreduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
         """all_reduce of a tensor, or of one in a list; returns its Work."""
-        from rushlight.distributed import ReduceOp, all_reduce
+        return self._begin("all_reduce", opts, _only(tensors), _operation(opts))
 
-        tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
-        op = getattr(opts, "reduceOp", opts) or ReduceOp.SUM
-        return all_reduce(tensor, op, self, async_op=True)
+    def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
+        """all_reduce of several tensors; returns one Work."""
+        return self._begin("all_reduce_coalesced", opts, tensors, _operation(opts))
 
-    def broadcast(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
+    def broadcast(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
         """broadcast of a tensor from the member `opts` or `opts.rootRank`; returns its Work."""
-        from rushlight.distributed import broadcast
+        return self._begin("broadcast", opts, _only(tensors), group_src=_root(opts))
 
-        tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
-        root = getattr(opts, "rootRank", opts) or 0
-        return broadcast(tensor, group=self, group_src=root, async_op=True)
+    def reduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
+        """reduce of a tensor to the member `opts` or `opts.rootRank`; returns its Work."""
+        operation = _operation(opts) if hasattr(opts, "reduceOp") else _operation(None)
+        return self._begin("reduce", opts, _only(tensors), op=operation, group_dst=_root(opts))
 
-    def barrier(self, opts: Any = None) -> Any:
+    def allgather(
+        self, output_tensors: Sequence[Any], input_tensors: Any, opts: Any = None
+    ) -> Work:
+        """all_gather of a tensor into a list, or into the one list in a list; returns its Work."""
+        outputs = _only_list(output_tensors)
+        return self._begin("all_gather", opts, outputs, _only(input_tensors))
+
+    def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
+        """gather of a tensor at the member `opts` or `opts.rootRank`; returns its Work."""
+        outputs = _only_list(output_tensors) if output_tensors else None
+        return self._begin("gather", opts, _only(input_tensors), outputs, group_dst=_root(opts))
+
+    def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
+        """scatter of a list from the member `opts` or `opts.rootRank`; returns its Work."""
+        inputs = _only_list(input_tensors) if input_tensors else None
+        return self._begin("scatter", opts, _only(output_tensors), inputs, group_src=_root(opts))
+
+    def reduce_scatter(
+        self, output_tensors: Any, input_tensors: Sequence[Any], opts: Any = None
+    ) -> Work:
+        """reduce_scatter of a list, or of the one list in a list; returns its Work."""
+        inputs = _only_list(input_tensors)
+        return self._begin("reduce_scatter", opts, _only(output_tensors), inputs, _operation(opts))
+
+    def alltoall(
+        self, output_tensors: Sequence[Tensor], input_tensors: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        """all_to_all of lists; returns its Work."""
+        return self._begin("all_to_all", opts, output_tensors, input_tensors)
+
+    def alltoall_base(
+        self,
+        output: Tensor,
+        input: Tensor,
+        output_split_sizes: Sequence[int],
+        input_split_sizes: Sequence[int],
+        opts: Any = None,
+    ) -> Work:
+        """all_to_all_single; returns its Work."""
+        sizes = output_split_sizes, input_split_sizes
+        return self._begin("all_to_all_single", opts, output, input, *sizes)
+
+    def barrier(self, opts: Any = None) -> Work:
         """barrier; returns its Work."""
-        from rushlight.distributed import barrier
+        if getattr(opts, "device_ids", None) or getattr(opts, "device", None) is not None:
+            raise ValueError(
+                "ProcessGroup.barrier: device_ids and device name GPUs: there are none"
+            )
+        return self._begin("barrier", opts)
 
-        if opts is not None:
-            raise NotImplementedError("ProcessGroup.barrier: opts is not supported")
-        return barrier(self, async_op=True)
+    def send(self, tensors: Sequence[Tensor], dst: int, tag: int = 0) -> Work:
+        """isend of a tensor, or of one in a list, to a member; returns its Work."""
+        from rushlight.distributed import isend
+
+        return isend(_only(tensors), group=self, tag=tag, group_dst=dst)
+
+    def recv(self, tensors: Sequence[Tensor], src: int, tag: int = 0) -> Work:
+        """irecv of a tensor, or of one in a list, from a member; returns its Work."""
+        from rushlight.distributed import irecv
+
+        return irecv(_only(tensors), group=self, tag=tag, group_src=src)
+
+
+def _only(tensors):
+    if not isinstance(tensors, (list, tuple)):
+        return tensors
+    if len(tensors) != 1:
+        raise ValueError(f"ProcessGroup: expected one tensor, got {len(tensors)}")
+    return tensors[0]
+
+
+def _only_list(lists):
+    """The list in a list of one, or the list itself."""
+    if len(lists) == 1 and isinstance(lists[0], (list, tuple)):
+        return list(lists[0])
+    return list(lists)
+
+
+def _operation(opts):
+    from rushlight.distributed import ReduceOp
+
+    return getattr(opts, "reduceOp", opts) or ReduceOp.SUM
+
+
+def _root(opts):
+    return getattr(opts, "rootRank", opts) or 0
+
+
+class ProcessGroupGloo(ProcessGroup):
+    """The class that torch has for groups that gloo serves.
+
+    MPI serves them here, and groups are made by `init_process_group` and `new_group`: a process
+    takes part in one world of MPI, which no constructor of a group can begin.
+
+    Raises:
+        NotImplementedError: always.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
+        raise NotImplementedError(
+            f"ProcessGroupGloo: rank {rank} of {size} by {store}: MPI serves the backend 'gloo', "
+            "and a process is in one world of MPI; call init_process_group('gloo', store=store, "
+            "rank=rank, world_size=size), then new_group"
+        )
+
+
+_SHRINK_FLAGS = (0, 1)  # SHRINK_DEFAULT and SHRINK_ABORT
+
+
+def shrink_group(
+    ranks_to_exclude: list[int],
+    group: ProcessGroup | None = None,
+    shrink_flags: int = 0,
+    pg_options: Any = None,
+) -> NoReturn:
+    """Raises, as torch does for gloo and MPI: a group that lost a member cannot go on without it.
+
+    Restart the others from the last checkpoint (`--max-restarts` of `distributed.run`), or make a
+    smaller group of living processes by `new_group`.
+
+    Args:
+        ranks_to_exclude: members of the group.
+        group: the world by default.
+        shrink_flags: SHRINK_DEFAULT (0) or SHRINK_ABORT (1).
+        pg_options: of the smaller group.
+
+    Raises:
+        TypeError: the arguments are right, and the backend cannot do it.
+        ValueError: the group has one member, or an argument is not valid.
+    """
+    if not isinstance(ranks_to_exclude, list):
+        raise TypeError(
+            f"ranks_to_exclude must be a list, but got {type(ranks_to_exclude).__name__}"
+        )
+    if not ranks_to_exclude:
+        raise ValueError("ranks_to_exclude cannot be empty: name the members to leave out")
+    if not isinstance(shrink_flags, int) or shrink_flags not in _SHRINK_FLAGS:
+        raise ValueError(f"Invalid shrink_flags value: {shrink_flags}: expected 0 or 1")
+    found = resolve(group)
+    if found is None:
+        raise ValueError("shrink_group: this process is not in the group")
+    if found.size() <= 1:
+        raise ValueError(f"Cannot shrink a process group with size {found.size()}")
+    raise TypeError(
+        f"shrink_group: backend {found.name()!r} of process group {found.group_name!r} does not "
+        f"support shrinking to leave out ranks {ranks_to_exclude}"
+    )
 
 
 class _NonMember:
@@ -234,8 +463,8 @@ groups = group = GroupMember = _Groups()
 
 
 def is_available() -> bool:
-    """Can processes train together? They can."""
-    return True
+    """Can processes train together? They can, but in a browser there is one alone."""
+    return sys.platform != "emscripten"
 
 
 def is_initialized() -> bool:
@@ -271,7 +500,7 @@ def init_process_group(
     world_size: int = -1,
     rank: int = -1,
     store: Any = None,
-    group_name: str = '',
+    group_name: str = "",
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
@@ -303,7 +532,8 @@ def init_process_group(
     if pg_options is not None:
         raise NotImplementedError("init_process_group: pg_options is not supported")
     if device_id is not None and str(device_id).partition(":")[0] != "cpu":
-        raise ValueError(f"init_process_group: device_id {device_id}: there are no GPUs")
+        if not rushlight.cuda.is_available():
+            raise ValueError(f"init_process_group: device_id {device_id}: there are no GPUs")
     timeout = default_pg_timeout if timeout is None else timeout
     if not isinstance(timeout, datetime.timedelta):
         raise TypeError(
@@ -387,6 +617,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     default = default_group()
     if group is GroupMember.NON_GROUP_MEMBER:
         return
+    for ended in list(groups.by_name.values()) if group in (None, default) else [group]:
+        if ended._gpus is not None:
+            ended._gpus.close()
     if group is None or group is default:
         default._world.leave("it has called destroy_process_group")
         groups.default, groups.by_name = None, {}

@@ -10,25 +10,77 @@ from rushlight.distributed._reduction import ReduceOp
 
 
 class _Options:
+    """What all have: a time-out, of which a negative one means that of the group."""
+
     def __init__(self) -> None:
         self.timeout = datetime.timedelta(milliseconds=-1)
         self.asyncOp = True
 
 
-class AllreduceOptions(_Options):
-    """Of ProcessGroup.allreduce."""
-
+class _ReducingOptions(_Options):
     def __init__(self) -> None:
         super().__init__()
         self.reduceOp = ReduceOp.SUM
 
 
-class BroadcastOptions(_Options):
-    """Of ProcessGroup.broadcast."""
+class _RootedOptions(_Options):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootRank = 0
+
+
+class AllreduceOptions(_ReducingOptions):
+    """Of ProcessGroup.allreduce: `reduceOp`, `timeout` and `asyncOp`.
+
+    Example:
+        >>> options = rushlight.distributed.AllreduceOptions()
+        >>> options.reduceOp = rushlight.distributed.ReduceOp.MAX
+    """
+
+
+class AllreduceCoalescedOptions(AllreduceOptions):
+    """Of ProcessGroup.allreduce_coalesced."""
+
+
+class ReduceScatterOptions(_ReducingOptions):
+    """Of ProcessGroup.reduce_scatter."""
+
+
+class ReduceOptions(_ReducingOptions):
+    """Of ProcessGroup.reduce: `rootRank` is the member that gets the result."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rootRank = self.rootTensor = 0
+
+
+class BroadcastOptions(_RootedOptions):
+    """Of ProcessGroup.broadcast: `rootRank` is the member that gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootTensor = 0
+
+
+class GatherOptions(_RootedOptions):
+    """Of ProcessGroup.gather: `rootRank` is the member that gets."""
+
+
+class ScatterOptions(_RootedOptions):
+    """Of ProcessGroup.scatter: `rootRank` is the member that gives."""
+
+
+class AllToAllOptions(_Options):
+    """Of ProcessGroup.alltoall and alltoall_base."""
+
+
+class BarrierOptions(_Options):
+    """Of ProcessGroup.barrier; `device_ids` and `device` name GPUs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device_ids: list[int] = []
+        self.device = None
 
 
 class BuiltinCommHookType(enum.Enum):

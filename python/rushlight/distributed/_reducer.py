@@ -67,7 +67,7 @@ class _Bucket:
 
     def share(self, group: ProcessGroup | None) -> None:
         """Get memory that the other members of the group see, if they are on this machine."""
-        if not self.is_sparse:
+        if not self.is_sparse and self.parameters[0].device.type == "cpu":
             shared = collectives.SharedTensor(group, sum(self.counts), self.parameters[0].dtype)
             if shared.tensor is not None:
                 self.shared, self.buffer = shared, shared.tensor
@@ -76,7 +76,7 @@ class _Bucket:
     def allocate(self) -> None:
         """Memory, once; it is kept from one pass to the next."""
         if self.buffer is None:
-            self.buffer = rushlight.zeros(sum(self.counts), dtype=self.parameters[0].dtype)
+            self.buffer = self.parameters[0].detach().new_zeros(sum(self.counts))
             self.views = self.views_of(self.buffer)
 
     def views_of(self, buffer: Any) -> Any:

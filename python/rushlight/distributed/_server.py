@@ -10,6 +10,7 @@ import os
 import selectors
 import socket
 import struct
+import sys
 import threading
 import time
 
@@ -190,6 +191,8 @@ class StoreServer:
 
     @staticmethod
     def _listen(host, port, listen_fd):
+        if sys.platform == "emscripten":
+            raise DistNetworkError("TCPStore: this system has no sockets to listen on")
         if listen_fd is not None:
             listening = socket.socket(fileno=listen_fd)
             listening.setblocking(False)

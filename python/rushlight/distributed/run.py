@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import sys
+from argparse import REMAINDER
 
 from rushlight.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -59,7 +61,7 @@ def get_args_parser() -> Any:
     option("--master-port", type=int, default=29500, help="its port, for static")
     option("--local-addr", default=None, help="name of this machine for the others")
     parser.add_argument("training_script", help="the program, module or command")
-    parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("training_script_args", nargs=REMAINDER, help="its arguments")
     _defaults_from_environment(parser)
     return parser
 
@@ -98,6 +100,34 @@ def determine_local_world_size(nproc_per_node: Any) -> int:
     if nproc_per_node in ("gpu", "xpu"):
         raise ValueError(f"--nproc-per-node {nproc_per_node}: there are no such devices")
     raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}")
+
+
+def get_rdzv_endpoint(args: argparse.Namespace) -> str:
+    """HOST:PORT where the machines meet, of parsed options.
+
+    Example:
+        >>> get_rdzv_endpoint(parse_args(["--master-addr", "host0", "train.py"]))
+        'host0:29500'
+    """
+    if args.rdzv_backend == "static" and not args.rdzv_endpoint:
+        return f"{args.master_addr}:{args.master_port}"
+    return args.rdzv_endpoint
+
+
+def get_use_env(args: argparse.Namespace) -> bool:
+    """Do workers read their numbers from the environment? They do, unless `use_env` says no."""
+    return getattr(args, "use_env", True)
+
+
+def run_script_path(training_script: str, *training_script_args: str) -> None:
+    """Run a program in this process, as its main program.
+
+    Args:
+        training_script: its path.
+        training_script_args: its arguments.
+    """
+    sys.argv = [training_script, *training_script_args]
+    runpy.run_path(training_script, run_name="__main__")
 
 
 def config_from_args(args: Any) -> Any:
@@ -177,13 +207,17 @@ def main(args: Any = None) -> None:
 
 
 __all__ = [
+    "REMAINDER",
     "config_from_args",
     "determine_local_world_size",
     "get_args_parser",
+    "get_rdzv_endpoint",
+    "get_use_env",
     "main",
     "parse_args",
     "parse_min_max_nnodes",
     "run",
+    "run_script_path",
 ]
 
 if __name__ == "__main__":

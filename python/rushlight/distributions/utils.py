@@ -25,7 +25,8 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Return the values as tensors of their common shape.
 
     Args:
-        values: tensors and numbers; a number takes the dtype of the first tensor, or the default.
+        values: tensors and numbers; a number takes the dtype and the device of the first tensor, or
+            the defaults.
 
     Raises:
         ValueError: a value is neither a tensor nor a number.
@@ -37,7 +38,11 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
             )
     tensors = [value for value in values if isinstance(value, Tensor)]
     dtype = tensors[0].dtype if tensors else rushlight.get_default_dtype()
-    values = [v if isinstance(v, Tensor) else rushlight.tensor(v, dtype=dtype) for v in values]
+    device = tensors[0].device if tensors else None
+    values = [
+        v if isinstance(v, Tensor) else rushlight.tensor(v, dtype=dtype, device=device)
+        for v in values
+    ]
     shape = rushlight.broadcast_shapes(*(v.shape for v in values))
     return tuple(v if v.shape == shape else v.expand(shape) for v in values)
 

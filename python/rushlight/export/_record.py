@@ -17,6 +17,7 @@ from rushlight import _C, Tensor
 from rushlight._higher_order_ops import control_flow
 from rushlight.export import _branches, _indexing, _table
 from rushlight.export._higher_order import HigherOrder
+from rushlight.export._lifting import constant_position
 from rushlight.export._symbols import _text, hint_of, is_symbol, symbol_of
 from rushlight.fx import Graph
 from rushlight.fx.node import map_aggregate
@@ -144,18 +145,7 @@ class Recorder(TorchFunctionMode):
                 f"detach it ({_where()})"
             )
         name = f"c_lifted_tensor_{len(self.constants)}"
-        places = [n for n in self.graph.nodes if n.op == "placeholder"]
-        first = next((n for n in places if n.meta.get("kind") == "input"), None)
-        rest = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
-        if first is not None:
-            place = self.graph.inserting_before(first)
-        elif places:
-            place = self.graph.inserting_after(places[-1])
-        elif rest is not None:
-            place = self.graph.inserting_before(rest)
-        else:
-            place = self.graph.inserting_before()
-        with place:
+        with constant_position(self.graph):
             node = self.graph.placeholder(name)
         node.meta.update(val=value, kind="constant", target=name.removeprefix("c_"))
         node.meta["where"] = _where()

@@ -4,6 +4,7 @@ import operator
 
 import rushlight
 from rushlight.export import _table
+from rushlight.export._lifting import constant_position
 from rushlight.fx import Graph
 
 
@@ -136,18 +137,7 @@ class Builder:
         if id(t) not in self.constants:
             name, kind = self.lifted.get(id(t), (f"constant_{len(self.constants)}", "constant"))[:2]
             prefix = {"parameter": "p_", "buffer": "b_", "constant": "c_"}[kind]
-            inputs = [n for n in self.graph.nodes if n.op == "placeholder"]
-            first = next((n for n in inputs if n.meta["kind"] == "input"), None)
-            anything = next(iter(self.graph.nodes), None)
-            if first is not None:
-                place = self.graph.inserting_before(first)
-            elif inputs:
-                place = self.graph.inserting_after(inputs[-1])
-            elif anything is not None:
-                place = self.graph.inserting_before(anything)
-            else:
-                place = self.graph.inserting_before()
-            with place:
+            with constant_position(self.graph):
                 node = self.graph.placeholder(prefix + name.replace(".", "_"))
             node.target = node.name
             node.meta.update(kind=kind, target=name, val=t)

@@ -46,7 +46,7 @@ def vander(x: Tensor, N: Any = None) -> Any:
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(rushlight.int64)
     repeated = x.unsqueeze(-1).expand(*x.shape, max(count - 1, 0))
-    ones = rushlight.ones(*x.shape, 1, dtype=x.dtype)
+    ones = x.new_ones((*x.shape, 1))
     return rushlight.cat([ones, repeated.cumprod(-1)], -1)
 
 

@@ -76,6 +76,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         return rebuild_meta, (type(tensor), *args)
     requires_grad = tensor.requires_grad
     kind = type(tensor)
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.detach().clone()
     storage = tensor.untyped_storage()
     if not _move(storage) or storage._shared_descriptor() < 0:
         tensor = tensor.detach().clone()

@@ -9,6 +9,7 @@ import math
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 
 
 def multi_head_attention_forward(
@@ -47,7 +48,6 @@ def multi_head_attention_forward(
     Returns:
         The output, (L, N, E), and with `need_weights` the weights, (N, L, S), else None.
     """
-    F = rushlight.nn.functional
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
@@ -55,29 +55,12 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, embed_dim = query.shape
     heads = (batch, num_heads, embed_dim // num_heads)
-    key_padding_mask = _canonical_mask(
-        mask=key_padding_mask,
-        mask_name="key_padding_mask",
-        other_type=_none_or_dtype(attn_mask),
-        other_name="attn_mask",
-        target_type=query.dtype,
+    # scaled_dot_product_attention makes a causal mask of its own where nothing else is masked.
+    is_causal = _is_only_causal(is_causal, attn_mask, key_padding_mask, need_weights)
+    attn_mask, key_padding_mask = _additive_masks(
+        None if is_causal else attn_mask, key_padding_mask, query.dtype
     )
-    if is_causal and attn_mask is None:
-        raise RuntimeError("attn_mask: is needed with is_causal=True, which only describes it")
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # scaled_dot_product_attention makes its own causal mask
-    else:
-        attn_mask = _canonical_mask(
-            mask=attn_mask,
-            mask_name="attn_mask",
-            other_type=None,
-            other_name="",
-            target_type=query.dtype,
-            check_other=False,
-        )
-        is_causal = is_causal and key_padding_mask is None
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
@@ -99,43 +82,73 @@ def multi_head_attention_forward(
         attn_mask, key_padding_mask = _one_more_key(attn_mask, key_padding_mask)
     attn_mask = _merge_masks(attn_mask, key_padding_mask, heads, k.size(1))
 
-    dropout_p = dropout_p if training else 0.0
-    if need_weights:
-        output, weights = _attend(q, k, v, attn_mask, dropout_p)
-        weights = weights.view(batch, num_heads, length, k.size(1))
-        if average_attn_weights:
-            weights = weights.mean(dim=1)
-        output = output.transpose(0, 1).reshape(length * batch, embed_dim)
-    else:
-        q, k, v = (t.reshape(batch, num_heads, t.size(1), heads[2]) for t in (q, k, v))
-        if attn_mask is not None:
-            if attn_mask.size(0) == 1:
-                attn_mask = attn_mask.unsqueeze(0)
-            else:
-                attn_mask = attn_mask.view(batch, num_heads, attn_mask.size(1), k.size(2))
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-        output = output.permute(2, 0, 1, 3).reshape(length * batch, embed_dim)
-        weights = None
-    output = F.linear(output, out_proj_weight, out_proj_bias)
+    attend = _attend_with_weights if need_weights else _attend
+    output, weights = attend(q, k, v, attn_mask, dropout_p if training else 0.0, heads, is_causal)
+    output = rushlight.nn.functional.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(length, batch, output.size(1))
+    if weights is not None and average_attn_weights:
+        weights = weights.mean(dim=1)
     if not batched:
         output = output.squeeze(1)
         weights = None if weights is None else weights.squeeze(0)
     return output, weights
 
 
-def _attend(q, k, v, attn_mask, dropout_p):
-    """Output and weights of scaled dot-product attention on (N * num_heads, L, size)."""
+def _is_only_causal(is_causal, attn_mask, key_padding_mask, need_weights):
+    """Is the mask the causal one and nothing else, so that it need not be read?"""
+    if is_causal and attn_mask is None:
+        raise RuntimeError("attn_mask: is needed with is_causal=True, which only describes it")
+    return is_causal and key_padding_mask is None and not need_weights
+
+
+def _additive_masks(attn_mask, key_padding_mask, dtype):
+    """Both masks as numbers to add to the scores."""
+    padding = _canonical_mask(
+        mask=key_padding_mask,
+        mask_name="key_padding_mask",
+        other_type=_none_or_dtype(attn_mask),
+        other_name="attn_mask",
+        target_type=dtype,
+    )
+    mask = _canonical_mask(
+        mask=attn_mask,
+        mask_name="attn_mask",
+        other_type=None,
+        other_name="",
+        target_type=dtype,
+        check_other=False,
+    )
+    return mask, padding
+
+
+def _attend(q, k, v, mask, dropout_p, heads, is_causal):
+    """The output, (L * N, E), of (N * num_heads, L, size), and None for the weights."""
+    batch, num_heads, head_dim = heads
+    length = q.size(1)
+    q, k, v = (t.reshape(batch, num_heads, t.size(1), head_dim) for t in (q, k, v))
+    if mask is not None:
+        one_for_all = mask.size(0) == 1
+        mask = mask.unsqueeze(0) if one_for_all else mask.unflatten(0, (batch, num_heads))
+    attention = rushlight.nn.functional.scaled_dot_product_attention
+    output = attention(q, k, v, mask, dropout_p, is_causal)
+    return output.permute(2, 0, 1, 3).reshape(length * batch, num_heads * head_dim), None
+
+
+def _attend_with_weights(q, k, v, mask, dropout_p, heads, is_causal):
+    """The output, (L * N, E), and the weights of each head, (N, num_heads, L, S)."""
     F = rushlight.nn.functional
-    q = q * math.sqrt(1.0 / q.size(-1))
-    if attn_mask is None:
+    batch, num_heads, head_dim = heads
+    q = q * math.sqrt(1.0 / head_dim)
+    if mask is None:
         scores = rushlight.bmm(q, k.transpose(-2, -1))
     else:
-        scores = rushlight.baddbmm(attn_mask, q, k.transpose(-2, -1))
+        scores = rushlight.baddbmm(mask, q, k.transpose(-2, -1))
     weights = F.softmax(scores, dim=-1)
     if dropout_p > 0.0:
         weights = F.dropout(weights, p=dropout_p)
-    return rushlight.bmm(weights, v), weights
+    output = rushlight.bmm(weights, v).transpose(0, 1)
+    output = output.reshape(q.size(1) * batch, num_heads * head_dim)
+    return output, weights.unflatten(0, (batch, num_heads))
 
 
 def _split_heads(t, heads):
@@ -264,11 +277,21 @@ def _none_or_dtype(input):
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """The mask as numbers to add: minus infinity where a bool mask is True."""
+    """The mask as numbers to add: minus infinity where a bool mask is True.
+
+    Args:
+        other_type: the dtype of the mask that goes with it, or None: with `check_other` another
+            dtype warns.
+    """
     if mask is None:
         return None
     if mask.dtype != rushlight.bool and not mask.is_floating_point():
         raise AssertionError(f"{mask_name}: expected bool or floating point but got {mask.dtype}")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warn_program(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated: {mask.dtype} and "
+            f"{other_type}; give both the same dtype"
+        )
     if mask.is_floating_point():
         return mask
     return rushlight.zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)

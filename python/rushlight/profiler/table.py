@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _GAP = 2
 _WIDTH = 12
 _UNITS = ("us", "ms", "s")
+_SOURCE = "Source Location"
+_ONLY_TOP_LEVEL = "Only events that ran inside of no other are shown"
 
 
 def _cut(text, width):
@@ -36,6 +38,80 @@ def _flops_unit(events):
     return 10 ** (3 * step), ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")[step]
 
 
+def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
+    """Title, width (None: as wide as the text) and what a row shows, of each column."""
+    total = sum(e.self_cpu_time_total for e in events)
+    flops_unit, flops_name = _flops_unit(events)
+
+    def show(time):
+        return format_time(time, unit)
+
+    columns = [
+        ("Name", None, lambda e: _cut(e.key, name_width)),
+        ("Self CPU %", _WIDTH, lambda e: format_share(e.self_cpu_time_total, total)),
+        ("Self CPU", _WIDTH, lambda e: show(e.self_cpu_time_total)),
+        ("CPU total %", _WIDTH, lambda e: format_share(e.cpu_time_total, total)),
+        ("CPU total", _WIDTH, lambda e: show(e.cpu_time_total)),
+        ("CPU time avg", _WIDTH, lambda e: show(e.cpu_time)),
+    ]
+    if _any_elsewhere(events):
+        device_total = sum(e.self_device_time_total for e in events)
+        columns += [
+            ("Self CUDA", _WIDTH, lambda e: show(e.self_device_time_total)),
+            ("Self CUDA %", _WIDTH, lambda e: format_share(e.self_device_time_total, device_total)),
+            ("CUDA total", _WIDTH, lambda e: show(e.device_time_total)),
+            ("CUDA time avg", 13, lambda e: show(e.device_time)),
+        ]
+    if with_memory:
+        columns += [
+            ("CPU Mem", _WIDTH, lambda e: format_memory(e.cpu_memory_usage)),
+            ("Self CPU Mem", _WIDTH, lambda e: format_memory(e.self_cpu_memory_usage)),
+        ]
+    columns.append(("# of Calls", _WIDTH, lambda e: str(e.count)))
+    if any(e.input_shapes for e in events):
+        columns.append(("Input Shapes", None, lambda e: str(e.input_shapes or "")[:shapes_width]))
+    if any(e.stack for e in events):
+        columns.append((_SOURCE, None, lambda e: None))  # one line of the table for each of its own
+    if with_flops and flops_name:
+        columns.append((
+            f"Total {flops_name}", _WIDTH,
+            lambda e: f"{e.flops / flops_unit:.3f}" if e.flops else "--",
+        ))  # fmt: skip
+    return columns
+
+
+def _any_elsewhere(events):
+    """Did anything run on another device than the CPU?"""
+    return any(e.device_type is not DeviceType.CPU for e in events)
+
+
+def _width(title, width, events, longest_allowed):
+    """The width of a column; `longest_allowed` has that of the columns as wide as their text."""
+    if width is not None:
+        return max(width, len(title))
+    least = 0
+    if title == "Name":
+        longest = max(len(e.key) for e in events)
+    elif title == "Input Shapes":
+        longest, least = max(len(str(e.input_shapes or "")) for e in events), _WIDTH
+    else:
+        longest = max((len(line) for e in events for line in e.stack or ()), default=0)
+    longest, most = max(longest + 4, least), longest_allowed[title]
+    return longest if most is None else max(min(longest, most), least)
+
+
+def _lines_of(event, columns, source_width):
+    """The cells of an event's lines: one, or where stacks are shown one for each source line."""
+    sources = [_source(s, source_width) for s in event.stack or ()]
+    titles = [title for title, _, _ in columns]
+    first = sources[0] if sources else ""
+    yield [first if title == _SOURCE else value(event) for title, _, value in columns]
+    for source in sources[1:]:
+        yield [source if title == _SOURCE else "" for title in titles]
+    if _SOURCE in titles:
+        yield [""] * len(titles)
+
+
 def write_table(
     events: Any,
     sort_by: Any,
@@ -55,98 +131,33 @@ def write_table(
     if not events:
         return ""
     rows = list(events) if sort_by is None else _sorted(events, sort_by)
-    total = sum(e.self_cpu_time_total for e in events)
-    device_total = sum(e.self_device_time_total for e in events)
-    elsewhere = any(e.device_type is not DeviceType.CPU for e in events)
-    shapes = any(e.input_shapes for e in events)
-    stacks = any(e.stack for e in events)
-    flops_unit, flops_name = _flops_unit(events)
-
-    def show(time):
-        return format_time(time, unit)
-
-    columns = [  # title, width, what a row shows
-        ("Name", None, lambda e: _cut(e.key, name_width)),
-        ("Self CPU %", _WIDTH, lambda e: format_share(e.self_cpu_time_total, total)),
-        ("Self CPU", _WIDTH, lambda e: show(e.self_cpu_time_total)),
-        ("CPU total %", _WIDTH, lambda e: format_share(e.cpu_time_total, total)),
-        ("CPU total", _WIDTH, lambda e: show(e.cpu_time_total)),
-        ("CPU time avg", _WIDTH, lambda e: show(e.cpu_time)),
-    ]
-    if elsewhere:
-        columns += [
-            ("Self CUDA", _WIDTH, lambda e: show(e.self_device_time_total)),
-            ("Self CUDA %", _WIDTH, lambda e: format_share(e.self_device_time_total, device_total)),
-            ("CUDA total", _WIDTH, lambda e: show(e.device_time_total)),
-            ("CUDA time avg", 13, lambda e: show(e.device_time)),
-        ]
-    if with_memory:
-        columns += [
-            ("CPU Mem", _WIDTH, lambda e: format_memory(e.cpu_memory_usage)),
-            ("Self CPU Mem", _WIDTH, lambda e: format_memory(e.self_cpu_memory_usage)),
-        ]
-    columns.append(("# of Calls", _WIDTH, lambda e: str(e.count)))
-    if shapes:
-        columns.append(("Input Shapes", None, lambda e: str(e.input_shapes or "")[:shapes_width]))
-    if stacks:
-        columns.append(("Source Location", None, lambda e: None))
-    if with_flops and flops_name:
-        columns.append(
-            (f"Total {flops_name}", _WIDTH, lambda e: f"{e.flops / flops_unit:.3f}"
-             if e.flops else "--")
-        )  # fmt: skip
-
-    def width_of(title, width):
-        if width is not None:
-            return max(width, len(title))
-        if title == "Name":
-            longest = max(len(e.key) for e in events) + 4
-            return longest if name_width is None else min(longest, name_width)
-        if title == "Input Shapes":
-            longest = max(max(len(str(e.input_shapes or "")) for e in events) + 4, _WIDTH)
-            return longest if shapes_width is None else max(min(longest, shapes_width), _WIDTH)
-        longest = max((len(line) for e in events for line in e.stack or ()), default=0) + 4
-        return longest if source_width is None else min(longest, source_width)
-
-    widths = [width_of(title, width) for title, width, _ in columns]
+    if top_level_only:
+        rows = [e for e in rows if e.cpu_parent is None]
+    if row_limit is not None and row_limit >= 0:
+        rows = rows[:row_limit]
+    columns = _columns(events, unit, name_width, shapes_width, with_memory, with_flops)
+    allowed = {"Name": name_width, "Input Shapes": shapes_width, _SOURCE: source_width}
+    widths = [_width(title, width, events, allowed) for title, width, _ in columns]
 
     def line(cells):
-        text = ""
-        for cell, width, (title, _, _) in zip(cells, widths, columns):
-            left = title == "Source Location"
-            text += (cell.ljust(width) if left else cell.rjust(width)) + " " * _GAP
-        return text
+        padded = (
+            cell.ljust(width) if title == _SOURCE else cell.rjust(width)
+            for cell, width, (title, _, _) in zip(cells, widths, columns)
+        )  # fmt: skip
+        return "".join(cell + " " * _GAP for cell in padded)
 
     rule = "".join("-" * width + " " * _GAP for width in widths)
     lines = []
-    if header is not None:
-        lines += ["=" * (len(rule) - _GAP), header]
-    if top_level_only:
-        lines += ["=" * (len(rule) - _GAP), "Only events that ran inside of no other are shown"]
+    for head in (header, _ONLY_TOP_LEVEL if top_level_only else None):
+        lines += [] if head is None else ["=" * (len(rule) - _GAP), head]
     lines += [rule, line([title for title, _, _ in columns]), rule]
-    shown = 0
-    for event in rows:
-        if top_level_only and event.cpu_parent is not None:
-            continue
-        if shown == row_limit:
-            break
-        shown += 1
-        sources = [_source(s, source_width) for s in event.stack or ()]
-        first = [
-            (sources[0] if sources else "") if title == "Source Location" else value(event)
-            for title, _, value in columns
-        ]
-        lines.append(line(first))
-        for source in sources[1:]:
-            lines.append(
-                line([source if title == "Source Location" else "" for title, _, _ in columns])
-            )
-        if stacks:
-            lines.append(line([""] * len(columns)))
+    lines += [line(cells) for e in rows for cells in _lines_of(e, columns, source_width)]
     lines.append(rule)
-    lines.append(f"Self CPU time total: {show(total)}")
-    if elsewhere:
-        lines.append(f"Self CUDA time total: {show(device_total)}")
+    total = sum(e.self_cpu_time_total for e in events)
+    lines.append(f"Self CPU time total: {format_time(total, unit)}")
+    if _any_elsewhere(events):
+        device_total = sum(e.self_device_time_total for e in events)
+        lines.append(f"Self CUDA time total: {format_time(device_total, unit)}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-// Products of few rows of bytes with rows of signed bytes: y[i][j] = a[i] . b[j], of Int32.
+// Products of rows of bytes with rows of signed bytes: y[i][j] = a[i] . b[j], of Int32.
 #pragma once
 #include <cstdint>
 
@@ -6,12 +6,14 @@
 
 namespace rl::kernels {
 
-// As many rows of a: each row of b is read from memory once, and from the cache for the others.
+// As many rows of a, where the processor has no products of groups of bytes: each row of b is read
+// from memory once, and from the cache for the others.
 inline constexpr int64_t most_dot_rows = 16;
 
 struct ByteDots {
   const void* a;  // rows of `terms` bytes, `a_row` apart
   bool is_signed;
+  bool by_groups;  // where kernels::has_byte_products() (units.h)
   const int8_t* b;
   int32_t* out;
   int64_t rows, terms, a_row, b_row, out_row;

@@ -29,7 +29,7 @@ ConvProblem::ConvProblem(const View& big, const View& little, const View& weight
   }
 }
 
-bool onednn_describable(const View& v) {
+bool separate(const View& v) {
   Dims order;  // by stride
   for (int64_t i = 0; i < v.ndim; ++i) {
     if (v.sizes[i] <= 1) continue;
@@ -99,7 +99,7 @@ class Operand {
   enum Role { In, Out };
   Operand(const View& v, Role role) : given_(v) {
     DType dtype = compute_dtype(v.dtype);
-    if (dtype == v.dtype && onednn_describable(v)) return;
+    if (dtype == v.dtype && separate(v)) return;
     if (role == In) copy_.emplace(RowMajor::copy_of(v, dtype));
     else copy_.emplace(v.shape(), dtype);
   }
@@ -113,13 +113,13 @@ class Operand {
   std::optional<RowMajor> copy_;
 };
 
-// Whether oneDNN multiplies bfloat16 as fast as our kernels multiply floats, or faster: not where
-// each channel has a filter of its own.
+// Whether bfloat16 is multiplied as it is: where each channel or a few have a filter of their own,
+// floats are as quick.
 bool multiplies_bfloat16(const ConvProblem& p, const View& large, const View& small,
                          const View& weight) {
   for (const View* v : {&large, &small, &weight})
-    if (v->dtype != DType::BFloat16 || !v->numel || !onednn_describable(*v)) return false;
-  return has_bfloat16_products() && p.groups < p.channels;
+    if (v->dtype != DType::BFloat16 || !v->numel || !separate(*v)) return false;
+  return has_bfloat16_products() && (p.groups == 1 || p.channels >= 16 * p.groups);
 }
 
 // The kernels read and write what a problem says exists: nothing may stick out.
@@ -139,20 +139,19 @@ bool run_floats(ConvOp op, const ConvProblem& p, const View& large, const View& 
                 const View& weight, const RowMajor* bias, const StripFormula* formula) {
   float* values = bias ? bias->ptr<float>() : nullptr;
   const float* read = op == ConvOp::Gather ? values : nullptr;
+  const float* added = op == ConvOp::Weight ? nullptr : values;
+  auto any = [&](bool slower) {
+    return !formula && window_conv(op, p, large, small, weight, added, slower);
+  };
   bool own = depthwise_conv(op, p, large, small, weight, read, formula) ||
              (!formula && winograd_conv(op, p, large, small, weight, read));
-  if (!own && !formula) {
-    const float* added = op == ConvOp::Weight ? nullptr : values;
-    own = window_conv(op, p, large, small, weight, added);
-    if (own && op != ConvOp::Weight) return true;
-  }
-  own = own || panel_conv(op, p, large, small, weight, read, formula);
-  bool scatter = op == ConvOp::Scatter;
-  if (!own && (formula || !onednn_conv(op, p, large, small, weight, scatter ? nullptr : values)))
-    return false;
-  if (bias && scatter) add_bias(large, bias->view());
+  bool finished =
+      !own && ((!formula && group_conv(op, p, large, small, weight, added)) || any(false));
+  own = own || finished || panel_conv(op, p, large, small, weight, read, formula);
+  if (!own) finished = own = any(true);
   if (bias && own && op == ConvOp::Weight) sum_channels(small, bias->view());
-  return true;
+  if (bias && own && op == ConvOp::Scatter && !finished) add_bias(large, bias->view());
+  return own;
 }
 
 bool run(ConvOp op, const View& large, const View& small, const View& weight, const View* bias,
@@ -170,18 +169,18 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
     if (op == ConvOp::Weight) bias_copy.emplace(bias->shape(), dtype);
     else bias_copy.emplace(RowMajor::copy_of(*bias, dtype));
   }
-  bool scatter_bias = op == ConvOp::Scatter && bias;
-  if (!formula && !scatter_bias && multiplies_bfloat16(problem, large, small, weight) &&
-      onednn_conv(op, problem, large, small, weight, bias ? bias_copy->ptr<float>() : nullptr)) {
-    if (op == ConvOp::Weight && bias) copy(bias_copy->view(), *bias);
+  const float* added = bias && op != ConvOp::Weight ? bias_copy->ptr<float>() : nullptr;
+  if (!formula && multiplies_bfloat16(problem, large, small, weight) &&
+      window_conv(op, problem, large, small, weight, added, true)) {
+    if (op == ConvOp::Weight && bias) sum_channels(small, *bias);
     return true;
   }
   Operand l(large, role(ConvOp::Scatter)), s(small, role(ConvOp::Gather)),
       w(weight, role(ConvOp::Weight));
   View lv = l.view(), sv = s.view(), wv = w.view();
-  bool library = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
+  bool floats = large.numel && small.numel && weight.numel && lv.dtype == DType::Float32;
   const RowMajor* used_bias = bias ? &*bias_copy : nullptr;
-  if (!library || !run_floats(op, problem, lv, sv, wv, used_bias, formula)) {
+  if (!floats || !run_floats(op, problem, lv, sv, wv, used_bias, formula)) {
     if (formula) return false;
     generic_conv(op, problem, lv, sv, wv);
     if (bias && op == ConvOp::Weight) sum_channels(sv, bias_copy->view());

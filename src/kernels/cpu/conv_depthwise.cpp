@@ -1,6 +1,6 @@
 // Depthwise convolutions: each channel with a filter of its own. Bands of an image are brought into
 // strips of channels, with zeros around, whatever order they lie in; a formula is evaluated on
-// the way. oneDNN reads channels_last alone, and no formulas.
+// the way.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,6 @@ namespace {
 
 constexpr int64_t band_size = int64_t(1) << 17;  // elements, which stay in the second-level cache
 constexpr int64_t least_formula = int64_t(1) << 20;  // elements of a formula that are not stored
-constexpr int64_t least_plane = 256;                 // pixels of an image in plain order
 constexpr int64_t fast_size = int64_t(1) << 13;     // elements, which stay in the first-level cache
 constexpr int64_t largest_band = int64_t(1) << 22;  // of the least rows that there can be
 
@@ -277,11 +276,7 @@ bool suits(const ConvProblem& p) {
 bool depthwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* formula) {
   if (!suits(p)) return false;
-  // oneDNN is quicker where elements lie channels_last, or are in the caches once they do: 0.14 ms
-  // against 0.19 for 4 x 960 x 7 x 7.
-  bool last = lies_channels_last(large) && lies_channels_last(small);
-  int64_t plane = large.numel / (p.batch * p.channels);
-  if (formula ? large.numel < least_formula : last || plane <= least_plane) return false;
+  if (formula && large.numel < least_formula) return false;
   Depthwise d(p);
   bool scatter = op == ConvOp::Scatter;
   for (const Axis& a : d.axes)

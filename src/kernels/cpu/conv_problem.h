@@ -21,15 +21,14 @@ struct ConvProblem {
               const ConvGeometry& geometry);
 };
 
-// In oneDNN: float32 or bfloat16 views without empty dims or overlapping elements; false if it has
-// no such primitive. `bias` (contiguous, per filter) may be nullptr: read by Gather, written by
-// Weight, and nothing to Scatter. `weight` is (filters, channels / groups, *).
-bool onednn_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                 const View& weight, float* bias);
-// Whether oneDNN can describe a view's strides: no element is seen twice.
-bool onednn_describable(const View& v);
+// Whether no element of a view is seen twice.
+bool separate(const View& v);
 
-// The same, by Winograd's filtering; false where that does not apply or is no quicker, and where
+// float32 views without empty dims or overlapping elements; `weight` is (filters, channels /
+// groups,
+// *). `bias` (contiguous, per filter) may be nullptr: it is read by Gather.
+//
+// By Winograd's filtering; false where that does not apply or is no quicker, and where
 // the result is not finite: the transforms would spread an infinity over neighbouring pixels.
 bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                    const View& weight, const float* bias);
@@ -40,16 +39,22 @@ bool winograd_conv(ConvOp op, const ConvProblem& problem, const View& large, con
 bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                 const View& weight, const float* bias, const StripFormula* formula);
 
-// The same, where each channel has a filter of its own; false where that is not so, where oneDNN is
-// quicker, or where the result might spread an infinity.
+// The same, where each channel has a filter of its own; false where that is not so, or where
+// the result might spread an infinity.
 bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* formula);
 
-// The same in any geometry, as matrix products of windows; `bias` is read by Scatter too, and is
-// nothing to Weight. False where that is no quicker, or where the zeros between and around pixels
-// would be most of what is read.
+// The same, of small groups of channels, channels_last inside; false where they are not small.
+// `bias` is read by Scatter too.
+bool group_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                const View& weight, const float* bias);
+
+// The same in any geometry, as matrix products of windows, and of bfloat16 too where
+// has_bfloat16_products(); `bias` is read by Scatter too. False where panels are quicker, unless it
+// is asked for `anyway`, and where the zeros between and around pixels would be most of what is
+// read.
 bool window_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                 const View& weight, const float* bias);
+                 const View& weight, const float* bias, bool anyway = false);
 
 // Any dtype but the 16-bit floats, without bias.
 void generic_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,

@@ -51,7 +51,7 @@ void copy_short_runs(StridedIterator<2> w, int64_t size) {
 }
 
 void copy_same_dtype(StridedIterator<2> w, int64_t size) {
-  bool streamed = worth_streaming(w.numel * size) && w.base[0] != w.base[1];
+  bool streamed = worth_streaming(w.numel * size, Pass::Copy) && w.base[0] != w.base[1];
   size = widen_element(w, size);
   if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
   if (w.ndim > 1 && w.sizes[0] <= 8 && w.sizes[1] > w.sizes[0]) return copy_short_runs(w, size);

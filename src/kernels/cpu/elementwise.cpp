@@ -14,7 +14,9 @@ namespace {
 constexpr int64_t strip_length = 2048;
 // Passes over a strip that convert read ahead less than they would over all: the next strip's lines
 // come while this one is worked on.
-constexpr int64_t converted_strip = 512;
+// An element that is repeated for one row after the other fills as little as that each time.
+constexpr int64_t short_strip = 512;
+constexpr int64_t first_level = 32 << 10;  // bytes of all operands' strips, at most
 constexpr int64_t widest = 8;      // bytes of the widest element of which a whole strip fits
 constexpr int64_t slack = 64;      // bytes that repeat_elements may write beyond a strip
 constexpr int64_t short_row = 64;  // innermost runs below this are collected into one strip
@@ -27,12 +29,15 @@ class LoopRun {
   LoopRun(StripFunction function, const StridedIterator<N>& walk, const DType* stored,
           const DType* computed, const Scalar* numbers, bool streamed)
       : function_(function), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
+    int64_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
       filled_[k] = nullptr;
-      if (itemsize(computed[k]) > widest) strip_ = strip_length / 2;
+      bytes += itemsize(computed[k]);
+      repeats_ = repeats_ || (walk.strides[k][0] == 0 && walk.ndim > 1);
       converts_ = converts_ || stored[k] != computed[k];
     }
+    while (strip_ * bytes > first_level) strip_ /= 2;
     streamed_ = streamed && direct_[0];
     direct_[0] = direct_[0] && !streamed;
   }
@@ -87,7 +92,8 @@ class LoopRun {
 
   void long_run(char* const* p, int64_t n) {
     bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
-    int64_t step = all_direct ? n : converts_ ? std::min(strip_, converted_strip) : strip_;
+    bool short_steps = converts_ || (n <= strip_length && repeats_);
+    int64_t step = all_direct ? n : short_steps ? std::min(strip_, short_strip) : strip_;
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -204,7 +210,7 @@ class LoopRun {
   const Scalar* numbers_;
   int64_t strip_ = strip_length;
   bool streamed_;
-  bool converts_ = false;
+  bool converts_ = false, repeats_ = false;
   bool direct_[N];
   const char* filled_[N];
   int64_t filled_count_[N] = {};
@@ -218,8 +224,7 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
          const Scalar* numbers) {
   const View* views[N] = {&out};
   DType stored[N] = {out.dtype};
-  // Computing and streaming do not overlap: from 16 MB on (and 2 MB of cache), exp gains too.
-  bool streamed = worth_streaming(out.numel * itemsize(out.dtype) / 8);
+  bool streamed = worth_streaming(out.numel * itemsize(out.dtype), Pass::Compute);
   for (int k = 1; k < N; ++k) {
     views[k] = &inputs[k - 1];
     stored[k] = inputs[k - 1].dtype;
@@ -255,10 +260,21 @@ StripFunction find_strip(const Loop& loop, DType compute) {
   return loop.strips->by_isa[isa_index][static_cast<int>(compute)];
 }
 
+// That of 16-bit elements alone, where the formula has one.
+static StripFunction strip_as_stored(const Loop& loop, const View& out, Views inputs) {
+  bool alike = is_reduced(out.dtype);
+  for (int k = 0; k < inputs.count; ++k) alike = alike && inputs[k].dtype == out.dtype;
+  return alike ? loop.strips->by_isa[isa_index][static_cast<int>(out.dtype)] : nullptr;
+}
+
 void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, Views inputs,
               const Scalar* numbers) {
   StripFunction function = find_strip(loop, compute);
   if (out.numel == 0) return;
+  if (StripFunction unconverted = strip_as_stored(loop, out, inputs)) {
+    function = unconverted;
+    compute = out.dtype;
+  }
   DType computed[max_loop_inputs + 1];
   computed[0] = loop_result_dtype(result, compute);
   for (int k = 1; k <= inputs.count; ++k) computed[k] = compute;

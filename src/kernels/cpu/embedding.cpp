@@ -7,6 +7,7 @@
 #include "kernels/copy.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/places.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
@@ -119,37 +120,45 @@ void add_row_sum(const T* table, int64_t row_step, const int64_t* rows, const re
   else add_rows_of_doubles(job);
 }
 
-// sum += factor[i] * from[source[i]], of `width` columns from `begin` on, for i < count in order.
+// sum += factor[i] * from[source[i]] for i < count in order.
 template <class T>
-void add_run(const View& from, const int64_t* source, const real_t<T>* factor, size_t count,
-             int64_t begin, T* sum, int64_t width) {
+void add_run(const View& from, const int64_t* source, const real_t<T>* factor, size_t count, T* sum,
+             int64_t width) {
   if (from.dtype == dtype_of<T> && (from.strides[1] == 1 || width == 1))
-    return add_row_sum(from.ptr<T>() + begin * from.strides[1], from.strides[0], source, factor,
-                       count, sum, width);
+    return add_row_sum(from.ptr<T>(), from.strides[0], source, factor, count, sum, width);
   std::vector<T> x(static_cast<size_t>(width));
   const int64_t only = 0, size = itemsize(from.dtype);
   for (size_t i = 0; i < count; ++i) {
-    int64_t place = source[i] * from.strides[0] + begin * from.strides[1];
-    load_strip(from.dtype, from.ptr<char>() + place * size, from.strides[1] * size, dtype_of<T>,
-               x.data(), width);
+    load_strip(from.dtype, from.ptr<char>() + source[i] * from.strides[0] * size,
+               from.strides[1] * size, dtype_of<T>, x.data(), width);
     add_row_sum(x.data(), 0, &only, factor + i, 1, sum, width);
   }
 }
 
-// All terms, whose rows repeat in any order: threads share out columns.
+// All terms, whose rows repeat in any order: threads share out the rows that are written to, and
+// each passes all terms.
 template <class T> void add_terms(const View& from, const Terms<T>& terms, const View& to) {
-  int64_t grain = std::max<int64_t>(1, default_grain / static_cast<int64_t>(terms.count() + 1));
-  int64_t size = itemsize(to.dtype), step = to.strides[1] * size;
-  parallel_for(0, to.sizes[1], grain, [&](int64_t begin, int64_t end) {
-    bool direct = to.dtype == dtype_of<T> && (to.strides[1] == 1 || end - begin == 1);
-    std::vector<T> loaded(direct ? 0 : static_cast<size_t>(end - begin));
+  if (terms.count() == 0) return;
+  constexpr int64_t most_parts = 16;
+  const size_t last_term = terms.count() - 1;
+  int64_t width = to.sizes[1], work = static_cast<int64_t>(terms.count()) * width;
+  int64_t parts = std::clamp<int64_t>(work / default_grain, 1, width < 64 ? 1 : most_parts);
+  int64_t size = itemsize(to.dtype), step = to.strides[1] * size, row_step = to.strides[0] * size;
+  parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+    int64_t begin = to.sizes[0] * first / parts, end = to.sizes[0] * last / parts;
+    bool direct = to.dtype == dtype_of<T> && (to.strides[1] == 1 || width == 1);
+    std::vector<T> loaded(direct ? 0 : static_cast<size_t>(width));
+    auto ours = [&](int64_t row) { return row >= begin && row < end; };
     for (size_t i = 0, next; i < terms.count(); i = next) {
       for (next = i + 1; next < terms.count() && terms.row[next] == terms.row[i];) ++next;
-      char* y = to.ptr<char>() + (terms.row[i] * to.strides[0] + begin * to.strides[1]) * size;
+      int64_t row = terms.row[i], later = terms.row[std::min(i + prefetched_rows, last_term)];
+      if (ours(later)) prefetch_row(to.ptr<char>() + later * row_step, width * step);
+      if (!ours(row)) continue;
+      char* y = to.ptr<char>() + row * row_step;
       T* sum = direct ? reinterpret_cast<T*>(y) : loaded.data();
-      if (!direct) load_strip(to.dtype, y, step, dtype_of<T>, sum, end - begin);
-      add_run(from, &terms.source[i], &terms.factor[i], next - i, begin, sum, end - begin);
-      if (!direct) store_strip(dtype_of<T>, sum, to.dtype, y, step, end - begin);
+      if (!direct) load_strip(to.dtype, y, step, dtype_of<T>, sum, width);
+      add_run(from, &terms.source[i], &terms.factor[i], next - i, sum, width);
+      if (!direct) store_strip(dtype_of<T>, sum, to.dtype, y, step, width);
     }
   });
 }
@@ -263,7 +272,7 @@ void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool me
         used += next - r;
         if (r != next)
           add_run(weight, &*r, &scale[static_cast<size_t>(r - rows.begin())],
-                  static_cast<size_t>(next - r), 0, sum.data(), width);
+                  static_cast<size_t>(next - r), sum.data(), width);
       }
       for (T& v : sum)
         if (mean && used) v /= static_cast<T>(used);

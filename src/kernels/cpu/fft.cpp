@@ -53,7 +53,7 @@ class Roots {
  private:
   using Root = std::complex<long double>;
   static Root root(int64_t t, int64_t n) {
-    long double angle = -2 * static_cast<long double>(M_PIl) * static_cast<long double>(t) /
+    long double angle = -2 * 3.14159265358979323846264338327950288L * static_cast<long double>(t) /
                         static_cast<long double>(n);
     return {std::cos(angle), std::sin(angle)};
   }

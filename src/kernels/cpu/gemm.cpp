@@ -493,16 +493,20 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
 
 namespace {
 
-// A few rows times the transpose of a matrix in rows, as a layer with weights of 8 bits has it: at
-// the speed of reading those. False if it is another product.
+// Rows times the transpose of a matrix in rows, as a layer with weights of 8 bits has it: those are
+// read as they lie. False if it is another product, or one of many rows that is faster otherwise.
 bool multiply_by_dots(const View& a, const View& b, const View& out) {
   if (out.ndim != 2 || b.dtype != DType::Int8 || itemsize(a.dtype) != 1) return false;
   int64_t rows = a.sizes[0], terms = a.sizes[1], count = b.sizes[1];
-  if (rows > most_dot_rows || a.strides[1] != 1 || b.strides[0] != 1 || out.strides[1] != 1)
+  bool groups = has_byte_products();
+  if ((rows > most_dot_rows && !groups) || a.strides[1] != 1 || b.strides[0] != 1 ||
+      out.strides[1] != 1)
     return false;
-  ByteDots p{a.data, a.dtype == DType::Int8, b.ptr<int8_t>(), out.ptr<int32_t>(), rows,
-             terms,  a.strides[0],           b.strides[1],    out.strides[0]};
-  parallel_for(0, count, 1 + default_grain / (rows * terms),
+  ByteDots p{
+      a.data, a.dtype == DType::Int8, groups,       b.ptr<int8_t>(), out.ptr<int32_t>(), rows,
+      terms,  a.strides[0],           b.strides[1], out.strides[0]};
+  // Of whole tiles, which four columns are.
+  parallel_for(0, count, (4 + default_grain / (rows * terms)) / 4 * 4,
                [&](int64_t begin, int64_t end) { byte_dots(p, begin, end); });
   return true;
 }

@@ -70,11 +70,16 @@ View part_of(const View& v, int64_t first, const int64_t* n) {
 
 }  // namespace
 
-void index_select(const View& input, int64_t dim, const View& index, const View& out) {
+void select_slices(const char* op_name, const View& input, int64_t dim, const View& index,
+                   const View& out) {
   View x = at_least_1d(input), i = at_least_1d(index), y = at_least_1d(out);
-  check_slices("index_select", x, dim, i, y);
+  check_slices(op_name, x, dim, i, y);
   DimFirst to(y, dim);
-  gather_at(places("index_select", x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
+  gather_at(places(op_name, x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
+}
+
+void index_select(const View& input, int64_t dim, const View& index, const View& out) {
+  select_slices("index_select", input, dim, index, out);
 }
 
 void index_combine(const char* op_name, const View& self, int64_t dim, const View& index,

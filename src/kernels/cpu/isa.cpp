@@ -45,7 +45,13 @@ bool choose_bfloat16_products() {
 }
 
 bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
+
+bool is_amd() {
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd");
+}
 #else
+bool is_amd() { return false; }
 bool processor_has(Isa) { return true; }  // neon is part of every aarch64
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -85,5 +91,7 @@ bool kernels::has_byte_products() {
   static const bool has = choose_byte_products();
   return has_products(has);
 }
+
+bool kernels::third_cache_follows() { return is_amd(); }
 
 }  // namespace rl

@@ -24,19 +24,19 @@ struct Multiply {
 struct Max {  // or NaN
   static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
-    V high = a > b ? a : b;  // b if either is NaN
-    return a == a ? high : a;
+    V high = larger(b, a);  // a if either is NaN: nothing but this waits for the step before
+    return b == b ? high : b;
   }
 };
 struct Fmax {  // drops NaN, in half the time, for those who meet it anyway
   static constexpr bool repeatable = true;
-  template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
+  template <class V> RL_INLINE static V apply(V a, V b) { return larger(a, b); }
 };
 struct Min {
   static constexpr bool repeatable = true;
   template <class V> RL_INLINE static V apply(V a, V b) {
-    V low = a < b ? a : b;
-    return a == a ? low : a;
+    V low = smaller(b, a);
+    return b == b ? low : b;
   }
 };
 struct Same {

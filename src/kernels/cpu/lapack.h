@@ -2,79 +2,16 @@
 #pragma once
 #include <algorithm>
 #include <complex>
-#define lapack_complex_float std::complex<float>
-#define lapack_complex_double std::complex<double>
-#define LAPACK_COMPLEX_CUSTOM
-#include <cblas.h>
-#include <lapacke.h>
 
+#ifdef RL_WITHOUT_LAPACK
+#include "kernels/cpu/small_lapack.h"
+#else
+#include "kernels/cpu/openblas_lapack.h"
+#endif
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
-
-// The routines of one element type, under the names they have in common.
-template <class T> struct Lapack;
-
-#define RL_LAPACK(T, R, p, hermitian, unitary)                                                    \
-  template <> struct Lapack<T> {                                                                  \
-    static int potrf(char uplo, int n, T* a, int lda) {                                           \
-      return scipy_LAPACKE_##p##potrf(LAPACK_COL_MAJOR, uplo, n, a, lda);                         \
-    }                                                                                             \
-    static int ldl_factor(bool conjugated, int n, T* a, int lda, int* pivots) {                   \
-      auto f = conjugated ? &scipy_LAPACKE_##p##hermitian##trf : &scipy_LAPACKE_##p##sytrf;       \
-      return f(LAPACK_COL_MAJOR, 'L', n, a, lda, pivots);                                         \
-    }                                                                                             \
-    static int ldl_solve(bool conjugated, int n, int k, const T* a, int lda, const int* pivots,   \
-                         T* b, int ldb) {                                                         \
-      auto f = conjugated ? &scipy_LAPACKE_##p##hermitian##trs : &scipy_LAPACKE_##p##sytrs;       \
-      return f(LAPACK_COL_MAJOR, 'L', n, k, a, lda, pivots, b, ldb);                              \
-    }                                                                                             \
-    static int geqrf(int m, int n, T* a, int lda, T* tau) {                                       \
-      return scipy_LAPACKE_##p##geqrf(LAPACK_COL_MAJOR, m, n, a, lda, tau);                       \
-    }                                                                                             \
-    static int orgqr(int m, int n, int k, T* a, int lda, const T* tau) {                          \
-      return scipy_LAPACKE_##p##unitary##gqr(LAPACK_COL_MAJOR, m, n, k, a, lda, tau);             \
-    }                                                                                             \
-    static int ormqr(char side, char op, int m, int n, int k, const T* a, int lda, const T* tau,  \
-                     T* c, int ldc) {                                                             \
-      return scipy_LAPACKE_##p##unitary##mqr(LAPACK_COL_MAJOR, side, op, m, n, k, a, lda, tau, c, \
-                                             ldc);                                                \
-    }                                                                                             \
-    static int eigh(char job, char uplo, int n, T* a, int lda, R* w) {                            \
-      return scipy_LAPACKE_##p##hermitian##evd(LAPACK_COL_MAJOR, job, uplo, n, a, lda, w);        \
-    }                                                                                             \
-    static int gesdd(char job, int m, int n, T* a, int lda, R* s, T* u, int ldu, T* vt,           \
-                     int ldvt) {                                                                  \
-      return scipy_LAPACKE_##p##gesdd(LAPACK_COL_MAJOR, job, m, n, a, lda, s, u, ldu, vt, ldvt);  \
-    }                                                                                             \
-    static int gesvd(char job, int m, int n, T* a, int lda, R* s, T* u, int ldu, T* vt, int ldvt, \
-                     R* superdiagonal) {                                                          \
-      return scipy_LAPACKE_##p##gesvd(LAPACK_COL_MAJOR, job, job, m, n, a, lda, s, u, ldu, vt,    \
-                                      ldvt, superdiagonal);                                       \
-    }                                                                                             \
-    static int gels(int m, int n, int k, T* a, int lda, T* b, int ldb) {                          \
-      return scipy_LAPACKE_##p##gels(LAPACK_COL_MAJOR, 'N', m, n, k, a, lda, b, ldb);             \
-    }                                                                                             \
-    static int gelsy(int m, int n, int k, T* a, int lda, T* b, int ldb, int* pivots, R rcond,     \
-                     int* rank) {                                                                 \
-      return scipy_LAPACKE_##p##gelsy(LAPACK_COL_MAJOR, m, n, k, a, lda, b, ldb, pivots, rcond,   \
-                                      rank);                                                      \
-    }                                                                                             \
-    static int gelsd(int m, int n, int k, T* a, int lda, T* b, int ldb, R* s, R rcond,            \
-                     int* rank) {                                                                 \
-      return scipy_LAPACKE_##p##gelsd(LAPACK_COL_MAJOR, m, n, k, a, lda, b, ldb, s, rcond, rank); \
-    }                                                                                             \
-    static int gelss(int m, int n, int k, T* a, int lda, T* b, int ldb, R* s, R rcond,            \
-                     int* rank) {                                                                 \
-      return scipy_LAPACKE_##p##gelss(LAPACK_COL_MAJOR, m, n, k, a, lda, b, ldb, s, rcond, rank); \
-    }                                                                                             \
-  };
-RL_LAPACK(float, float, s, sy, or)
-RL_LAPACK(double, double, d, sy, or)
-RL_LAPACK(complex64, float, c, he, un)
-RL_LAPACK(complex128, double, z, he, un)
-#undef RL_LAPACK
 
 // Where one matrix of a batch lies.
 template <class T> struct Matrix {
@@ -168,9 +105,7 @@ template <class F> void for_matrices(const char* op, const View& a, F&& f) {
   int64_t rows = a.sizes[a.ndim - 2], columns = a.sizes[a.ndim - 1];
   check(std::max(rows, columns) <= INT32_MAX / 4, op, ": a matrix of ", rows, " by ", columns,
         " is too large");
-  static const bool nans_pass =
-      (scipy_LAPACKE_set_nancheck(0), true);  // they give NaNs, not errors
-  static_cast<void>(nans_pass);
+  prepare_lapack();
   int64_t work = std::max<int64_t>(rows * columns * std::min(rows, columns), 1);
   ScopedGilRelease long_work(4.0 * static_cast<double>(work * batch_count(a, 2)) > long_operations);
   visit<float, double, complex64, complex128>(op, a.dtype, [&](auto tag) {

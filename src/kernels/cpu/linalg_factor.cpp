@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/reflectors.h"
 #include "kernels/linalg.h"
 
 namespace rl::kernels {
@@ -12,61 +13,6 @@ template <class Tag> using type_of = typename Tag::type;
 
 // Matrices of this many rows and columns cost the library more in calls than in work.
 constexpr int most_small = 16;
-
-template <class T> T conjugated(T x) {
-  if constexpr (is_complex_v<T>) return std::conj(x);
-  else return x;
-}
-template <class T> auto real_part(T x) {
-  if constexpr (is_complex_v<T>) return x.real();
-  else return x;
-}
-
-// As LAPACK's larfg: tau of the reflector H = 1 - tau v v^H, v[0] = 1, for which H^H x is beta
-// times the first unit vector. x becomes beta and the rest of v.
-template <class T> T make_reflector(T* x, int n) {
-  using R = real_t<T>;
-  R largest(0), sum(0);
-  for (int i = 0; i < n; ++i) largest = std::max(largest, R(std::abs(x[i])));
-  bool nothing_below = true;
-  for (int i = 1; i < n; ++i) nothing_below = nothing_below && x[i] == T(0);
-  if (nothing_below && x[0] == T(real_part(x[0]))) return T(0);
-  for (int i = 0; i < n; ++i) sum += R(std::norm(x[i] / largest));
-  T alpha = x[0];
-  R beta = -std::copysign(largest * std::sqrt(sum), real_part(alpha));
-  for (int i = 1; i < n; ++i) x[i] /= alpha - beta;
-  x[0] = beta;
-  return (beta - alpha) / beta;
-}
-
-// m[k.., j] -= tau v (v^H m[k.., j]) with v below the diagonal of column k of `vectors`.
-template <class T> void reflect(const Columns<T>& vectors, int k, T tau, const Columns<T>& m,
-                                int j) {
-  T dot = m(k, j);
-  for (int i = k + 1; i < m.rows(); ++i) dot += conjugated(vectors(i, k)) * m(i, j);
-  dot *= tau;
-  m(k, j) -= dot;
-  for (int i = k + 1; i < m.rows(); ++i) m(i, j) -= vectors(i, k) * dot;
-}
-
-template <class T> void factor_by_reflectors(const Columns<T>& m, int columns, T* tau) {
-  for (int k = 0; k < std::min(m.rows(), columns); ++k) {
-    tau[k] = make_reflector(&m(k, k), m.rows() - k);
-    for (int j = k + 1; j < columns; ++j) reflect(m, k, conjugated(tau[k]), m, j);
-  }
-}
-
-// The first columns of the product of the reflectors that m holds, written over them.
-template <class T> void multiply_reflectors(const Columns<T>& m, int reflectors, const T* tau) {
-  for (int j = reflectors; j < m.columns(); ++j)
-    for (int i = 0; i < m.rows(); ++i) m(i, j) = T(i == j);
-  for (int k = reflectors - 1; k >= 0; --k) {
-    for (int j = k + 1; j < m.columns(); ++j) reflect(m, k, tau[k], m, j);
-    for (int i = 0; i < k; ++i) m(i, k) = T(0);
-    m(k, k) = T(1) - tau[k];
-    for (int i = k + 1; i < m.rows(); ++i) m(i, k) *= -tau[k];
-  }
-}
 
 }  // namespace
 
@@ -157,29 +103,18 @@ void eigh(const View& a, const View& values, const View* vectors, bool upper, co
 namespace {
 
 // geev of the complex types gives complex pairs at once ...
-int general_eigen(const Columns<complex64>& a, complex64* w, const Columns<complex64>* v) {
-  return scipy_LAPACKE_cgeev(LAPACK_COL_MAJOR, 'N', v ? 'V' : 'N', a.rows(), a.data(), a.ld(), w,
-                             nullptr, 1, v ? v->data() : nullptr, a.ld());
-}
-int general_eigen(const Columns<complex128>& a, complex128* w, const Columns<complex128>* v) {
-  return scipy_LAPACKE_zgeev(LAPACK_COL_MAJOR, 'N', v ? 'V' : 'N', a.rows(), a.data(), a.ld(), w,
-                             nullptr, 1, v ? v->data() : nullptr, a.ld());
+template <class R> int general_eigen(const Columns<std::complex<R>>& a, std::complex<R>* w,
+                                     const Columns<std::complex<R>>* v) {
+  return geev(v ? 'V' : 'N', a.rows(), a.data(), a.ld(), w, v ? v->data() : nullptr);
 }
 // ... and of the real ones two columns, real and imaginary part, for each conjugate pair.
-template <class R> int real_geev(const Columns<R>& a, R* wr, R* wi, R* v) {
-  auto geev = [] {
-    if constexpr (std::is_same_v<R, float>) return &scipy_LAPACKE_sgeev;
-    else return &scipy_LAPACKE_dgeev;
-  }();
-  return geev(LAPACK_COL_MAJOR, 'N', v ? 'V' : 'N', a.rows(), a.data(), a.ld(), wr, wi, nullptr, 1,
-              v, a.ld());
-}
 template <class R>
 int general_eigen(const Columns<R>& a, std::complex<R>* w, const Columns<std::complex<R>>* v) {
   int n = a.rows();
   Buffer<R> wr(std::max(n, 1)), wi(std::max(n, 1));
   Columns<R> packed(n, v ? n : 0);
-  int code = real_geev(a, wr.data(), wi.data(), v ? packed.data() : static_cast<R*>(nullptr));
+  int code = geev(v ? 'V' : 'N', n, a.data(), a.ld(), wr.data(), wi.data(),
+                  v ? packed.data() : static_cast<R*>(nullptr));
   for (int j = 0; j < n; ++j) w[j] = {wr[j], wi[j]};
   if (!v) return code;
   for (int j = 0; j < n; ++j) {

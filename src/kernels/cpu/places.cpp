@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/interruptible.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 
@@ -71,31 +72,33 @@ std::vector<Run> useful_runs(const PlaceLoops& loops, const Offsets& offsets) {
   return useful ? long_runs(offsets) : std::vector<Run>();
 }
 
-// A slice is cut for threads into parts of at least so many elements: of single ones, the places
-// would take the time.
-constexpr int64_t narrow_slice = 64;
+// Slices are cut for threads into parts of at least so many elements: each part passes all places,
+// and of short ones the places and what the memory does at each would take the time.
+constexpr int64_t slice_part = 2048;
 
-// Slices too narrow to be cut: threads share out the memory that is written to, and each passes all
+// Slices too short to be cut: threads share out the memory that is written to, and each passes all
 // places in order.
 void add_to_rows(const Offsets& offsets, const PlaceLoops& loops, char* const* start,
                  const View& self, Combine op) {
-  constexpr int64_t most_parts = 4, ahead = 8;
   const StridedIterator<2>& slice = loops.slice;
   int64_t count = static_cast<int64_t>(offsets.size()), width = slice.numel,
           place_step = loops.places.strides[0][0];
   auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
-  int64_t low = *least, parts = count * width < 4 * default_grain ? 1 : most_parts;
+  int64_t most_parts = width < 64 ? 4 : 16;  // of short rows, passing the places takes the time
+  int64_t low = *least, parts = std::clamp<int64_t>(count * width / default_grain, 1, most_parts);
   int64_t step = (*most - low) / parts + 1;
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     int64_t from = low + begin * step;
     uint64_t bytes = static_cast<uint64_t>((end - begin) * step);
+    auto ours = [&](int64_t at) { return static_cast<uint64_t>(at - from) < bytes; };
     const int64_t *offset = offsets.data(), *last = offset + count - 1;
     Interruption interruption;
     loops.places.range(0, count, start, [&](char* const* p, int64_t m) {
       for (int64_t i = 0; i < m; ++i, ++offset) {
         if (i % 1024 == 1023) interruption.poll();
-        if (static_cast<uint64_t>(*offset - from) >= bytes) continue;
-        __builtin_prefetch(start[1] + *std::min(offset + ahead, last), 1);
+        int64_t later = *std::min(offset + prefetched_rows, last);
+        if (ours(later)) prefetch_row(start[1] + later, width * slice.strides[1][0]);
+        if (!ours(*offset)) continue;
         combine_run(self.dtype, op, start[1] + *offset, slice.strides[1][0], p[0] + i * place_step,
                     slice.strides[0][0], width);
       }
@@ -288,10 +291,10 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
   // Threads share out the slice, never the places: those may coincide, and their order counts.
   int64_t grain = std::max<int64_t>(1, default_grain / n);
   auto share = [&](auto&& f) { parallel_for(0, slice.numel, grain, f); };
-  if (loops.slice_inside && slice.ndim == 1 && slice.numel < 2 * narrow_slice)
+  if (loops.slice_inside && slice.ndim == 1 && slice.numel < 2 * slice_part)
     return add_to_rows(offsets, loops, start, self, op);
   if (loops.slice_inside)
-    return parallel_for(0, slice.numel, std::max(grain, narrow_slice),
+    return parallel_for(0, slice.numel, std::max(grain, slice_part),
                         [&](int64_t begin, int64_t end) {
                           const int64_t* offset = offsets.data();
                           Interruption interruption;

@@ -38,6 +38,10 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
                 const View& src, int64_t place_dims, Combine op);
 
+// index_select under the name of another operation.
+void select_slices(const char* op_name, const View& input, int64_t dim, const View& index,
+                   const View& out);
+
 // A view of at least one dim: a 0-d one becomes 1-D of size 1.
 View at_least_1d(View v);
 

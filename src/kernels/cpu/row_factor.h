@@ -14,43 +14,55 @@
 
 namespace rl::kernels {
 
-inline void run_tile(const LuPanel<float>& p) { lu_panel_f32(p); }
-inline void run_tile(const LuPanel<double>& p) { lu_panel_f64(p); }
-inline void run_tile(const CholeskyTile<float>& t) { cholesky_tile_f32(t); }
-inline void run_tile(const CholeskyTile<double>& t) { cholesky_tile_f64(t); }
-inline void run_tile(const TriangleTile<float>& t) { triangle_tile_f32(t); }
-inline void run_tile(const TriangleTile<double>& t) { triangle_tile_f64(t); }
-
-// Tiles of complex numbers.
-template <class R> void run_tile(const LuPanel<std::complex<R>>& p) {
+// Tiles without vectors: of complex numbers, and those so small that a vector is hardly used.
+template <class T> void plain_lu(const LuPanel<T>& p) {
   auto row = [&](int64_t i) { return p.a + i * p.step; };
-  auto size = [](std::complex<R> x) { return std::abs(x.real()) + std::abs(x.imag()); };
+  auto size = [](T x) {
+    if constexpr (is_complex_v<T>) return std::abs(x.real()) + std::abs(x.imag());
+    else return std::abs(x);
+  };
   for (int64_t k = 0; k < std::min(p.rows, p.columns); ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; p.exchange && i < p.rows; ++i)
       if (size(row(i)[k]) > size(row(best)[k])) best = i;
     p.pivots[k] = static_cast<int>(best) + 1;
-    std::complex<R> top = row(best)[k];
-    if (top == R(0) && *p.zero_pivot == 0) *p.zero_pivot = static_cast<int>(k) + 1;
-    if (top == R(0) && p.exchange) continue;
+    T top = row(best)[k];
+    if (top == T(0) && *p.zero_pivot == 0) *p.zero_pivot = static_cast<int>(k) + 1;
+    if (top == T(0) && p.exchange) continue;
     if (best != k) std::swap_ranges(row(k), row(k) + p.columns, row(best));
     for (int64_t i = k + 1; i < p.rows; ++i) {
-      std::complex<R> factor = row(i)[k] /= top;
+      T factor = row(i)[k] /= top;
       for (int64_t j = k + 1; j < p.columns; ++j) row(i)[j] -= factor * row(k)[j];
     }
   }
 }
-template <class R> void run_tile(const TriangleTile<std::complex<R>>& t) {
+template <class T> void plain_triangle(const TriangleTile<T>& t) {
   for (int64_t step = 0; step < t.n; ++step) {
     int64_t i = t.upper ? t.n - 1 - step : step, first = t.upper ? i + 1 : 0;
-    std::complex<R>* x = t.x + i * t.x_step;
+    T* x = t.x + i * t.x_step;
     for (int64_t j = first; j < first + step; ++j) {
-      std::complex<R> factor = t.a[i * t.row + j * t.column];
+      T factor = t.a[i * t.row + j * t.column];
       for (int64_t c = 0; c < t.columns; ++c) x[c] -= factor * t.x[j * t.x_step + c];
     }
     for (int64_t c = 0; !t.unit && c < t.columns; ++c) x[c] /= t.a[i * (t.row + t.column)];
   }
 }
+
+inline constexpr int64_t few = 4;  // rows; 3 of floats: 45 to 15 ns
+
+inline void run_tile(const LuPanel<float>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f32(p); }
+inline void run_tile(const LuPanel<double>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f64(p); }
+inline void run_tile(const CholeskyTile<float>& t) { cholesky_tile_f32(t); }
+inline void run_tile(const CholeskyTile<double>& t) { cholesky_tile_f64(t); }
+template <class T> bool is_few(const TriangleTile<T>& t) { return t.n <= few && t.columns <= few; }
+inline void run_tile(const TriangleTile<float>& t) {
+  is_few(t) ? plain_triangle(t) : triangle_tile_f32(t);
+}
+inline void run_tile(const TriangleTile<double>& t) {
+  is_few(t) ? plain_triangle(t) : triangle_tile_f64(t);
+}
+template <class R> void run_tile(const LuPanel<std::complex<R>>& p) { plain_lu(p); }
+template <class R> void run_tile(const TriangleTile<std::complex<R>>& t) { plain_triangle(t); }
 
 // A part of a matrix. That of b and c of subtract_product has column_step 1.
 template <class T> Matrix<T> part_of(const Matrix<T>& m, int64_t i, int64_t j, int64_t rows,

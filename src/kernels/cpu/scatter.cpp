@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/interpreter.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/places.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 
@@ -11,6 +13,23 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip = 512;
+
+// What does the work on one strip or row: called through a pointer, so that the loops around it are
+// compiled once and not for each dtype and operation.
+template <class... Args> class Call {
+ public:
+  template <class F>
+  Call(F& f)
+      : function_(&f), call_([](void* g, Args... args) { (*static_cast<F*>(g))(args...); }) {}
+  void operator()(Args... args) const { call_(function_, args...); }
+
+ private:
+  void* function_;
+  void (*call_)(void*, Args...);
+};
+// Indexed, its step, other, its step, at, count.
+using OnStrip = Call<char*, int64_t, char*, int64_t, const int64_t*, int64_t>;
+using OnRow = Call<char*, int64_t, char*, int64_t, int64_t>;
 
 // gather and scatter work on lines along dim, which are independent of each other.
 struct Lines {
@@ -49,22 +68,26 @@ struct Lines {
                                   other.strides[d] * itemsize(other.dtype)});
     }
     walk.finish(true);
-    across = walk.sizes[0] >= 4 && std::abs(walk.strides[1][0]) < std::abs(index_step);
+    across = walk.sizes[0] >= 4 && (n == 1 || std::abs(walk.strides[1][0]) < std::abs(index_step));
   }
 
   // f(indexed, its step, other, its step, at, m): m elements in row-major order within each line,
   // at[i] being the i-th one's checked index along dim. Where neighbouring lines share their
   // indices, row(indexed, its step, other, its step, m) at the place of one index for m of them.
-  template <class F, class Row>
-  void run(F&& f, Row&& row) const {
-    int64_t grain = std::max<int64_t>(across ? 16 : 1, default_grain / 4 / n);
+  void run(OnStrip f, OnRow row) const {
+    // Parts as long as a row, or as what is done side by side: each passes all indices.
+    int64_t together = !across ? 1 : walk.strides[1][0] == 0 ? walk.sizes[0] : side_by_side;
+    int64_t grain = std::max<int64_t>(together, default_grain / 4 / n);
     walk.parallel_runs(grain, [&](char* const* p, int64_t lines) {
       int64_t step = walk.strides[0][0], other = walk.strides[2][0];
       if (across && walk.strides[1][0] == 0) {
         run_strips(nullptr, 0, p[1], index_step, p[2], other_step, n,
                    [&](char*, int64_t, char* from, int64_t, const int64_t* at, int64_t m) {
-                     for (int64_t i = 0; i < m; ++i)
+                     for (int64_t i = 0; i < m; ++i) {
+                       prefetch_row(p[0] + at[std::min(i + prefetched_rows, m - 1)] * dim_step,
+                                    step * lines);
                        row(p[0] + at[i] * dim_step, step, from + i * other_step, other, lines);
+                     }
                    });
       } else if (across) {
         for (int64_t j = 0; j < lines; j += side_by_side)
@@ -131,6 +154,23 @@ struct Lines {
   }
 };
 
+// The indices along dim, if all lines share them: they are then those of whole slices.
+std::optional<View> shared_index(const View& index, int64_t dim) {
+  bool shared = index.ndim > 1;
+  for (int64_t d = 0; d < index.ndim; ++d)
+    shared = shared && (d == dim || index.strides[d] == 0 || index.sizes[d] == 1);
+  if (!shared) return std::nullopt;
+  return View{index.data,       index.sizes + dim, index.strides + dim, 1,
+              index.sizes[dim], index.dtype,       index.device};
+}
+
+// The sizes of `index`, but those of `indexed` along dim.
+Dims slice_sizes(const View& indexed, int64_t dim, const View& index) {
+  Dims sizes(index.shape());
+  sizes[dim] = indexed.sizes[dim];
+  return sizes;
+}
+
 }  // namespace
 
 void gather(const View& input, int64_t dim, const View& index, const View& out) {
@@ -140,6 +180,11 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
         out.shape());
   Lines lines("gather", input, dim, index, out);
   if (index.numel == 0) return;
+  if (std::optional<View> shared = shared_index(index, dim)) {
+    lines.check_all(index);  // with the error of gather, not of index_select
+    Dims sizes = slice_sizes(input, dim, index);
+    return select_slices("gather", input.slice(dim, 0, sizes), dim, *shared, out);
+  }
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr int64_t size = sizeof(T);
@@ -155,9 +200,10 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
         *reinterpret_cast<T*>(y + i * y_step) =
             *reinterpret_cast<const T*>(x + i * x_step + at[i] * down);
     };
-    lines.run(element, [](const char* x, int64_t x_step, char* y, int64_t y_step, int64_t m) {
+    auto row = [](const char* x, int64_t x_step, char* y, int64_t y_step, int64_t m) {
       copy_strided(size, x, x_step, y, y_step, m);
-    });
+    };
+    lines.run(element, row);
   });
 }
 
@@ -166,9 +212,19 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
   check(self.dtype == src.dtype, "scatter: Expected self.dtype to be equal to src.dtype, got ",
         self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
-  if (!fresh) Lines("scatter", self, dim, index, src).check_all(index);  // before any is written
+  std::optional<View> shared = shared_index(index, dim);
+  if (!fresh || shared)  // before any is written
+    Lines("scatter", self, dim, index, src).check_all(index);
+  if (shared) {
+    Dims sizes = slice_sizes(self, dim, index);
+    return index_combine("scatter", self.slice(dim, 0, sizes), dim, *shared,
+                         src.slice(dim, 0, index.shape()), op, include_self);
+  }
   auto apply = [&](const View& target, const View& values, Combine step) {
     Lines lines("scatter", target, dim, index, values);
+    auto row = [&](char* y, int64_t y_step, char* x, int64_t x_step, int64_t m) {
+      combine_run(target.dtype, step, y, y_step, x, x_step, m);
+    };
     visit_combine("scatter", target.dtype, step, [&](auto tag, auto op_tag) {
       using T = typename decltype(tag)::type;
       constexpr Combine how = decltype(op_tag)::value;
@@ -186,9 +242,7 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
           to = combine<how>(to, *reinterpret_cast<const T*>(x + i * x_step));
         }
       };
-      lines.run(element, [&](char* y, int64_t y_step, char* x, int64_t x_step, int64_t m) {
-        combine_run(target.dtype, step, y, y_step, x, x_step, m);
-      });
+      lines.run(element, row);
     });
   };
   combine_by_steps("scatter", self, src, op, include_self, apply);

@@ -115,6 +115,40 @@ void for_integers(const View& v, F f) {
   }
 }
 
+[[noreturn]] void fail_bin(int64_t value, int64_t bins) {
+  check_index(false, "bincount: element ", value, " is out of range for ", bins, " bins");
+  __builtin_unreachable();
+}
+
+// An element is read once, then checked and used: somebody else may change it meanwhile.
+inline int64_t checked_bin(const int64_t* x, int64_t bins) {
+  int64_t v = __atomic_load_n(x, __ATOMIC_RELAXED);
+  if (__builtin_expect(static_cast<uint64_t>(v) >= static_cast<uint64_t>(bins), 0))
+    fail_bin(v, bins);
+  return v;
+}
+
+// counts[x] += 1 for each element. Neighbours are counted apart where there are few bins: of two
+// that are equal the second waits for the first one's sum.
+template <class T> void count_each(const View& input, int64_t bins, T* counts) {
+  constexpr int64_t ways = 4, most_bins = 2048;
+  bool apart = bins <= most_bins && input.numel >= bins;
+  Scratch<int64_t> part(static_cast<size_t>(apart ? ways * bins : 0), 0);
+  for_integers(input, [bins, counts, apart, &part](const int64_t* x, int64_t n) {
+    const int64_t last = apart ? n - ways : -1, m = bins;  // stores might change what is captured
+    int64_t *first = part.data(), k = 0;
+    for (; k <= last; k += ways) {
+      ++first[checked_bin(x + k, m)];
+      ++first[m + checked_bin(x + k + 1, m)];
+      ++first[2 * m + checked_bin(x + k + 2, m)];
+      ++first[3 * m + checked_bin(x + k + 3, m)];
+    }
+    for (; k < n; ++k) counts[checked_bin(x + k, m)] += T(1);
+  });
+  for (size_t i = 0; i < part.size(); ++i)
+    counts[static_cast<int64_t>(i) % bins] += static_cast<T>(part[i]);
+}
+
 }  // namespace
 
 void searchsorted(const View& sorted, const View& values, bool right, const View* sorter,
@@ -187,19 +221,11 @@ void bincount(const View& input, const View* weights, const View& out) {
     T* counts = out.ptr<T>();
     const T* weight = weights ? weights->ptr<T>() : nullptr;
     int64_t weight_step = weights ? weights->strides[0] : 0;
-    // Each element is read once, then checked and used: somebody else may change it meanwhile.
-    auto bin = [&](const int64_t* x) {
-      int64_t v = __atomic_load_n(x, __ATOMIC_RELAXED);
-      bool inside = static_cast<uint64_t>(v) < static_cast<uint64_t>(out.numel);
-      if (__builtin_expect(!inside, 0))
-        check_index(false, "bincount: element ", v, " is out of range for ", out.numel, " bins");
-      return v;
-    };
+    if (!weight) return count_each(input, out.numel, counts);
     int64_t i = 0;
     for_integers(input, [&](const int64_t* x, int64_t n) {
-      if (!weight)
-        for (int64_t k = 0; k < n; ++k) counts[bin(x + k)] += T(1);
-      for (int64_t k = 0; weight && k < n; ++k) counts[bin(x + k)] += weight[(i + k) * weight_step];
+      for (int64_t k = 0; k < n; ++k)
+        counts[checked_bin(x + k, out.numel)] += weight[(i + k) * weight_step];
       i += n;
     });
   });

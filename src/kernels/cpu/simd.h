@@ -96,12 +96,63 @@ template <class A, class B, class C> RL_INLINE auto mul_add(A a, B b, C c) {
   }
 }
 
+// a where it is above b, else b, so that b counts where either is NaN; and where it is below. gcc
+// makes two instructions of the comparison, and the first one's result is slow to come.
+template <class V> RL_INLINE V larger(V a, V b) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<V, vec<float, 64>>)
+    return (V)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+  if constexpr (std::is_same_v<V, vec<double, 64>>)
+    return (V)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
+#endif
+#ifdef __AVX__
+  if constexpr (std::is_same_v<V, vec<float, 32>>) return (V)_mm256_max_ps((__m256)a, (__m256)b);
+  if constexpr (std::is_same_v<V, vec<double, 32>>) return (V)_mm256_max_pd((__m256d)a, (__m256d)b);
+#endif
+#ifdef RL_X86
+  if constexpr (std::is_same_v<V, vec<float, 16>>) return (V)_mm_max_ps((__m128)a, (__m128)b);
+  if constexpr (std::is_same_v<V, vec<double, 16>>) return (V)_mm_max_pd((__m128d)a, (__m128d)b);
+#endif
+  return a > b ? a : b;
+}
+template <class V> RL_INLINE V smaller(V a, V b) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<V, vec<float, 64>>)
+    return (V)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+  if constexpr (std::is_same_v<V, vec<double, 64>>)
+    return (V)_mm512_maskz_min_pd(0xff, (__m512d)a, (__m512d)b);
+#endif
+#ifdef __AVX__
+  if constexpr (std::is_same_v<V, vec<float, 32>>) return (V)_mm256_min_ps((__m256)a, (__m256)b);
+  if constexpr (std::is_same_v<V, vec<double, 32>>) return (V)_mm256_min_pd((__m256d)a, (__m256d)b);
+#endif
+#ifdef RL_X86
+  if constexpr (std::is_same_v<V, vec<float, 16>>) return (V)_mm_min_ps((__m128)a, (__m128)b);
+  if constexpr (std::is_same_v<V, vec<double, 16>>) return (V)_mm_min_pd((__m128d)a, (__m128d)b);
+#endif
+  return a < b ? a : b;
+}
+
 // The vector of these lanes, counted on from a's to b's.
 template <int... lane, class V> V shuffle(V a, V b) {
 #ifdef __clang__
   return __builtin_shufflevector(a, b, lane...);
 #else  // gcc 11 has no __builtin_shufflevector
   return __builtin_shuffle(a, b, decltype(a < b){lane...});
+#endif
+}
+
+// The lanes at[i] of a vector, each below their number.
+template <class T, class I> RL_INLINE vec<T> permute(vec<T> v, vec<I> at) {
+  static_assert(sizeof(T) == 4 && sizeof(I) == 4);
+#if defined(__AVX512F__)
+  return (vec<T>)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)at, (__m512)v);  // as above
+#elif defined(__AVX2__)
+  return (vec<T>)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
+#else
+  vec<T> made{};
+  for (int i = 0; i < Vector<T>::lanes; ++i) made[i] = v[at[i]];
+  return made;
 #endif
 }
 
@@ -234,6 +285,30 @@ template <class V> RL_INLINE auto upper_half(V v) {
   return part;
 }
 
+// As many bytes as a vector has floats, as integers of 32 bits.
+RL_INLINE vec<int32_t> widened_bytes(const uint8_t* p) {
+#if defined(__AVX512F__)
+  return (vec<int32_t>)_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128((const __m128i*)p));
+#elif defined(__AVX2__)
+  return (vec<int32_t>)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+#else
+  vec<int32_t> v;
+  for (int i = 0; i < Vector<int32_t>::lanes; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+RL_INLINE vec<int32_t> widened_bytes(const int8_t* p) {
+#if defined(__AVX512F__)
+  return (vec<int32_t>)_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128((const __m128i*)p));
+#elif defined(__AVX2__)
+  return (vec<int32_t>)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p));
+#else
+  vec<int32_t> v;
+  for (int i = 0; i < Vector<int32_t>::lanes; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+
 // Floats from and to binary16, `bytes` of floats at a time. Vectors narrower than least_half_bytes,
 // or all where that is 0, are converted lane by lane.
 #if defined(RL_X86) && defined(__F16C__)
@@ -303,6 +378,19 @@ template <class V> RL_INLINE V add_bfloat16_pairs(V sum, V x, V y) {
   static_cast<void>(x), static_cast<void>(y);
 #endif
   return sum;
+}
+// The bits of the nearest bfloat16, and 0 for what is below the least normal number; only where
+// those are.
+template <class V> RL_INLINE vec<uint16_t, sizeof(V) / 2> narrowed_to_bfloat16(V v) {
+  vec<uint16_t, sizeof(V) / 2> bits{};
+#if defined(__AVX512F__)
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(v));
+#elif defined(RL_NEON)
+  __asm__(".arch armv8.6-a\n\tbfcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(v));
+#else
+  static_cast<void>(v);
+#endif
+  return bits;
 }
 // The same of four unsigned bytes in x and four signed ones in y, only where
 // kernels::has_byte_products().

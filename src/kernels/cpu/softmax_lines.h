@@ -59,7 +59,7 @@ class SoftmaxLines {
     // which stay in the caches.
     int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
     int64_t widest = across_ ? std::clamp(elements / n_, least, softmax_columns) : 1;
-    int64_t grain = std::max<int64_t>(1, default_grain / 4 / n_);
+    int64_t grain = std::max<int64_t>(widest, default_grain / 4 / n_);
     size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
     walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
       std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);

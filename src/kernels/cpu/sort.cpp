@@ -94,11 +94,51 @@ void find_below(const uint64_t* keys, int64_t n, uint64_t bound, int32_t* places
   find_below_wide(keys, n, bound, places, count);
 }
 
+uint32_t minimum_of_rank(const SortLine& line, int64_t k, NarrowItem) {
+  uint32_t minima[minimum_lanes], least;
+  std::fill_n(minima, minimum_lanes, nan_key<NarrowItem>);
+  line.for_keys<NarrowItem>(0, line.n, [&](int64_t, const uint32_t* keys, int64_t m) {
+    keep_minima_narrow(keys, m, minima);
+  });
+  rank_minima_narrow(minima, k, &least);
+  return least;
+}
+uint64_t minimum_of_rank(const SortLine& line, int64_t k, WideItem) {
+  uint64_t minima[minimum_lanes], least;
+  std::fill_n(minima, minimum_lanes, nan_key<WideItem>);
+  line.for_keys<WideItem>(0, line.n, [&](int64_t, const uint64_t* keys, int64_t m) {
+    keep_minima_wide(keys, m, minima);
+  });
+  rank_minima_wide(minima, k, &least);
+  return least;
+}
+
+// Leaves the k least items of the line at the front, in order, by two passes over it: the first
+// finds a bound that little more than k are not above, 12 times as fast as a heap for 5 of 1000.
+template <class Item>
+bool select_few(const SortLine& line, int64_t k, Scratch<Item>& items) {
+  constexpr int64_t most = minimum_lanes / 2, longest = 1 << 16;  // which stays in the cache
+  if (k > most || line.n < 4 * minimum_lanes || line.n > longest) return false;
+  auto bound = minimum_of_rank(line, k, Item());
+  if (bound == nan_key<Item>) return false;  // nothing is above it
+  int64_t size = 0;
+  line.for_keys<Item>(0, line.n, [&](int64_t first, const auto* keys, int64_t m) {
+    int32_t near[SortLine::strip];
+    int64_t count;
+    find_below(keys, m, bound + 1, near, &count);
+    for (int64_t i = 0; i < count; ++i)
+      items[static_cast<size_t>(size++)] = Item::make(keys[near[i]], first + near[i]);
+  });
+  std::partial_sort(items.begin(), items.begin() + k, items.begin() + size);
+  return true;
+}
+
 // Leaves the k least items of the line at the front, in order. Items join a small pool there if
 // they are below a bound that falls whenever the pool is full: few do, and of others not even the
 // item is made. Who is level with the bound comes later, and so is not below it.
 template <class Item>
 void select_least(const SortLine& line, int64_t k, Scratch<Item>& items) {
+  if (select_few(line, k, items)) return;
   int64_t capacity = std::min(line.n, std::max<int64_t>(4 * k, 32)), size = capacity;
   auto pool = items.begin();
   Item bound{};

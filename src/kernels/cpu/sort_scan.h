@@ -18,4 +18,13 @@ RL_ISA_KERNEL(find_below_narrow,
 RL_ISA_KERNEL(find_below_wide,
               (const uint64_t* keys, int64_t n, uint64_t bound, int32_t* places, int64_t* count))
 
+// Keys are dealt out to so many lanes in turn, and the least of each lane is kept. The k-th least
+// of those is no less than the k-th least of all keys, and few others are.
+inline constexpr int64_t minimum_lanes = 64;
+RL_ISA_KERNEL(keep_minima_narrow, (const uint32_t* keys, int64_t n, uint32_t* minima))
+RL_ISA_KERNEL(keep_minima_wide, (const uint64_t* keys, int64_t n, uint64_t* minima))
+// The k-th least of them, k counting from 1.
+RL_ISA_KERNEL(rank_minima_narrow, (const uint32_t* minima, int64_t k, uint32_t* least))
+RL_ISA_KERNEL(rank_minima_wide, (const uint64_t* minima, int64_t k, uint64_t* least))
+
 }  // namespace rl::kernels

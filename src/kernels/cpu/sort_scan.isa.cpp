@@ -35,6 +35,26 @@ void find_below(const Key* keys, int64_t n, Key bound, int32_t* places, int64_t*
   *count = found;
 }
 
+template <class Key> void keep_minima(const Key* keys, int64_t n, Key* minima) {
+  for (int64_t i = 0; i < n; i += minimum_lanes) {
+    int64_t lanes = n - i < minimum_lanes ? n - i : minimum_lanes;
+    for (int64_t k = 0; k < lanes; ++k)
+      minima[k] = keys[i + k] < minima[k] ? keys[i + k] : minima[k];
+  }
+}
+
+// Without a branch: sorting 64 numbers takes ten times as long.
+template <class Key> Key rank_minima(const Key* minima, int64_t k) {
+  Key wanted = 0;
+  for (int64_t i = 0; i < minimum_lanes; ++i) {
+    Key below = 0;
+    for (int64_t j = 0; j < minimum_lanes; ++j) below += minima[j] < minima[i];
+    bool candidate = below < static_cast<Key>(k) && minima[i] > wanted;
+    wanted = candidate ? minima[i] : wanted;
+  }
+  return wanted;
+}
+
 }  // namespace
 
 void keys_of_int32(const int32_t* values, int64_t n, uint32_t flip, uint32_t* keys) {
@@ -58,6 +78,19 @@ void find_below_narrow(const uint32_t* keys, int64_t n, uint32_t bound, int32_t*
 void find_below_wide(const uint64_t* keys, int64_t n, uint64_t bound, int32_t* places,
                      int64_t* count) {
   find_below(keys, n, bound, places, count);
+}
+
+void keep_minima_narrow(const uint32_t* keys, int64_t n, uint32_t* minima) {
+  keep_minima(keys, n, minima);
+}
+void keep_minima_wide(const uint64_t* keys, int64_t n, uint64_t* minima) {
+  keep_minima(keys, n, minima);
+}
+void rank_minima_narrow(const uint32_t* minima, int64_t k, uint32_t* least) {
+  *least = rank_minima(minima, k);
+}
+void rank_minima_wide(const uint64_t* minima, int64_t k, uint64_t* least) {
+  *least = rank_minima(minima, k);
 }
 
 }  // namespace rl::kernels::RL_ISA

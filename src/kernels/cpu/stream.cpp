@@ -1,16 +1,25 @@
 #include "kernels/cpu/stream.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "core/system.h"
+#include "kernels/cpu/units.h"
 
 namespace rl::kernels {
+namespace {
 
-bool worth_streaming(int64_t bytes) {
-  static const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20);
-  return bytes > cache && bytes > cache * num_threads();
+int64_t second_level() {
+  static const int64_t bytes = std::max<int64_t>(level2_cache_bytes(), 1 << 20);
+  return bytes;
+}
+
+}  // namespace
+
+bool worth_streaming(int64_t bytes, Pass pass) {
+  static const int64_t kept_copy = second_level() * (third_cache_follows() ? 8 : 1);
+  int64_t kept = pass == Pass::Copy ? kept_copy : 8 * second_level();
+  return bytes > kept * num_threads();
 }
 
 }  // namespace rl::kernels

@@ -1,10 +1,10 @@
-// The bundled libraries, which have threads and an end of their own.
+// The bundled library, which has threads and an end of its own.
 #pragma once
 #include "core/parallel.h"
 
 namespace rl::kernels {
 
-// Around each use of oneDNN and OpenBLAS, none inside another. The library runs on the calling
+// Around each use of OpenBLAS, none inside another. The library runs on the calling
 // thread alone: kernels cut the work, by its size, and parallel_for shares it out.
 class LibraryCall {
  public:
@@ -12,9 +12,6 @@ class LibraryCall {
   ~LibraryCall();
   LibraryCall(const LibraryCall&) = delete;
   LibraryCall& operator=(const LibraryCall&) = delete;
-
- private:
-  int openmp_threads_;  // OpenMP keeps the number per calling thread
 };
 
 // Of dense products: half a millisecond, from which ScopedGilRelease pays.

@@ -24,9 +24,26 @@ struct WindowProduct {
   int64_t columns;
   const float* bias = nullptr;
   bool add = false;
+  // Whether the elements of a and b are pairs of bfloat16, whose products are added up; only where
+  // has_bfloat16_products().
+  bool pairs = false;
+  // Where the result goes as bfloat16, if it does; `out` then only holds what is added to.
+  uint16_t* rounded = nullptr;
+  const int64_t* rounded_rows = nullptr;
+  int64_t b_row = panel_width;
 };
 
 // Runs on the calling thread.
 RL_ISA_KERNEL(window_product, (const WindowProduct& product))
+
+// The same of few columns, with b (columns, terms) in rows of b_row, in vectors along the terms;
+// the step is 1.
+constexpr int most_dots = 8;
+RL_ISA_KERNEL(window_dots, (const WindowProduct& product))
+// Of so many terms of a span.
+inline bool prefers_dots(int64_t columns, int64_t terms) {
+  int64_t lanes = isa() == Isa::avx512 ? 16 : isa() == Isa::avx2 ? 8 : 4;
+  return columns <= most_dots && 4 * columns * ((terms + lanes - 1) / lanes) < 3 * terms;
+}
 
 }  // namespace rl::kernels

@@ -1,6 +1,7 @@
 // Scratch memory of kernels, and row-major copies of views in it.
 #pragma once
 #include "core/allocator.h"
+#include "core/byte_count.h"
 #include "core/view.h"
 #include "kernels/copy.h"
 
@@ -9,7 +10,7 @@ namespace rl::kernels {
 // Uninitialised memory, 64-byte aligned, freed at the end of the scope.
 class Workspace {
  public:
-  explicit Workspace(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(allocate(bytes_)) {}
+  explicit Workspace(int64_t bytes) : bytes_(byte_count(bytes)), data_(allocate(bytes_)) {}
   ~Workspace() {
     if (data_) deallocate(data_, bytes_);
   }

@@ -1,6 +1,6 @@
-// The functions of NVIDIA's driver and run-time compiler that we call, declared by hand: the build
-// needs no CUDA. X(result, name, parameters...), enumerations as int; names are those that the
-// libraries export. tests/cpp/cuda_declarations.cpp compares them with the SDK's headers.
+// The functions of NVIDIA's libraries that we call, declared by hand: the build needs no CUDA.
+// X(result, name, parameters...), enumerations as int; names are those that the libraries export.
+// tools/cuda_declarations.cpp compares all of it with NVIDIA's headers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,45 +19,68 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using nvrtcProgram = struct _nvrtcProgram*;
 using nvrtcResult = int;
+using ncclResult_t = int;
+using ncclComm_t = struct ncclComm*;
+using cublasStatus_t = int;
+using cublasLtHandle_t = struct cublasLtContext*;
+using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
+using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
+using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 
-enum : int {
-  CUDA_SUCCESS = 0,
-  CUDA_ERROR_OUT_OF_MEMORY = 2,
-  CUDA_ERROR_NOT_READY = 600,
-  CU_STREAM_NON_BLOCKING = 1,
-  CU_EVENT_DEFAULT = 0,
-  CU_EVENT_DISABLE_TIMING = 2,
-  CU_MEMHOSTALLOC_PORTABLE = 1,
-  CU_MEMHOSTALLOC_DEVICEMAP = 2,
-  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
-  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
-  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
-  CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
-  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
-  CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY = 9,
-  CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
-  CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK = 12,
-  CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
-  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
-  CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
-  CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
-  CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
-  CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
-  CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37,
-  CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
-  CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
-  CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
-  CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
-  CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD = 84,
-  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
-};
+// clang-format off
+#define RL_CUDA_NUMBERS(X) \
+  X(CUDA_SUCCESS, 0) X(CUDA_ERROR_OUT_OF_MEMORY, 2) X(CUDA_ERROR_NOT_READY, 600) \
+  X(CU_STREAM_NON_BLOCKING, 1) X(CU_EVENT_DEFAULT, 0) X(CU_EVENT_DISABLE_TIMING, 2) \
+  X(CU_MEMHOSTALLOC_PORTABLE, 1) X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
+  X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0) X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1) \
+  X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8) \
+  X(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 9) X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 12) X(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13) \
+  X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16) X(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18) \
+  X(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 33) X(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 34) \
+  X(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 36) X(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 37) \
+  X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 39) \
+  X(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 50) X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75) \
+  X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 81) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 82) \
+  X(CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, 84) \
+  X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97) X(CUDA_R_32F, 0) X(CUDA_R_64F, 1) \
+  X(CUDA_R_16F, 2) X(CUDA_C_32F, 4) X(CUDA_C_64F, 5) X(CUDA_R_16BF, 14) X(CUBLAS_OP_N, 0) \
+  X(CUBLAS_OP_T, 1) X(CUBLAS_COMPUTE_32F, 68) X(CUBLAS_COMPUTE_64F, 70) \
+  X(CUBLAS_COMPUTE_32F_FAST_TF32, 77) X(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5) \
+  X(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6) X(CUBLASLT_MATMUL_DESC_TRANSA, 3) \
+  X(CUBLASLT_MATMUL_DESC_TRANSB, 4) X(CUBLASLT_MATMUL_DESC_EPILOGUE, 7) \
+  X(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8) X(CUBLASLT_EPILOGUE_DEFAULT, 1) \
+  X(CUBLASLT_EPILOGUE_RELU, 2) X(CUBLASLT_EPILOGUE_BIAS, 4) X(CUBLASLT_EPILOGUE_RELU_BIAS, 6) \
+  X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1) X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5) \
+  X(ncclInt8, 0) X(ncclUint8, 1) X(ncclInt32, 2) X(ncclInt64, 4) X(ncclFloat16, 6) \
+  X(ncclFloat32, 7) X(ncclFloat64, 8) X(ncclBfloat16, 9) X(ncclSum, 0) X(ncclProd, 1) \
+  X(ncclMax, 2) X(ncclMin, 3)
+// clang-format on
+#define RL_NUMBER(name, value) name = value,
+enum : int { RL_CUDA_NUMBERS(RL_NUMBER) };
+#undef RL_NUMBER
 
 struct CUuuid {
   unsigned char bytes[16];
+};
+
+struct ncclUniqueId {
+  char internal[128];
+};
+struct cublasLtMatmulAlgo_t {
+  uint64_t data[8];
+};
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  size_t workspaceSize;
+  cublasStatus_t state;
+  float wavesCount;
+  int reserved[4];
 };
 
 // clang-format off
@@ -126,6 +149,39 @@ struct CUuuid {
   X(nvrtcResult, nvrtcGetCUBIN, nvrtcProgram, char*) \
   X(nvrtcResult, nvrtcGetProgramLogSize, nvrtcProgram, size_t*) \
   X(nvrtcResult, nvrtcGetProgramLog, nvrtcProgram, char*)
+
+#define RL_CUBLASLT_API(X) \
+  X(cublasStatus_t, cublasLtCreate, cublasLtHandle_t*) \
+  X(const char*, cublasLtGetStatusName, cublasStatus_t) \
+  X(cublasStatus_t, cublasLtMatmulDescCreate, cublasLtMatmulDesc_t*, int, int) \
+  X(cublasStatus_t, cublasLtMatmulDescSetAttribute, cublasLtMatmulDesc_t, int, const void*, size_t) \
+  X(cublasStatus_t, cublasLtMatrixLayoutCreate, cublasLtMatrixLayout_t*, int, uint64_t, uint64_t, \
+    int64_t) \
+  X(cublasStatus_t, cublasLtMatrixLayoutSetAttribute, cublasLtMatrixLayout_t, int, const void*, \
+    size_t) \
+  X(cublasStatus_t, cublasLtMatmulPreferenceCreate, cublasLtMatmulPreference_t*) \
+  X(cublasStatus_t, cublasLtMatmulPreferenceDestroy, cublasLtMatmulPreference_t) \
+  X(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreference_t, int, \
+    const void*, size_t) \
+  X(cublasStatus_t, cublasLtMatmulAlgoGetHeuristic, cublasLtHandle_t, cublasLtMatmulDesc_t, \
+    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, \
+    cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t*, int*) \
+  X(cublasStatus_t, cublasLtMatmul, cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*, \
+    cublasLtMatrixLayout_t, const void*, cublasLtMatrixLayout_t, const void*, const void*, \
+    cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*, \
+    size_t, CUstream)
+
+#define RL_NCCL_API(X) \
+  X(const char*, ncclGetErrorString, ncclResult_t) \
+  X(ncclResult_t, ncclGetUniqueId, ncclUniqueId*) \
+  X(ncclResult_t, ncclCommInitRank, ncclComm_t*, int, ncclUniqueId, int) \
+  X(ncclResult_t, ncclCommDestroy, ncclComm_t) \
+  X(ncclResult_t, ncclCommGetAsyncError, ncclComm_t, ncclResult_t*) \
+  X(ncclResult_t, ncclAllReduce, const void*, void*, size_t, int, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclReduce, const void*, void*, size_t, int, int, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclBroadcast, const void*, void*, size_t, int, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclAllGather, const void*, void*, size_t, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclReduceScatter, const void*, void*, size_t, int, int, ncclComm_t, CUstream)
 // clang-format on
 
 #define RL_POINTER(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
@@ -134,6 +190,12 @@ struct Driver {
 };
 struct Compiler {
   RL_NVRTC_API(RL_POINTER)
+};
+struct CublasLt {
+  RL_CUBLASLT_API(RL_POINTER)
+};
+struct Nccl {
+  RL_NCCL_API(RL_POINTER)
 };
 #undef RL_POINTER
 

@@ -1,7 +1,9 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/elementwise.h"
 
@@ -23,11 +25,8 @@ void finish(const Context& context, const GemmScale& scale, const View& out) {
            nullptr);
 }
 
-void launch_product(const Context& context, Product p, int64_t batches, DType dtype,
-                    const char* op) {
-  int device = context.device.index;
-  use(device);
-  if (!batches || !p.rows || !p.columns) return;
+void launch_own_product(int device, const Product& p, int64_t batches, DType dtype,
+                        const char* op) {
   if (p.rows * p.columns <= small_result && p.depth <= small_depth) {
     CUfunction f = elements.get(static_cast<uint64_t>(dtype), device, op,
                                 [&] { return instance("gemm_elements", dtype); });
@@ -48,6 +47,19 @@ void launch_product(const Context& context, Product p, int64_t batches, DType dt
               static_cast<unsigned>(std::min<int64_t>(batches, 65535))};
     launch_kernel(f, device, op, grid, Grid{256}, 0, part, batches);
   }
+}
+
+// Says whether what comes after the product, if it is this one, is done.
+bool launch_product(const Context& context, Product p, int64_t batches, DType dtype, const char* op,
+                    const kernels::Loop* after = nullptr) {
+  int device = context.device.index;
+  use(device);
+  if (!batches || !p.rows || !p.columns) return false;
+  bool relu = after && !std::strcmp(after->name, "relu");
+  if (relu && cublas_product(device, p, batches, dtype, true)) return true;
+  if (!cublas_product(device, p, batches, dtype, false))
+    launch_own_product(device, p, batches, dtype, op);
+  return false;
 }
 
 void set_scale(Product& p, const GemmScale& scale, const View& out, const View* added) {
@@ -89,8 +101,8 @@ void gemm(const Context& context, const View& a, const View& b, const View& out,
   p.added_column = base.strides[m + 1];
   p.added_batch = m ? base.strides[0] : 0;
   set_scale(p, scale, out, added);
-  launch_product(context, p, batches, out.dtype, "matmul");
-  finish(context, scale, out);
+  if (!launch_product(context, p, batches, out.dtype, "matmul", scale.finish))
+    finish(context, scale, out);
 }
 
 void matvec(const Context& context, const View& a, const View& x, const View& out,
@@ -107,8 +119,8 @@ void matvec(const Context& context, const View& a, const View& x, const View& ou
   p.b_row = x.strides[0];
   p.out_row = p.added_row = out.strides[0];
   set_scale(p, scale, out, nullptr);
-  launch_product(context, p, 1, out.dtype, "matvec");
-  finish(context, scale, out);
+  if (!launch_product(context, p, 1, out.dtype, "matvec", scale.finish))
+    finish(context, scale, out);
 }
 
 void dot(const Context& context, const View& a, const View& b, const View& out) {

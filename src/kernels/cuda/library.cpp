@@ -4,6 +4,7 @@
 #include <glob.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 
 namespace rl::cuda {
@@ -31,10 +32,13 @@ void* open_driver(std::string& tried) {
   return handle;
 }
 
-void* open_compiler(std::string& tried) {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  if (!simulator.empty())
-    return dlopen((simulator + "/" + names[0]).c_str(), RTLD_NOW | RTLD_LOCAL);
+// The first that opens of these names; those of the simulator alone, where it is asked for.
+void* open_library(const std::vector<std::string>& names, std::string& tried) {
+  if (!simulator.empty()) {
+    void* handle = dlopen((simulator + "/" + names[0]).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) tried = dlerror();
+    return handle;
+  }
   // Another library of the process may have loaded it; a second copy would be a waste.
   for (const std::string& name : names)
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return handle;
@@ -48,6 +52,13 @@ void* open_compiler(std::string& tried) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   tried = dlerror();
   return nullptr;
+}
+
+// RUSHLIGHT_CUDA_WITHOUT=cublasLt,nccl: libraries to do without.
+bool is_unwanted(const char* name) {
+  const char* list = std::getenv("RUSHLIGHT_CUDA_WITHOUT");
+  return list &&
+         ("," + std::string(list) + ",").find("," + std::string(name) + ",") != std::string::npos;
 }
 
 std::string open_all() {
@@ -73,7 +84,7 @@ std::string open_all() {
   int count = 0;
   driver_functions.cuDeviceGetCount(&count);
   if (!count) return "the NVIDIA driver knows no GPU";
-  library = open_compiler(tried);
+  library = open_library({"libnvrtc.so.13", "libnvrtc.so.12"}, tried);
   if (!library)
     return "NVIDIA's run-time compiler was not found (" + tried +
            "): pip install nvidia-cuda-nvrtc, which the extra rushlight[cuda] brings";
@@ -100,6 +111,43 @@ const std::string& why_unavailable() {
   static const std::string* reason = new std::string(open_all());
   return *reason;
 }
+
+namespace {
+
+// The functions of a library that we can do without; null where it is missing.
+template <class Functions, class Resolve>
+const Functions* open_optional(const char* name, const std::vector<std::string>& files,
+                               Resolve&& resolve) {
+  std::string tried;
+  void* library = is_unwanted(name) ? nullptr : open_library(files, tried);
+  auto functions = std::make_unique<Functions>();
+  return library && resolve(library, *functions) ? functions.release() : nullptr;
+}
+
+}  // namespace
+
+#define RL_RESOLVE(result, name, ...)                                                 \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
+  if (!functions.name) return false;
+
+const CublasLt* cublas_lt() {
+  static const CublasLt* found =
+      open_optional<CublasLt>("cublasLt", {"libcublasLt.so.13", "libcublasLt.so.12"},
+                              [](void* library, CublasLt& functions) {
+                                RL_CUBLASLT_API(RL_RESOLVE)
+                                return true;
+                              });
+  return found;
+}
+const Nccl* nccl() {
+  static const Nccl* found =
+      open_optional<Nccl>("nccl", {"libnccl.so.2"}, [](void* library, Nccl& functions) {
+        RL_NCCL_API(RL_RESOLVE)
+        return true;
+      });
+  return found;
+}
+#undef RL_RESOLVE
 
 const Driver& driver() { return driver_functions; }
 const Compiler& compiler() { return compiler_functions; }

@@ -18,6 +18,10 @@ const std::string& why_unavailable();
 const Driver& driver();
 const Compiler& compiler();
 
+// Opened at the first call; null where the wheel nvidia-cublas is not installed.
+const CublasLt* cublas_lt();
+const Nccl* nccl();  // the wheel nvidia-nccl-cu13
+
 bool is_simulated();
 
 }  // namespace rl::cuda

@@ -31,6 +31,7 @@
   X(own_distance_gradient) X(ctc_loss) X(ctc_loss_backward) \
   X(embedding_bag) X(embedding_bag_backward) X(embedding_bag_sample_weights_backward) \
   X(embedding_renorm) X(fft) X(fft_from_real) X(fft_to_real) \
+  X(attention) X(attention_backward) X(attention_kept) \
   X(recurrent_forward) X(recurrent_backward) X(gemm_bytes) X(largest_magnitude) \
   X(batch_norm_apply) \
   X(cholesky) X(lu_factor) X(lu_solve) X(lu_permutation) X(ldl_factor) X(ldl_solve) \

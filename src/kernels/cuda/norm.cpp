@@ -66,7 +66,12 @@ void run_backward(const Context& context, const char* op, const View& grad, cons
                   const View* grad_bias, const Rows& r) {
   int device = context.device.index;
   use(device);
-  if (grad_input && input.numel) {
+  if (!input.numel) {  // no rows to add up
+    for (const View* g : {grad_weight, grad_bias})
+      if (g) set_zero(context, g->data, static_cast<size_t>(g->numel * itemsize(g->dtype)));
+    return;
+  }
+  if (grad_input) {
     CUfunction f = backward.get(static_cast<uint64_t>(input.dtype), device, op,
                                 [&] { return instance("normalise_rows_gradient", input.dtype); });
     launch_kernel(f, device, op, blocks_of_rows(r.rows), Grid{threads_for(r.length)}, 0, grad.data,

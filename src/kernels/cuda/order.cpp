@@ -175,8 +175,12 @@ void cumprod_backward(const Context& context, const View& grad, const View& inpu
   int device = context.device.index;
   use(device);
   if (!grad.numel) return;
-  check_implemented(!is_reduced(grad.dtype), "cumprod_backward: not implemented on CUDA for dtype ",
-                    grad.dtype);
+  if (is_reduced(grad.dtype)) {  // sums of what was written would be rounded again
+    Contiguous wide_grad(context, grad, DType::Float32), wide_input(context, input, DType::Float32);
+    ContiguousResult result(context, grad_input, DType::Float32);
+    cumprod_backward(context, wide_grad, wide_input, dim, result);
+    return result.finish();
+  }
   ScanLine line{};
   int64_t unused;
   Strided g = lines_of(grad, dim, line.count, line.out_step, "cumprod_backward"),

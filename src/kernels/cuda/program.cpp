@@ -39,16 +39,32 @@ std::string digest(const std::vector<std::string>& parts) {
   return text;
 }
 
-const std::string& sources_digest() {
-  static const std::string* found = [] {
-    std::vector<std::string> parts;
-    for (int i = 0; i < device_source_count; ++i) {
-      parts.push_back(device_source_names[i]);
-      parts.push_back(device_sources[i]);
-    }
-    return new std::string(digest(parts));
-  }();
-  return *found;
+// Adds the headers that `text` includes, and those that they include, by their order.
+void add_included(const char* text, std::vector<bool>& included) {
+  static const char before[] = "#include \"";
+  for (const char* at = text; (at = std::strstr(at, before));) {
+    at += sizeof before - 1;
+    std::string name(at, std::strcspn(at, "\""));
+    for (int i = 0; i < device_source_count; ++i)
+      if (name == device_source_names[i] && !included[static_cast<size_t>(i)]) {
+        included[static_cast<size_t>(i)] = true;
+        add_included(device_sources[i], included);
+      }
+  }
+}
+
+// Of what a program that includes `header` is made of: a change of other headers leaves what was
+// compiled of this one.
+const std::string& sources_digest(const std::string& header) {
+  static auto* found = new std::map<std::string, std::string>;
+  std::string& result = (*found)[header];
+  if (!result.empty()) return result;
+  std::vector<bool> included(static_cast<size_t>(device_source_count));
+  add_included(("#include \"" + header + "\"").c_str(), included);
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < included.size(); ++i)
+    if (included[i]) parts.insert(parts.end(), {device_source_names[i], device_sources[i]});
+  return result = digest(parts);
 }
 
 int architecture(int device) {
@@ -162,6 +178,14 @@ void write_cached(const std::string& path, const Compiled& compiled) {
   if (std::rename(fresh.c_str(), path.c_str())) unlink(fresh.c_str());
 }
 
+// Of RUSHLIGHT_CUDA_LIST, for tools/cuda_compile_check.py, which knows all formulas already.
+void list_kernel(const char* header, const std::string& definitions,
+                 const std::string& expression) {
+  const char* path = std::getenv("RUSHLIGHT_CUDA_LIST");
+  if (path && definitions.empty())
+    std::ofstream(path, std::ios::app) << std::string(header) + "\t\t" + expression + "\n";
+}
+
 }  // namespace
 
 std::atomic<int64_t> launch_count{0};
@@ -177,10 +201,11 @@ CUfunction load_kernel(int device, const char* header, const std::string& defini
   Compiled compiled;
   int major = 0, minor = 0;
   compiler().nvrtcVersion(&major, &minor);
-  std::string path = cache().empty() ? ""
-                                     : cache() + "/" +
-                                           digest({sources_digest(), whole, std::to_string(arch),
-                                                   std::to_string(major), std::to_string(minor)});
+  std::string path = cache().empty()
+                         ? ""
+                         : cache() + "/" +
+                               digest({sources_digest(header), whole, std::to_string(arch),
+                                       std::to_string(major), std::to_string(minor)});
   if (!path.empty() && read_cached(path, compiled)) {
     ++counts.from_disk;
   } else {
@@ -198,6 +223,7 @@ CUfunction load_kernel(int device, const char* header, const std::string& defini
   RL_CUDA(cuModuleGetFunction, &function, module, compiled.name.c_str());
   loaded[{device, whole}] = function;
   asked += whole + "\n";
+  list_kernel(header, definitions, expression);
   return function;
 }
 

@@ -1,7 +1,8 @@
 """Weights of 8 or 4 bits with a scale per group, products in the input's dtype.
 
-These names are rushlight's own. A weight is turned into float32 when it is needed, a part of its
-rows at a time: this saves memory, not time (docs/quantization.md has figures).
+These names are rushlight's own. Few rows are multiplied by the integers as they lie in memory; for
+others, and where gradients are recorded, a weight is turned into float32 a part of its rows at a
+time (docs/quantization.md has figures).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PART = 1 << 22  # elements of a weight that are float32 at a time: 16 MiB
+_MOST_ROWS = 64  # more are multiplied faster by a weight in float32, the making of it included
 
 
 class WeightOnlyLinear(Module):
@@ -99,13 +101,30 @@ class WeightOnlyLinear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return (..., out_features) of (..., in_features), in the input's dtype."""
-        rows = max(1, _PART // self.in_features)
-        parts = [
-            F.linear(input, self.dequantized_weight(begin, begin + rows).to(input.dtype))
-            for begin in range(0, self.out_features, rows)
-        ]
-        result = parts[0] if len(parts) == 1 else rushlight.cat(parts, -1)
+        if self._reads_integers(input):
+            flat = input.reshape(-1, self.in_features).float()
+            result = rushlight._group_mm(flat, self.integers, self.scales)
+            result = result.view(*input.shape[:-1], self.out_features).to(input.dtype)
+        else:
+            rows = max(1, _PART // self.in_features)
+            parts = [
+                F.linear(input, self.dequantized_weight(begin, begin + rows).to(input.dtype))
+                for begin in range(0, self.out_features, rows)
+            ]
+            result = parts[0] if len(parts) == 1 else rushlight.cat(parts, -1)
         return result if self.bias is None else result + self.bias.to(input.dtype)
+
+    def _reads_integers(self, input: Tensor) -> bool:
+        """Whether the kernel that multiplies by the integers as they lie serves this input."""
+        return (
+            type(input) is Tensor
+            and not (input.requires_grad and rushlight.is_grad_enabled())
+            and input.device.type == self.integers.device.type == "cpu"
+            and input.is_floating_point()
+            and input.dtype is not rushlight.float64
+            and input.numel() <= _MOST_ROWS * self.in_features
+            and self.group_size % 32 == 0
+        )
 
     def extra_repr(self) -> str:
         return (

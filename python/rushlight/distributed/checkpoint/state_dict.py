@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeAlias, Union
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _group, _objects as objects
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
     from rushlight.nn.modules.module import Module
     from rushlight.optim.optimizer import Optimizer
+
+FQNS_T: TypeAlias = set[str]
+PrimitiveType: TypeAlias = Union[DTensor, rushlight.Tensor, int, float, str]  # noqa: UP007
+ValueType: TypeAlias = Union[  # noqa: UP007
+    PrimitiveType, list[PrimitiveType], tuple[PrimitiveType, ...], dict[str, "ValueType"]
+]
+DictValueType: TypeAlias = dict[str, ValueType]
+ListDictValueType: TypeAlias = list[DictValueType]
+OptimizerStateType: TypeAlias = dict[str, Union[DictValueType, ListDictValueType]]  # noqa: UP007
 
 _WRAPPER = "module."  # DistributedDataParallel's
 _SHARDED = "_fsdp_wrapped_module."  # FullyShardedDataParallel's
@@ -262,7 +272,13 @@ def set_state_dict(
 
 
 __all__ = [
+    "DictValueType",
+    "FQNS_T",
+    "ListDictValueType",
+    "OptimizerStateType",
+    "PrimitiveType",
     "StateDictOptions",
+    "ValueType",
     "get_model_state_dict",
     "get_optimizer_state_dict",
     "get_state_dict",

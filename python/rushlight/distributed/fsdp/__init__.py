@@ -1,11 +1,15 @@
 """Fully sharded data parallelism: each process keeps a part of every parameter."""
 
 from rushlight.distributed.fsdp._fully_shard import (
+    CPUOffloadPolicy,
+    DataParallelMeshDims,
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
+    UnshardHandle,
     fully_shard,
     register_fsdp_forward_method,
+    share_comm_ctx,
 )
 from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
     BackwardPrefetch,
@@ -13,9 +17,11 @@ from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
     FullyShardedDataParallel,
+    LocalOptimStateDictConfig,
     LocalStateDictConfig,
     MixedPrecision,
     OptimStateDictConfig,
+    OptimStateKeyType,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
@@ -25,9 +31,11 @@ from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
 )
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullOptimStateDictConfig",
-    "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
-    "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "ShardedOptimStateDictConfig",
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "DataParallelMeshDims", "FSDPModule",
+    "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy",
+    "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType", "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings",
-    "StateDictType", "fully_shard", "register_fsdp_forward_method",
+    "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
+    "share_comm_ctx",
 ]  # fmt: skip

@@ -54,6 +54,68 @@ class OffloadPolicy:
     """Parameters stay on the device where they are."""
 
 
+@dataclasses.dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parameters, gradients and what optimizers keep stay on the CPU, where they are.
+
+    Args:
+        pin_memory: page-locked memory, for copies to a GPU; refused without one.
+
+    Example:
+        >>> CPUOffloadPolicy(pin_memory=False)
+        CPUOffloadPolicy(pin_memory=False)
+    """
+
+    pin_memory: bool = True
+
+
+@dataclasses.dataclass
+class DataParallelMeshDims:
+    """Which dims of a mesh of all processes are those of data parallelism.
+
+    Args:
+        shard: name or names of the dims along which parameters are divided.
+        replicate: name or names of the dims along which they are copied.
+
+    Raises:
+        ValueError: both are None.
+
+    Example:
+        >>> DataParallelMeshDims(shard=("dp", "cp")).shard_names
+        ('dp', 'cp')
+    """
+
+    shard: str | tuple[str, ...] | None = None
+    replicate: str | tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shard is None and self.replicate is None:
+            raise ValueError(
+                "At least one of shard or replicate must be set in DataParallelMeshDims"
+            )
+
+    @property
+    def shard_names(self) -> tuple[str, ...]:
+        """The names of `shard` as a tuple."""
+        return _names(self.shard)
+
+    @property
+    def replicate_names(self) -> tuple[str, ...]:
+        """The names of `replicate` as a tuple."""
+        return _names(self.replicate)
+
+
+def _names(dims):
+    return () if dims is None else (dims,) if isinstance(dims, str) else tuple(dims)
+
+
+class UnshardHandle:
+    """What FSDPModule.unshard(async_op=True) returns."""
+
+    def wait(self) -> None:
+        """Return: the parameters were put together when `unshard` returned."""
+
+
 class _Parameters:
     """The parameters that one call of fully_shard has divided."""
 
@@ -82,6 +144,8 @@ class _Parameters:
         self.reduces = True
         self.kept_gradients = None  # of passes without reduction
         self.full, self._again = None, None
+        self.forward_prefetch, self.backward_prefetch = (), ()
+        self.divide_factor = None
         self.put_sharded()
 
     # ------------------------------------------------------------ in modules
@@ -99,6 +163,7 @@ class _Parameters:
     def unshard(self) -> None:
         """Put the parameters together, and let the modules have them."""
         if self.full is None:
+            self._again = None  # of a backward pass that never came
             for i, users in enumerate(self.places):
                 module, name = users[0]
                 self.sharded[i] = module._parameters[name]
@@ -156,9 +221,12 @@ class _Parameters:
         for indices in _by_dtype(laid_out):
             sent = rushlight.cat([laid_out[i] for i in indices], 1)
             mine = rushlight.empty(sent.size(1), dtype=sent.dtype)
-            collectives.reduce_scatter_tensor(mine, sent, ReduceOp.AVG, self.group)
+            op = ReduceOp.AVG if self.divide_factor is None else ReduceOp.SUM
+            collectives.reduce_scatter_tensor(mine, sent, op, self.group)
             if self.copies is not None:
-                collectives.all_reduce(mine, ReduceOp.AVG, self.copies)
+                collectives.all_reduce(mine, op, self.copies)
+            if self.divide_factor is not None:
+                mine.div_(self.divide_factor)
             pieces = mine.split([laid_out[i].size(1) for i in indices])
             for i, piece in zip(indices, pieces):
                 count = sizes_of_parts(self.shapes[i][0], size)[rank]
@@ -187,11 +255,18 @@ class _Parameters:
         if not isinstance(packed, _Saved):
             return packed
         if self._again is None:
-            with rushlight.no_grad():
-                locals_ = [parameter.to_local().detach() for parameter in self.sharded]
-                self._again = self.gather(locals_)
+            self.gather_again()
+            for parameters in self.backward_prefetch:
+                if parameters.reshards and parameters._again is None:
+                    parameters.gather_again()
         whole = self._again[packed.index]
         return whole.as_strided(packed.size, packed.stride, packed.offset)
+
+    def gather_again(self) -> None:
+        """Put together for backward what forward has dropped."""
+        with rushlight.no_grad():
+            locals_ = [parameter.to_local().detach() for parameter in self.sharded]
+            self._again = self.gather(locals_)
 
     def end_of_backward(self) -> None:
         """Forget what was put together for backward."""
@@ -254,11 +329,14 @@ class FSDPModule:
             if isinstance(module, FSDPModule):
                 yield module._fsdp
 
-    def unshard(self, async_op: bool = False) -> None:
-        """Put this module's parameters together, before it runs."""
-        if async_op:
-            raise NotImplementedError("FSDPModule.unshard: async_op is not supported")
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
+        """Put this module's parameters together, before it runs.
+
+        Args:
+            async_op: return a handle to wait for; the parameters are there when the call returns.
+        """
         self._fsdp.unshard()
+        return UnshardHandle() if async_op else None
 
     def reshard(self) -> None:
         """Keep this process's parts alone."""
@@ -276,13 +354,72 @@ class FSDPModule:
         for parameters in self._all() if recurse else (self._fsdp,):
             parameters.reshards = reshard_after_forward
 
+    def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Modules whose parameters are put together when this one begins its forward pass.
+
+        Args:
+            modules: those that run next.
+        """
+        self._fsdp.forward_prefetch = _parameters_of(modules, "set_modules_to_forward_prefetch")
+
+    def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Modules whose parameters are put together when this one begins its backward pass.
+
+        Args:
+            modules: those whose backward pass comes next.
+        """
+        self._fsdp.backward_prefetch = _parameters_of(modules, "set_modules_to_backward_prefetch")
+
+    def set_gradient_divide_factor(self, factor: float) -> None:
+        """Divide this module's gradients by a number instead of the number of processes.
+
+        Args:
+            factor: the number.
+        """
+        if not factor > 0:
+            raise ValueError(f"set_gradient_divide_factor: factor must be positive, got {factor}")
+        self._fsdp.divide_factor = float(factor)
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Whether the next backward pass is the last of several.
+
+        Each pass waits for its own exchange here, so nothing is left for the last one to do.
+
+        Args:
+            is_last_backward: True or False.
+        """
+        if not isinstance(is_last_backward, bool):
+            raise TypeError(f"set_is_last_backward: expected a bool, got {is_last_backward!r}")
+
+
+def _parameters_of(modules, name):
+    for module in modules:
+        if not isinstance(module, FSDPModule):
+            raise ValueError(f"{name}: expected modules of fully_shard, got {type(module)}")
+    return tuple(module._fsdp for module in modules)
+
+
+def share_comm_ctx(modules: list[FSDPModule]) -> None:
+    """Let several modules use the same streams of a GPU for their collectives.
+
+    On the CPU there are no streams: all exchange in the order of their calls already.
+
+    Args:
+        modules: modules of fully_shard.
+
+    Raises:
+        ValueError: another module is among them.
+    """
+    _parameters_of(modules, "share_comm_ctx")
+
 
 def _run_whole(module, forward, args, kwargs):
     parameters = module._fsdp
     policy = parameters.policy
     if policy.param_dtype is not None and policy.cast_forward_inputs:
         args, kwargs = cast_floating((args, kwargs), policy.param_dtype)
-    parameters.unshard()
+    for one in (parameters, *parameters.forward_prefetch):
+        one.unshard()
     object.__setattr__(module, "_fsdp_inside", True)
     try:
         if parameters.reshards:
@@ -332,7 +469,9 @@ def fully_shard(
             and copied along the first. All by default.
         reshard_after_forward: drop the whole parameters between forward and backward, where they
             are put together again. By default so for all but the outermost module.
-        shard_placement_fn, offload_policy, dp_mesh_dims: None.
+        shard_placement_fn, dp_mesh_dims: None.
+        offload_policy: an OffloadPolicy or a CPUOffloadPolicy without pinned memory: parameters
+            are on the CPU.
         mp_policy: dtypes to compute and to reduce in, a MixedPrecisionPolicy.
         ignored_params: a set of parameters that stay as they are.
 
@@ -358,8 +497,12 @@ def fully_shard(
     ):
         if value is not None:
             raise NotImplementedError(f"fully_shard: {name} is not supported")
-    if offload_policy is not None and type(offload_policy) is not OffloadPolicy:
-        raise NotImplementedError("fully_shard: offload_policy: parameters are on the CPU already")
+    if isinstance(offload_policy, CPUOffloadPolicy) and offload_policy.pin_memory:
+        raise RuntimeError(
+            "fully_shard: CPUOffloadPolicy: there is no GPU to pin memory for: pin_memory=False"
+        )
+    if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
+        raise TypeError(f"fully_shard: offload_policy: expected one, got {offload_policy!r}")
     if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
         raise NotImplementedError("fully_shard: reshard_after_forward must be True, False or None")
     mesh = init_device_mesh("cpu", (get_world_size(),)) if mesh is None else mesh
@@ -420,6 +563,10 @@ def register_fsdp_forward_method(module: Module, method_name: Any) -> None:
 
 set_module(
     "rushlight.distributed.fsdp",
+    CPUOffloadPolicy,
+    DataParallelMeshDims,
+    UnshardHandle,
+    share_comm_ctx,
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,

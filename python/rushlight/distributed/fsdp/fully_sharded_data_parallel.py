@@ -122,6 +122,24 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
 
 
 @dataclass
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """How the optimizer's state of a process is saved.
+
+    Args:
+        offload_to_cpu: False.
+    """
+
+    offload_to_cpu: bool = False
+
+
+class OptimStateKeyType(enum.Enum):
+    """What names a parameter in an optimizer's state: its name, or its number."""
+
+    PARAM_NAME = enum.auto()
+    PARAM_ID = enum.auto()
+
+
+@dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
     """How an optimizer's shards are saved."""
 
@@ -133,7 +151,7 @@ StateDictSettings = namedtuple(
 )
 _CONFIGS = {
     StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
-    StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, OptimStateDictConfig),
+    StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
     StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
 }
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
@@ -647,6 +665,57 @@ class FullyShardedDataParallel(Module):
             model, StateDictType.FULL_STATE_DICT, None, config
         ):
             return FullyShardedDataParallel.optim_state_dict(model, optim, group=group)
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Module,
+        optim_input: None = None,
+        optim: Optimizer | None = None,
+    ) -> dict[str, Any]:
+        """An optimizer's whole state with parameters named the other way.
+
+        Args:
+            optim_state_dict: a state, by names or by numbers.
+            optim_state_key_type: what names parameters in the result.
+            model: the model, whose parameters have these names.
+            optim_input: None.
+            optim: its optimizer, which has numbered them; by default in the model's order.
+
+        Raises:
+            ValueError: the state has names and numbers, or a parameter is not in the model.
+        """
+        if optim_input is not None:
+            raise NotImplementedError("rekey_optim_state_dict: optim_input: give None")
+        if not isinstance(optim_state_key_type, OptimStateKeyType):
+            raise TypeError(f"expected an OptimStateKeyType, got {optim_state_key_type!r}")
+        wanted = str if optim_state_key_type is OptimStateKeyType.PARAM_NAME else int
+        keys = [key for group in optim_state_dict["param_groups"] for key in group["params"]]
+        if len({type(key) for key in (*optim_state_dict["state"], *keys)}) > 1:
+            raise ValueError(f"Invalid parameter keys: {list(optim_state_dict['state'])}")
+        if all(isinstance(key, wanted) for key in keys):
+            return optim_state_dict
+        names = _numbered_names(model, optim)
+        renamed = names if wanted is str else {name: i for i, name in names.items()}
+        missing = [key for key in keys if key not in renamed]
+        if missing:
+            raise ValueError(f"rekey_optim_state_dict: not in the model: {missing}")
+        groups = [
+            {**group, "params": sorted(renamed[key] for key in group["params"])}
+            for group in optim_state_dict["param_groups"]
+        ]
+        kept = {renamed[key]: value for key, value in optim_state_dict["state"].items()}
+        return {"state": kept, "param_groups": groups}
+
+
+def _numbered_names(model, optim):
+    """Names of parameters by their numbers in the optimizer."""
+    names = {id(p): name.replace(f"{_INNER}.", "") for name, p in model.named_parameters()}
+    parameters = list(model.parameters())
+    if optim is not None:
+        parameters = [p for group in optim.param_groups for p in group["params"]]
+    return {number: names[id(p)] for number, p in enumerate(parameters)}
 
 
 def _ignored_parameters(modules, states):

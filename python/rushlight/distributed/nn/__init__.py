@@ -1,5 +1,6 @@
 """Collective operations with gradients."""
 
+from rushlight.distributed.nn.api.remote_module import RemoteModule
 from rushlight.distributed.nn.functional import (
     all_gather,
     all_reduce,
@@ -13,6 +14,7 @@ from rushlight.distributed.nn.functional import (
 )
 
 __all__ = [
+    "RemoteModule",
     "all_gather",
     "all_reduce",
     "all_to_all",

@@ -2,6 +2,7 @@
 
 from rushlight._set_module import set_module
 from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor._creation import empty, full, ones, rand, randn, zeros
 from rushlight.distributed.tensor._dtensor import (
     DTensor,
     distribute_module,
@@ -18,7 +19,15 @@ __all__ = [
     "Shard",
     "distribute_module",
     "distribute_tensor",
+    "empty",
+    "full",
     "init_device_mesh",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
 ]
 
-set_module(__name__, DTensor, distribute_module, distribute_tensor)
+set_module(
+    __name__, DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
+)

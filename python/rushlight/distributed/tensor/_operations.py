@@ -315,6 +315,37 @@ def _stack(tensors, dim=0):
     return DTensor._make(result, like._mesh, whole, result.shape)
 
 
+def _flatten(tensor, start_dim=0, end_dim=-1):
+    ndim = len(tensor._shape)
+    first, last = start_dim % max(ndim, 1), end_dim % max(ndim, 1)
+    placements = []
+    for i, placement in enumerate(tensor._placements):
+        if placement.is_shard():
+            # Parts of a merged dim are those of `chunk` where they are equally long.
+            uneven = tensor._shape[placement.dim] % tensor._mesh.size(i)
+            if first < placement.dim <= last or (placement.dim == first < last and uneven):
+                _refuse(f"flatten({start_dim}, {end_dim}) of a tensor with {tensor._placements}")
+            if placement.dim > last:
+                placement = Shard(placement.dim - (last - first))
+        placements.append(placement)
+    shape = rushlight.empty(tuple(tensor._shape), device="meta").flatten(first, last).shape
+    local = tensor.to_local().flatten(first, last)
+    return DTensor._make(local, tensor._mesh, placements, shape)
+
+
+def _cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+    reduction="mean", label_smoothing=0.0,
+):  # fmt: skip
+    from rushlight.distributed.tensor.parallel import loss
+
+    if not loss.is_active():
+        _refuse("cross_entropy outside of loss_parallel()")
+    if size_average is not None or reduce is not None:
+        _refuse("cross_entropy with size_average or reduce")
+    return loss.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
 def _item(tensor):
     return tensor.full_tensor().item()
 
@@ -338,6 +369,8 @@ _HANDLERS = {
     "vector_norm": _vector_norm,
     "linalg_vector_norm": _vector_norm,
     "stack": _stack,
+    "cross_entropy": _cross_entropy,
+    "flatten": _flatten,
     "item": _item,
     "__bool__": _truth,
     "__float__": lambda tensor: float(_item(tensor)),

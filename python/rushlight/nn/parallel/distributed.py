@@ -44,6 +44,26 @@ class _MixedPrecision:
     cast_forward_inputs: bool = True
 
 
+def _device_of(module, device_ids, output_device):
+    """The device of all parameters, which may be named too."""
+    devices = {parameter.device for parameter in module.parameters()}
+    if len(devices) > 1:
+        names = ", ".join(sorted(map(str, devices)))
+        raise ValueError(
+            f"DistributedDataParallel: expected all parameters on one device, got {names}"
+        )
+    (device,) = devices
+    named = [*(device_ids or []), *([] if output_device is None else [output_device])]
+    for given in named:
+        wanted = rushlight.device("cuda", given) if isinstance(given, int) else given
+        if rushlight.device(wanted) != device or len(device_ids or []) > 1:
+            raise ValueError(
+                f"DistributedDataParallel: device_ids {device_ids} and output_device "
+                f"{output_device} for parameters on {device}"
+            )
+    return device
+
+
 class DistributedDataParallel(Module, Joinable):
     """A module that every process trains on its own part of the data, with the mean of all
     gradients.
@@ -52,7 +72,7 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: the module; its parameters and buffers become those of rank 0.
-        device_ids, output_device: None, or [] : there are no GPUs.
+        device_ids, output_device: None, or the one GPU that holds all parameters.
         dim: 0.
         broadcast_buffers: before each forward pass, buffers become those of rank 0.
         init_sync: check parameters and take those of rank 0 at the start.
@@ -118,11 +138,7 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel is not needed when no parameter of the module requires a "
                 "gradient."
             )
-        if device_ids or output_device is not None:
-            raise ValueError(
-                f"DistributedDataParallel: device_ids {device_ids} and output_device "
-                f"{output_device} on a machine without GPUs"
-            )
+        device = _device_of(module, device_ids, output_device)
         if dim != 0 or check_reduction:
             raise ValueError("DistributedDataParallel: dim must be 0, check_reduction False")
         if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None:
@@ -134,8 +150,10 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel: skip_all_reduce_unused_params is not supported"
             )
         self.module = module
-        self.device_ids, self.output_device, self.dim = None, None, dim
-        self.device, self.device_type = rushlight.device("cpu"), "cpu"
+        place = device.index if device.type == "cuda" else None
+        self.device_ids, self.output_device = None if place is None else [place], place
+        self.dim = dim
+        self.device, self.device_type = device, device.type
         self.process_group, self.broadcast_buffers = group, broadcast_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -230,7 +248,8 @@ class DistributedDataParallel(Module, Joinable):
 
     def _authority(self, is_working):
         """The last of the members whose inputs have not ended."""
-        rank = rushlight.tensor([self.process_group.rank() if is_working else -1])
+        mine = [self.process_group.rank() if is_working else -1]
+        rank = rushlight.tensor(mine, device=self.device)
         collectives.all_reduce(rank, rushlight.distributed.ReduceOp.MAX, group=self.process_group)
         return rank.item()
 
@@ -374,7 +393,7 @@ class DistributedDataParallel(Module, Joinable):
         """By what sums of gradients are divided now."""
         if self._divide_by_initial_world_size:
             return None
-        working = rushlight.ones(1) if not self._has_joined else rushlight.zeros(1)
+        working = rushlight.tensor([float(not self._has_joined)], device=self.device)
         collectives.all_reduce(working, group=self.process_group)
         return int(working.item())
 
@@ -389,7 +408,7 @@ class DistributedDataParallel(Module, Joinable):
     @property
     def join_device(self) -> Any:
         """Where what processes tell each other lives."""
-        return rushlight.device("cpu")
+        return self.device
 
     @property
     def join_process_group(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -157,6 +158,13 @@ class DataLoader(Generic[_T_co]):
             raise ValueError("DataLoader: persistent_workers needs num_workers > 0")
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = _PREFETCH
+        if num_workers > 0 and sys.platform == "emscripten":
+            warnings.warn(
+                f"DataLoader: num_workers={num_workers}, but this system has neither processes nor"
+                " threads: the caller reads the batches itself",
+                stacklevel=3,
+            )
+            num_workers = timeout = 0
         self.num_workers: Any = num_workers
         self.worker_type = worker_type
         self.timeout: Any = timeout

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/cuda/device/prelude.cuh"
 #include "kernels/cuda/device/random.h"
+#include "math/philox.h"
 
 namespace rl::cuda {
 
@@ -35,17 +36,8 @@ class Philox {
 
  private:
   __device__ void draw() {
-    unsigned c[4] = {counter_[0], counter_[1], counter_[2], counter_[3]};
-    unsigned k0 = key_[0], k1 = key_[1];
-    for (int round = 0; round < 10; ++round) {
-      unsigned high0 = __umulhi(0xD2511F53u, c[0]), low0 = 0xD2511F53u * c[0];
-      unsigned high1 = __umulhi(0xCD9E8D57u, c[2]), low1 = 0xCD9E8D57u * c[2];
-      unsigned next[4] = {high1 ^ c[1] ^ k0, low1, high0 ^ c[3] ^ k1, low0};
-      for (int i = 0; i < 4; ++i) c[i] = next[i];
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    for (int i = 0; i < 4; ++i) out_[i] = c[i];
+    for (int i = 0; i < 4; ++i) out_[i] = counter_[i];
+    math::philox(out_, key_[0], key_[1]);
     if (++counter_[0] == 0) ++counter_[1];
   }
   unsigned key_[2], counter_[4], out_[4];

@@ -1,10 +1,12 @@
 """Tensor parallelism: the layers of a module are divided among processes."""
 
 from rushlight.distributed.tensor.parallel.api import parallelize_module
+from rushlight.distributed.tensor.parallel.loss import loss_parallel
 from rushlight.distributed.tensor.parallel.style import (
     ColwiseParallel,
     ParallelStyle,
     PrepareModuleInput,
+    PrepareModuleInputOutput,
     PrepareModuleOutput,
     RowwiseParallel,
     SequenceParallel,
@@ -14,8 +16,10 @@ __all__ = [
     "ColwiseParallel",
     "ParallelStyle",
     "PrepareModuleInput",
+    "PrepareModuleInputOutput",
     "PrepareModuleOutput",
     "RowwiseParallel",
     "SequenceParallel",
+    "loss_parallel",
     "parallelize_module",
 ]

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rushlight.distributed.tensor.placement_types import Placement
+
 
 class ParallelStyle:
     """A way to divide a layer; `_apply(module, mesh)` does it."""
@@ -249,10 +251,65 @@ class PrepareModuleOutput(ParallelStyle):
         return module
 
 
+class PrepareModuleInputOutput(ParallelStyle):
+    """PrepareModuleInput and PrepareModuleOutput in one.
+
+    Args:
+        input_layouts, desired_input_layouts: see PrepareModuleInput.
+        input_kwarg_layouts, desired_input_kwarg_layouts: see PrepareModuleInput.
+        use_local_input: give plain tensors to the module.
+        output_layouts, desired_output_layouts: see PrepareModuleOutput.
+        use_local_output: give plain tensors to the caller.
+
+    Example:
+        >>> from rushlight.distributed.tensor import Replicate, Shard
+        >>> prepared = PrepareModuleInputOutput(
+        ...     input_layouts=Shard(0), desired_input_layouts=Replicate(),
+        ...     output_layouts=Replicate(), desired_output_layouts=Shard(0),
+        ... )
+        >>> prepared.prepare_module_output.desired
+        (Shard(dim=0),)
+    """
+
+    prepare_module_input: PrepareModuleInput
+    prepare_module_output: PrepareModuleOutput
+
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | tuple[Placement | None, ...] | None = None,
+        desired_input_layouts: Placement | tuple[Placement | None, ...] | None = None,
+        input_kwarg_layouts: dict[str, Placement] | None = None,
+        desired_input_kwarg_layouts: dict[str, Placement] | None = None,
+        use_local_input: bool = False,
+        output_layouts: Placement | tuple[Placement | None, ...],
+        desired_output_layouts: Placement | tuple[Placement, ...],
+        use_local_output: bool = True,
+    ) -> None:
+        super().__init__()
+        self.prepare_module_input = PrepareModuleInput(
+            input_layouts=input_layouts,
+            desired_input_layouts=desired_input_layouts,
+            input_kwarg_layouts=input_kwarg_layouts,
+            desired_input_kwarg_layouts=desired_input_kwarg_layouts,
+            use_local_output=use_local_input,
+        )
+        self.prepare_module_output = PrepareModuleOutput(
+            output_layouts=output_layouts,
+            desired_output_layouts=desired_output_layouts,
+            use_local_output=use_local_output,
+        )
+
+    def _apply(self, module, device_mesh):
+        self.prepare_module_input._apply(module, device_mesh)
+        return self.prepare_module_output._apply(module, device_mesh)
+
+
 __all__ = [
     "ColwiseParallel",
     "ParallelStyle",
     "PrepareModuleInput",
+    "PrepareModuleInputOutput",
     "PrepareModuleOutput",
     "RowwiseParallel",
     "SequenceParallel",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import random
 from typing import Any
 
+import rushlight
 from rushlight._set_module import set_module
 from rushlight.utils.data.dataset import Dataset, IterableDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from typing_extensions import Self
 
 
 class _Steps:
@@ -74,6 +78,31 @@ class DFIterDataPipe(IterDataPipe):
     """A step whose elements are rows of data frames."""
 
 
+class _Shuffled(IterDataPipe):
+    """A step in a random order that is drawn anew each time, unless it was given a seed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._enabled, self._seed = True, None
+
+    def set_shuffle(self, shuffle: bool = True) -> Self:
+        """Say whether the order changes at all. Returns self."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Self:
+        """Give the next order its seed. Returns self."""
+        self._seed = seed
+        return self
+
+    def _generator(self) -> random.Random:
+        """What draws the next order, from the seed that was set or one of the global generator."""
+        seed, self._seed = self._seed, None
+        if seed is None:
+            seed = int(rushlight.empty((), dtype=rushlight.int64).random_())
+        return random.Random(seed)
+
+
 class MapDataPipe(_Steps, Dataset[Any]):
     """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
 
@@ -88,7 +117,7 @@ class DataChunk(list[Any]):
         super().__init__(items)
         self.items: Any = items
 
-    def as_str(self, indent: str = '') -> Any:
+    def as_str(self, indent: str = "") -> Any:
         """The elements as text."""
         return indent + "[" + ", ".join(str(item) for item in self) + "]"
 

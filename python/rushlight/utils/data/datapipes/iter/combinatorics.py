@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import random
-
-import rushlight
-from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from rushlight.utils.data.datapipes.datapipe import (
+    IterDataPipe,
+    _Shuffled,
+    functional_datapipe,
+)
 from rushlight.utils.data.sampler import SequentialSampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
-
-    from typing_extensions import Self
 
 
 class SamplerIterDataPipe(IterDataPipe):
@@ -46,7 +45,7 @@ class SamplerIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(_Shuffled):
     """The elements in a random order: each is drawn from a buffer that the next one fills again.
 
     Args:
@@ -65,26 +64,12 @@ class ShufflerIterDataPipe(IterDataPipe):
             unbatch_level=unbatch_level
         )  # fmt: skip
         self.buffer_size: int = buffer_size
-        self._enabled, self._seed = True, None
-
-    def set_shuffle(self, shuffle: bool = True) -> Self:
-        """Say whether the order changes at all. Returns self."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Self:
-        """Give the next order its seed. Returns self."""
-        self._seed = seed
-        return self
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
             yield from self.datapipe
             return
-        seed, self._seed = self._seed, None
-        if seed is None:
-            seed = int(rushlight.empty((), dtype=rushlight.int64).random_())
-        draw, buffer = random.Random(seed), []
+        draw, buffer = self._generator(), []
         for element in self.datapipe:
             if len(buffer) == self.buffer_size:
                 place = draw.randint(0, len(buffer) - 1)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
-import rushlight
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
-    IterDataPipe,
     MapDataPipe,
+    _Shuffled,
     functional_datapipe,
 )
 
@@ -131,7 +128,7 @@ class Batcher(MapDataPipe):
         return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
 
 
-class Shuffler(IterDataPipe):
+class Shuffler(_Shuffled):
     """The elements in a random order, one after the other.
 
     Args:
@@ -143,25 +140,11 @@ class Shuffler(IterDataPipe):
         super().__init__()
         self.datapipe: Iterable[Any] = datapipe
         self.indices: Any = list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed = True, None
-
-    def set_shuffle(self, shuffle: bool = True) -> Self:
-        """Say whether the order changes at all. Returns self."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Self:
-        """Give the next order its seed. Returns self."""
-        self._seed = seed
-        return self
 
     def __iter__(self) -> Iterator[Any]:
         order = list(self.indices)
         if self._enabled:
-            seed, self._seed = self._seed, None
-            if seed is None:
-                seed = int(rushlight.empty((), dtype=rushlight.int64).random_())
-            order = random.Random(seed).sample(order, len(order))[::-1]  # taken from the end
+            order = self._generator().sample(order, len(order))[::-1]  # taken from the end
         for index in order:
             yield self.datapipe[index]
 

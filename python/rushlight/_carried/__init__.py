@@ -1,0 +1,1 @@
+"""Tensors of dtypes that no kernel computes with."""

@@ -1,0 +1,521 @@
+"""The functions that take tensors of carried dtypes, or make them; all others refuse by name."""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight import _C, Tensor
+from rushlight._absent_dtypes import _CarriedDtype
+from rushlight._carried._codecs import bits_of, carrier_of, is_unsigned, numbers_of
+from rushlight._carried._tensor import CarriedTensor, array_of, elements, make, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# What is known without the elements' meaning.
+_OF_THE_SHAPE = set(
+    """size dim ndimension numel nelement element_size stride storage_offset is_contiguous data_ptr
+    __len__ get_device is_same_size untyped_storage _is_view is_inference __hash__ is_conj is_neg
+    is_set_to is_pinned is_shared""".split()
+)
+_ATTRIBUTES = set(
+    """shape ndim itemsize requires_grad grad grad_fn is_leaf _version is_cuda is_cpu is_meta is_mps
+    is_xpu is_sparse layout device nbytes _backward_hooks is_nested name _base is_quantized
+    is_mkldnn""".split()
+)
+_VIEWS = {"T", "mT", "H", "mH", "data"}
+# What moves elements, whatever they are: it is done to the bits.
+_MOVES = set(
+    """view reshape flatten ravel transpose t permute squeeze unsqueeze select narrow __getitem__
+    expand index_select repeat flip unflatten movedim moveaxis swapaxes swapdims split chunk unbind
+    view_as reshape_as expand_as clone contiguous detach cpu roll diagonal unfold cat concat stack
+    hstack vstack dstack column_stack hsplit vsplit dsplit tensor_split split_with_sizes gather take
+    take_along_dim masked_select tril triu as_strided broadcast_to atleast_1d atleast_2d atleast_3d
+    repeat_interleave positive alias rot90 fliplr flipud tile zero_ requires_grad_ pin_memory
+    share_memory_ zeros_like empty_like new_empty new_zeros conj_physical resolve_conj resolve_neg
+    unsqueeze_ squeeze_ t_ transpose_ resize_ set_ detach_ narrow_copy""".split()
+)
+# What writes elements of others, which are made bits of this dtype first.
+_WRITES = set(
+    """copy_ fill_ fill __setitem__ index_put index_put_ index_copy index_copy_ index_fill
+    index_fill_ masked_fill masked_fill_ masked_scatter masked_scatter_ scatter scatter_ where
+    new_full full_like""".split()
+)
+# What computes elements of the dtype of its operands.
+_SAME = set(
+    """add sub mul __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ rsub bitwise_and bitwise_or
+    bitwise_xor __and__ __or__ __xor__ __rand__ __ror__ __rxor__ floor ceil round trunc nan_to_num
+    neg __neg__ abs __abs__ sgn unique msort sort maximum minimum index_add diff""".split()
+)
+_BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor and or xor".split())
+# What gives other dtypes: of the numbers.
+_OTHER = set(
+    """eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ equal isnan isinf isfinite isreal
+    signbit any all isclose allclose div true_divide divide __truediv__ __rtruediv__ sqrt exp log
+    sin sigmoid reciprocal rsqrt erf tanh atan2 copysign xlogy ldexp pow __pow__ floor_divide
+    __floordiv__ remainder __mod__ fmod fmax fmin hypot nextafter sum nansum prod cumsum argsort
+    nonzero count_nonzero std var norm logical_and logical_or logical_xor abs_real
+    __bool__ __int__ __float__ __complex__ __index__ item is_nonzero""".split()
+)
+# What is made of no elements, or of zeros, whose bits are 0 in every dtype that has them.
+_OF_ZERO_BITS = set(
+    """empty empty_like zeros zeros_like new_empty new_zeros frombuffer empty_strided
+    new_empty_strided empty_permuted""".split()
+)
+_CASTS = dict(
+    double="float64", float="float32", half="float16", bfloat16="bfloat16", long="int64",
+    int="int32", short="int16", char="int8", byte="uint8", bool="bool", cfloat="complex64",
+    cdouble="complex128", chalf="complex32",
+)  # fmt: skip
+
+
+def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Carry out a function that was given a carried tensor or dtype."""
+    name, owner = getattr(func, "__name__", str(func)), getattr(func, "__self__", None)
+    if name == "__get__" and owner is not None:
+        return _attribute(func, owner.__name__, *args)
+    if name in _OF_THE_SHAPE:
+        with _C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name](func, *args, **kwargs)
+    if name in _CASTS and not (len(args) > 1 or kwargs.get("memory_format")):
+        return cast(args[0], getattr(rushlight, _CASTS[name]))
+    if isinstance(kwargs.get("dtype"), _CarriedDtype):
+        return _creation(func, args, kwargs)
+    in_place = name.endswith("_") and not name.endswith("__") or name[:3] == "__i" != name[:5]
+    if name in _MOVES:
+        return _moved(func, args, kwargs)
+    if name in _WRITES:
+        return _written(func, args, kwargs)
+    if name in _SAME or (in_place and _bare(name) in _SAME):
+        return _computed(func, _bare(name), in_place and name not in _SAME, args, kwargs)
+    if name in _OTHER:
+        return _measured(func, args, kwargs)
+    raise NotImplementedError(
+        f"{name}: not implemented for dtype {_dtype_of(args, kwargs)}; convert it, as by "
+        "x.to(torch.int64) or x.float()"
+    )
+
+
+def _bare(name):
+    if name.startswith("__i"):
+        return name[3:-2]
+    return name.strip("_") if name.endswith("_") else name
+
+
+def _parts(value):
+    """The tensors and dtypes in arguments."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(part)
+    elif isinstance(value, dict):
+        yield from _parts(list(value.values()))
+    elif isinstance(value, Tensor) or type(value) is _CarriedDtype:
+        yield value
+
+
+def _dtype_of(*arguments):
+    """The carried dtype that is meant; RuntimeError for several."""
+    found = {
+        part.dtype if isinstance(part, CarriedTensor) else part
+        for part in _parts(arguments)
+        if isinstance(part, CarriedTensor) or type(part) is _CarriedDtype
+    }
+    if len(found) > 1:
+        names = " and ".join(sorted(map(str, found)))
+        raise RuntimeError(f"there is no dtype that {names} are promoted to; convert one of them")
+    return found.pop()
+
+
+def _each(function, value):
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)) and any(True for _ in _parts(value)):
+        parts = [_each(function, part) for part in value]
+        return type(value)(parts) if type(value) in (list, tuple) else type(value)(*parts)
+    if isinstance(value, dict):
+        return {key: _each(function, part) for key, part in value.items()}
+    return value
+
+
+def cast(tensor: Tensor, dtype: Any, copy: bool = False) -> Tensor:
+    """Return a tensor in another dtype, where one of the two is carried."""
+    if tensor.dtype == dtype:
+        return tensor.clone() if copy else tensor
+    if isinstance(tensor, CarriedTensor):
+        tensor = _exact(tensor) if _is_integral(dtype) else numbers_of(plain(tensor), tensor.dtype)
+    if not isinstance(dtype, _CarriedDtype):
+        return tensor.to(dtype)
+    if tensor.is_meta:
+        return make(tensor.to(carrier_of(dtype)), dtype)
+    return make(bits_of(tensor, dtype), dtype)
+
+
+def _is_integral(dtype):
+    return not (dtype.is_floating_point or dtype.is_complex or dtype is rushlight.bool)
+
+
+def _exact(tensor):
+    """Numbers from which whole ones modulo 2**64 can be taken."""
+    bits = plain(tensor)
+    return bits if bits.dtype is rushlight.int64 else numbers_of(bits, tensor.dtype)
+
+
+def _attribute(func, name, self, *rest):
+    if name in _ATTRIBUTES:
+        with _C.DisableTorchFunctionSubclass():
+            return func(self, *rest)
+    if name in _VIEWS:
+        return make(func(plain(self)), self.dtype)
+    if name in ("real", "imag"):
+        return _real(None, self) if name == "real" else _imag(None, self)
+    raise NotImplementedError(f"{name}: not implemented for dtype {self.dtype}")
+
+
+def _creation(func, args, kwargs):
+    """Makes what was asked for in a dtype that serves, and converts it."""
+    dtype, name = kwargs["dtype"], func.__name__
+    rest = {key: value for key, value in kwargs.items() if key != "dtype"}
+    if name in ("tensor", "as_tensor", "asarray"):
+        return _from_data(func, dtype, *args, **rest)
+    if name in ("sum", "prod", "cumsum", "mean", "softmax", "log_softmax"):
+        return cast(func(*_each(_numbers, list(args)), **rest), dtype)
+    args = [plain(arg) if isinstance(arg, Tensor) else arg for arg in args]
+    if name in _OF_ZERO_BITS:
+        return make(func(*args, dtype=carrier_of(dtype), **rest), dtype)
+    if name in ("full", "full_like", "new_full"):
+        *shape, value = args if "fill_value" not in rest else (*args, rest.pop("fill_value"))
+        empty = {"full": rushlight.empty, "full_like": rushlight.empty_like}.get(name)
+        if name == "new_full":
+            empty, shape = shape[0].new_empty, shape[1:]
+        return make(empty(*shape, dtype=carrier_of(dtype), **rest), dtype).fill_(value)
+    through = (
+        rushlight.complex64 if dtype.is_complex
+        else rushlight.float32 if dtype.is_floating_point else rushlight.int64
+    )  # fmt: skip
+    return cast(func(*args, dtype=through, **rest), dtype)
+
+
+def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
+    def within(value):
+        if isinstance(value, (list, tuple)):
+            return [within(v) for v in value]
+        if isinstance(value, int) and value >= 2**63:
+            return value - 2**64 if is_unsigned(dtype) else float(value)
+        return value
+
+    if hasattr(data, "dtype") and not isinstance(data, Tensor):  # an array
+        name = str(data.dtype)
+        data = rushlight.from_numpy(data) if hasattr(data, "ndim") and data.ndim else data.item()
+        if isinstance(data, CarriedTensor) and f"torch.{name}" == str(dtype):
+            return data.clone() if func.__name__ == "tensor" else data
+    if not isinstance(data, Tensor):
+        data = rushlight.tensor(within(data))
+    made = cast(data.detach(), dtype, copy=func.__name__ == "tensor")
+    return made.to(device) if device is not None else made
+
+
+def _moved(func, args, kwargs):
+    """What is done to the bits; of several dtypes the tensors become one."""
+    carried = [part for part in _parts((args, kwargs)) if isinstance(part, CarriedTensor)]
+    dtype = _dtype_of(carried)
+    joins = func.__name__ in (
+        "cat",
+        "concat",
+        "stack",
+        "hstack",
+        "vstack",
+        "dstack",
+        "column_stack",
+    )
+    if joins and dtype.is_complex:
+        args = [[cast(part, dtype) for part in args[0]], *args[1:]]
+    if joins and any(part.dtype != dtype for part in _parts(args)):
+        raise RuntimeError(f"{func.__name__}: tensors of {dtype} are joined with those of it alone")
+    positional, named = _each(plain, list(args)), _each(plain, kwargs)
+    result = func(*positional, **named)
+    if func.__name__.endswith("_") and not func.__name__.endswith("__"):
+        return args[0]
+    return _rewrapped(result, dtype)
+
+
+def _rewrapped(result, dtype):
+    carrier = carrier_of(dtype)
+    return _each(lambda t: make(t, dtype) if t.dtype is carrier else t, result)
+
+
+def _written(func, args, kwargs):
+    """Writes bits of this dtype: of tensors, and of numbers as tensors."""
+    first, name = args[0], func.__name__
+    if name == "where":
+        condition, first, *others = args
+        operands = (first, *others)
+        dtype = _dtype_of([part for part in operands if isinstance(part, Tensor)])
+        sides = [_bits(part, dtype) for part in operands]
+        return make(rushlight.where(condition, *sides), dtype)
+    if not isinstance(first, CarriedTensor):  # an ordinary tensor takes the numbers
+        return func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
+    dtype = first.dtype
+    *middle, last = args[1:]
+    if name in ("copy_", "fill_", "fill", "full_like"):
+        middle, last = [], args[1]
+    if name.startswith("index_put") and (kwargs.get("accumulate") or any(args[3:])):
+        if dtype == rushlight.uint64:
+            raise NotImplementedError(f"{name}: accumulate=True is not there for dtype {dtype}")
+        total = cast(rushlight.index_put(*_each(_numbers, list(args)), **kwargs), dtype)
+        return first.copy_(total) if name.endswith("_") else total
+    value = _bits(last, dtype)
+    wants_number = name in ("fill_", "fill", "masked_fill", "masked_fill_", "index_fill",
+                            "index_fill_", "new_full", "full_like")  # fmt: skip
+    value = value.item() if wants_number and value.dim() == 0 else value
+    result = func(plain(first), *middle, value, **kwargs)
+    return first if name.endswith("_") else _rewrapped(result, dtype)
+
+
+def _bits(value, dtype):
+    """What is to be written as bits: of a tensor or a number."""
+    if not isinstance(value, Tensor):
+        value = value - 2**64 if isinstance(value, int) and value >= 2**63 else value
+        value = rushlight.tensor(value)
+    return plain(cast(value, dtype))
+
+
+def _numbers(tensor):
+    return numbers_of(plain(tensor), tensor.dtype) if isinstance(tensor, CarriedTensor) else tensor
+
+
+def _check_promotion(name, dtype, args, kwargs):
+    """Integers and floats of 8 bits are promoted with floats alone, as by torch."""
+    if dtype.is_complex:
+        return
+    for part in _parts((args, kwargs)):
+        if isinstance(part, Tensor) and not isinstance(part, CarriedTensor):
+            if dtype.is_floating_point or not (part.is_floating_point() or part.is_complex()):
+                raise RuntimeError(
+                    f"{name}: {dtype} and {part.dtype} have no common dtype; convert one of them"
+                )
+
+
+def _common(dtype, args):
+    """The dtype of a result of these operands, if it is not `dtype`."""
+    for part in args:
+        if isinstance(part, Tensor) and not isinstance(part, CarriedTensor):
+            kind = part.dtype
+            if is_unsigned(dtype) or part.dim() and kind in (
+                rushlight.float32, rushlight.float64, rushlight.bfloat16, rushlight.complex64,
+                rushlight.complex128,
+            ):  # fmt: skip
+                return False
+        elif is_unsigned(dtype) and isinstance(part, (float, complex)):
+            return False
+    return True
+
+
+def _computed(func, name, in_place, args, kwargs):
+    """What gives elements of the dtype of its operands, or of one that they are promoted to."""
+    dtype = _dtype_of(args, kwargs)
+    _check_promotion(name, dtype, args, kwargs)
+    same = _common(dtype, args)
+    if in_place:
+        out = getattr(rushlight, name.strip("_"))(*args, **kwargs)
+        return args[0].copy_(out)
+    bare = name.strip("_").removeprefix("r") if name.startswith("__r") else name.strip("_")
+    if same and is_unsigned(dtype) and bare in _BITS_SERVE:
+        return make(func(*_each(plain, list(args)), **kwargs), dtype)
+    if dtype == rushlight.uint64 and same:
+        return _ordered(func, name, args, kwargs)
+    result = func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
+    if not same:
+        return _narrowed(result, dtype, args)
+    if name in ("sort", "unique") and not isinstance(result, Tensor):
+        first, *others = result
+        parts = (cast(first, dtype), *others)
+        return type(result)(parts) if name == "sort" else parts
+    if dtype.is_complex and name in ("abs", "__abs__"):
+        return result.half()
+    return cast(result, dtype)
+
+
+_FLIP = -(2**63)  # turns the order of unsigned numbers into that of signed ones
+
+
+def _ordered(func, name, args, kwargs):
+    """Of uint64, what depends on the order of numbers alone."""
+    if name in ("floor", "ceil", "round", "trunc", "nan_to_num", "abs", "__abs__", "sgn"):
+        return args[0].clone() if name != "sgn" else (args[0] != 0).to(rushlight.uint64)
+    if name not in ("sort", "msort", "unique", "maximum", "minimum"):
+        raise NotImplementedError(f"{name}: not implemented for dtype torch.uint64")
+    turned = [plain(a) ^ _FLIP if isinstance(a, CarriedTensor) else a for a in args]
+    result = func(*turned, **kwargs)
+    if isinstance(result, Tensor):
+        return make(result ^ _FLIP, rushlight.uint64)
+    first, *others = result
+    parts = (make(first ^ _FLIP, rushlight.uint64), *others)
+    return type(result)(parts) if name == "sort" else parts
+
+
+def _measured(func, args, kwargs):
+    """What gives other dtypes than those of its operands."""
+    name, dtype = func.__name__, _dtype_of(args, kwargs)
+    others = [p for p in _parts((args, kwargs)) if isinstance(p, Tensor)]
+    if name in ("item", "__int__", "__index__", "__bool__", "is_nonzero"):
+        return _single(name, args[0])
+    if len(others) > 1 and name != "ldexp":
+        _check_promotion(name, dtype, args, kwargs)
+    compared = name.strip("_") in ("eq", "ne", "lt", "le", "gt", "ge", "equal")
+    if compared and dtype == rushlight.uint64 and len(args) == 2 and all(
+        isinstance(arg, CarriedTensor) for arg in args
+    ):  # fmt: skip
+        return func(*_each(lambda t: plain(t) ^ _FLIP, list(args)), **kwargs)
+    if dtype == rushlight.uint64 and name in ("sum", "nansum", "prod", "cumsum"):
+        return func(*_each(plain, list(args)), **kwargs)
+    result = func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
+    result = _narrowed(result, dtype, others)
+    if dtype.is_complex and name in ("std", "var", "norm") and isinstance(result, Tensor):
+        return result.half()
+    return result
+
+
+def _narrowed(result, dtype, operands):
+    """Numbers of uint64 are float64 here on their way: the result is, if an operand was."""
+    if not (isinstance(result, Tensor) and result.dtype is rushlight.float64):
+        return result
+    if dtype != rushlight.uint64 or any(
+        isinstance(t, Tensor) and t.dtype is rushlight.float64 for t in operands
+    ):
+        return result
+    return result.to(rushlight.get_default_dtype())
+
+
+def _single(name, tensor):
+    if tensor.numel() != 1:
+        return getattr(plain(tensor), name)()
+    value = elements(tensor.reshape(()))
+    if name == "item":
+        return value
+    if name in ("__bool__", "is_nonzero"):
+        return bool(value)
+    if name == "__index__" and not is_unsigned(tensor.dtype):
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(value.real if isinstance(value, complex) else value)
+
+
+def _to(func, self, *args, **kwargs):
+    """`Tensor.to` in its forms: a dtype, a device, both, or another tensor."""
+    kwargs = dict(kwargs)
+    dtype, copy = kwargs.pop("dtype", None), kwargs.pop("copy", False)
+    rest = []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype = arg.dtype
+            rest.append(arg.device)
+        elif isinstance(arg, (rushlight.dtype, type)) or type(arg) is _CarriedDtype:
+            dtype = arg
+        elif not isinstance(arg, bool):
+            rest.append(arg)
+    kwargs.pop("non_blocking", None)
+    kwargs.pop("memory_format", None)
+    dtype = {float: rushlight.float64, int: rushlight.int64, bool: rushlight.bool}.get(dtype, dtype)
+    moved = self
+    if rest or kwargs.get("device") is not None:
+        where = rest[0] if rest else kwargs["device"]
+        moved = plain(self).to(where)
+        moved = make(moved, self.dtype) if isinstance(self, CarriedTensor) else moved
+    if dtype is None or dtype == moved.dtype:
+        return moved.clone() if copy and moved is self else moved
+    return cast(moved, dtype)
+
+
+def _viewed(func, self, *args, **kwargs):
+    dtype = kwargs.get("dtype", args[0] if args else None)
+    if isinstance(dtype, rushlight.dtype):
+        wanted = carrier_of(dtype) if isinstance(dtype, _CarriedDtype) else dtype
+        seen = plain(self).view(wanted)
+        return make(seen, dtype) if isinstance(dtype, _CarriedDtype) else seen
+    return _moved(func, (self, *args), kwargs)
+
+
+def _real(func, self):
+    if not self.dtype.is_complex:
+        return self
+    return _halves(self).select(-1, 0)
+
+
+def _imag(func, self):
+    if not self.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _halves(self).select(-1, 1)
+
+
+def _halves(self):
+    """Real and imaginary parts over the same memory, in float16."""
+    return plain(self).unsqueeze(-1).view(rushlight.float16)
+
+
+def _conj(func, self):
+    return cast(_numbers(self).conj_physical(), self.dtype) if self.dtype.is_complex else self
+
+
+def _extreme(func, self, *args, **kwargs):
+    if args or kwargs or self.dtype.is_complex:
+        raise NotImplementedError(
+            f"{func.__name__}: of all elements alone is implemented for dtype {self.dtype}"
+        )
+    ordered = self.flatten().sort()[0]
+    return ordered[-1 if func.__name__ == "max" else 0]
+
+
+def _promoted(func, *args, **kwargs):
+    """Of two dtypes: one of them, or that of floats."""
+    one, other = (*args, *kwargs.values())
+    if one == other:
+        return one
+    carried, plain_one = (one, other) if isinstance(one, _CarriedDtype) else (other, one)
+    if isinstance(plain_one, _CarriedDtype):
+        raise RuntimeError(f"promote_types: {one} and {other} have no common dtype")
+    if carried.is_complex:
+        if plain_one in (rushlight.bfloat16, rushlight.float32, rushlight.complex64):
+            return rushlight.complex64
+        is_wide = plain_one in (rushlight.float64, rushlight.complex128)
+        return rushlight.complex128 if is_wide else carried
+    if is_unsigned(carried) and plain_one.is_floating_point:
+        return plain_one
+    raise RuntimeError(f"promote_types: {one} and {other} have no common dtype")
+
+
+def _castable(func, *args, **kwargs):
+    one, other = (*args, *kwargs.values())
+    rank = [
+        3 if d.is_complex else 2 if d.is_floating_point else 0 if d is rushlight.bool else 1
+        for d in (one, other)
+    ]
+    return rank[0] <= rank[1]
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "to": _to,
+    "type_as": lambda func, self, other: cast(self, other.dtype),
+    "view": _viewed,
+    "numpy": lambda func, self, **options: array_of(self),
+    "tolist": lambda func, self: elements(self),
+    "real": _real,
+    "imag": _imag,
+    "view_as_real": lambda func, self: _halves(self),
+    "conj": _conj,
+    "max": _extreme,
+    "min": _extreme,
+    "rand_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),
+    "randn_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),
+    "promote_types": _promoted,
+    "can_cast": _castable,
+    "is_floating_point": lambda func, self: self.dtype.is_floating_point,
+    "is_complex": lambda func, self: self.dtype.is_complex,
+    "is_signed": lambda func, self: self.dtype.is_signed,
+    "ones_like": lambda func, self, **options: rushlight.full_like(self, 1, **options),
+    "new_ones": lambda func, self, *size, **options: self.new_empty(*size, **options).fill_(1),
+    "pad": lambda func, self, *args, **options: _moved(func, (self, *args), options),
+    "constant_pad_nd": lambda func, self, *args, **options: _moved(func, (self, *args), options),
+    "__dlpack__": lambda func, self, *args, **options: array_of(self).__dlpack__(*args, **options),
+}

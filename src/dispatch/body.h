@@ -1,0 +1,65 @@
+// What bodies of composites call besides ops: functions that see sizes, dtypes and numbers, and
+// such as change how the elements of one tensor are kept or seen. gen/body.py lists them.
+#pragma once
+#include "autograd/geometry.h"
+#include "core/warning.h"
+#include "dispatch/generated.h"
+#include "dispatch/guards.h"
+#include "dispatch/linalg.h"
+#include "dispatch/shape_rules.h"
+#include "tensor/lazy_view.h"
+
+namespace rl {
+
+using shape::one_or_all;
+
+// ---- numbers, dtypes and sizes
+
+inline DType common_dtype(const Tensor& a, const Tensor& b) { return result_type(a, b); }
+inline bool casts_to(DType from, DType to) { return can_cast(from, to); }
+double largest_finite(DType t);  // of complex dtypes, that of their parts
+double epsilon(DType t);         // what rms_norm adds by default
+// The only element, of a tensor that has elements.
+bool truth(const char* op, const Tensor& t);
+inline int64_t whole_item(const Tensor& t) { return item<int64_t>(t); }
+
+bool is_viewable(const Tensor& t, const Dims& sizes);
+Dims channel_sizes(int64_t ndim, int64_t channels);  // in dim 1, ones elsewhere
+Dims with_leading_ones(const Dims& sizes, int64_t ndim);
+Dims flattened_sizes(const Tensor& t, int64_t start_dim, int64_t end_dim);
+Dims unflattened_sizes(const Tensor& t, int64_t dim, const Dims& parts);
+Dims moved_dims(const Tensor& t, const Dims& source, const Dims& destination);
+Dims split_sizes_of(const Tensor& t, int64_t split_size, int64_t dim);
+Dims chunk_sizes(const Tensor& t, int64_t chunks, int64_t dim);
+Dims embedded_sizes(const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2);
+Dims inner_sizes(const Tensor& a, const Tensor& b);
+int64_t cross_dim(const Tensor& a, const Tensor& b, std::optional<int64_t> dim);
+int64_t padding_row(const Tensor& table, std::optional<int64_t> padding_idx);
+Dims last_dims(int64_t ndim, int64_t count);
+bool reads_upper(const std::string& uplo);
+// What the older arguments of losses mean, where they are given.
+std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce,
+                           const std::string& reduction);
+
+// ---- tensors
+
+template <class F> TensorList each_of(const TensorList& tensors, F&& f) {
+  TensorList results;
+  results.reserve(tensors.size());
+  for (const Tensor& t : tensors) results.push_back(f(t));
+  return results;
+}
+Tensor floating(const Tensor& t);  // integers and truth values in the default dtype
+inline Tensor as_tensor(const std::optional<Scalar>& number) {
+  return number ? wrap_number(*number) : Tensor();
+}
+Tensor at_least(const Tensor& t, int64_t ndim);
+Tensor number_beside(const Tensor& t, const Tensor& other);  // a number's tensor, where other is
+TensorList without_bases(TensorList views);
+// Copies whose strides are those of the input, gaps and offset included.
+Tensor copy_of_storage(const Tensor& t);
+Tensor clone_with_gaps(const Tensor& t);
+// `self` becomes `view`, a view of it, history included.
+Tensor become(const Tensor& self, const Tensor& view, const char* op);
+
+}  // namespace rl

@@ -1,0 +1,112 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/device/attention.h"
+#include "kernels/cuda/launch.h"
+
+namespace rl::cuda {
+namespace {
+
+using kernels::AttentionViews;
+
+constexpr const char* header = "kernels/cuda/device/attention.cuh";
+
+KernelTemplate forward(header), dots(header), key_gradients(header), query_gradients(header),
+    draws(header);
+
+HeadMatrices matrices(const View& v) {
+  return {v.data, v.strides[0], v.strides[1], v.strides[2], v.strides[3]};
+}
+
+AttentionArgs arguments(const AttentionViews& a, const View& out, const View& log_sum) {
+  AttentionArgs args{};
+  args.query = matrices(a.query);
+  args.key = matrices(a.key);
+  args.value = matrices(a.value);
+  args.out = matrices(out);
+  if (a.mask) {
+    args.mask = matrices(*a.mask);
+    args.mask_dtype = static_cast<int>(a.mask->dtype);
+  }
+  if (a.kept && a.kept->dtype == DType::Int64) args.state = static_cast<int64_t*>(a.kept->data);
+  else if (a.kept) args.kept = matrices(*a.kept);
+  args.causal = a.causal;
+  args.samples = a.query.sizes[0];
+  args.heads = a.query.sizes[1];
+  args.shared_heads = a.key.sizes[1];
+  args.queries = a.query.sizes[2];
+  args.keys = a.key.sizes[2];
+  args.width = a.query.sizes[3];
+  args.value_width = a.value.sizes[3];
+  args.scale = a.scale;
+  args.kept_scale = a.kept_scale;
+  args.log_sum = log_sum.data;
+  return args;
+}
+
+// The kernels' parameters `tile` and `width`: what fits into registers and 48 KiB of shared memory.
+struct Tiles {
+  int64_t rows, width;
+};
+Tiles tiles_for(DType dtype, int64_t width, bool backward) {
+  int64_t room = width <= 64 ? 64 : width <= 128 ? 128 : 256;
+  bool small = dtype == DType::Float64 || (backward && room == 256);
+  return {small ? 32 : 64, room};
+}
+
+void run(const Context& context, KernelTemplate& kernel, const char* name, const Tiles& tiles,
+         int64_t rows, int64_t heads, DType dtype, const AttentionArgs& args) {
+  int device = context.device.index;
+  int64_t tasks = (rows + tiles.rows - 1) / tiles.rows * heads * args.samples;
+  if (!tasks) return;
+  uint64_t variant = static_cast<uint64_t>(dtype) << 16 | static_cast<uint64_t>(tiles.rows) << 9 |
+                     static_cast<uint64_t>(tiles.width);
+  CUfunction f = kernel.get(variant, device, name,
+                            [&] { return instance(name, dtype, tiles.rows, tiles.width); });
+  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{256}, 0, args);
+}
+
+}  // namespace
+
+void attention(const Context& context, const AttentionViews& a, const View& out,
+               const View& log_sum) {
+  use(context.device.index);
+  AttentionArgs args = arguments(a, out, log_sum);
+  run(context, forward, "attention_forward", tiles_for(out.dtype, args.value_width, false),
+      args.queries, args.heads, out.dtype, args);
+}
+
+void attention_backward(const Context& context, const AttentionViews& a, const View& grad,
+                        const View& out, const View& log_sum, const View& grad_query,
+                        const View& grad_key, const View& grad_value) {
+  int device = context.device.index;
+  use(device);
+  AttentionArgs args = arguments(a, out, log_sum);
+  args.grad = matrices(grad);
+  args.grad_query = matrices(grad_query);
+  args.grad_key = matrices(grad_key);
+  args.grad_value = matrices(grad_value);
+  Scratch products(static_cast<size_t>(log_sum.numel * itemsize(log_sum.dtype)), device);
+  args.dots = products.get();
+  CUfunction f = dots.get(static_cast<uint64_t>(out.dtype), device, "attention_dots",
+                          [&] { return instance("attention_dots", out.dtype); });
+  launch_elements(f, device, "attention_dots", log_sum.numel * 32, args);
+  Tiles tiles = tiles_for(out.dtype, std::max(args.width, args.value_width), true);
+  run(context, key_gradients, "attention_key_gradients", tiles, args.keys, args.shared_heads,
+      out.dtype, args);
+  run(context, query_gradients, "attention_query_gradients", tiles, args.queries, args.heads,
+      out.dtype, args);
+}
+
+void attention_kept(const Context& context, const View& state, double kept_scale, const View& out) {
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  CUfunction f = draws.get(0, device, "attention_kept",
+                           [] { return instance("attention_draw", DType::Float64); });
+  launch_elements(f, device, "attention_kept", out.numel, strided_as_is(out, "attention_kept"),
+                  static_cast<const int64_t*>(state.data), kept_scale);
+}
+
+}  // namespace rl::cuda

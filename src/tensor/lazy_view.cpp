@@ -1,0 +1,127 @@
+#include "tensor/lazy_view.h"
+
+#include <vector>
+
+#include "core/fork_mutex.h"
+#include "tensor/copy_elements.h"
+
+namespace rl {
+namespace {
+
+// The lazy views that ops of this thread are about to change.
+thread_local std::vector<Ref<TensorImpl>> written;
+
+// Bytes from the first element to behind the last.
+int64_t reach(const TensorImpl* t) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < t->sizes.size(); ++d) last += (t->sizes[d] - 1) * t->strides[d];
+  return (last + 1) * itemsize(t->dtype);
+}
+
+// Which parts of elements change: the imaginary ones alone of a conjugate, the real ones of a
+// negative conjugate, all of a negative.
+struct Parts {
+  int64_t count, first, step;
+  bool change(int64_t i) const { return i % step == first; }
+};
+
+template <class T>
+void negate(const void* from, void* to, Parts parts) {
+  const T* x = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (int64_t i = 0; i < parts.count; ++i)
+    out[i] = parts.change(i) ? static_cast<T>(T(0) - x[i]) : x[i];
+}
+
+// The sign bit alone: of zeros and NaNs too.
+template <class Bits>
+void flip_signs(const void* from, void* to, Parts parts) {
+  const Bits* x = static_cast<const Bits*>(from);
+  Bits* out = static_cast<Bits*>(to);
+  constexpr Bits sign = static_cast<Bits>(Bits(1) << (8 * sizeof(Bits) - 1));
+  for (int64_t i = 0; i < parts.count; ++i)
+    out[i] = parts.change(i) ? static_cast<Bits>(x[i] ^ sign) : x[i];
+}
+
+// A block of memory with its elements changed, those between the elements of a view included. One
+// pass, so that a second reader of a view never meets an element that is only copied yet.
+void change(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits) {
+  DType real = to_real(dtype);
+  const bool conjugate = bits & Conjugated, negative = bits & Negated;
+  Parts parts{bytes / itemsize(real), conjugate && !negative, conjugate ? 2 : 1};
+  switch (real) {
+    case DType::Float64: return flip_signs<uint64_t>(from, to, parts);
+    case DType::Float32: return flip_signs<uint32_t>(from, to, parts);
+    case DType::Float16:
+    case DType::BFloat16: return flip_signs<uint16_t>(from, to, parts);
+    case DType::Int64: return negate<uint64_t>(from, to, parts);
+    case DType::Int32: return negate<uint32_t>(from, to, parts);
+    case DType::Int16: return negate<uint16_t>(from, to, parts);
+    case DType::Int8:
+    case DType::UInt8: return negate<uint8_t>(from, to, parts);
+    default: fail(ErrorKind::NotImplemented, "_neg_view: not implemented for dtype ", dtype);
+  }
+}
+
+ForkMutex& mutex() {
+  static auto* instance = new ForkMutex(ForkRank::ResolvedViews);
+  return *instance;
+}
+
+}  // namespace
+
+Tensor lazily(const Tensor& t, LazyBit change) {
+  check_implemented(!t.is_sparse(), "a tensor in layout ", static_cast<int>(t.layout()),
+                    " has no lazy view; to_dense() gives an ordinary tensor");
+  Tensor view = alias(t);
+  TensorImpl* impl = view.impl();
+  if (!impl->device.is_meta()) impl->storage->materialize();
+  impl->lazy = t.impl()->lazy ^ change;
+  impl->refresh();
+  return view;
+}
+
+void* shared_address(const Tensor& t) {
+  if (!t.impl()->lazy) return t.view().data;
+  char* bytes = static_cast<char*>(t.storage()->data);
+  return bytes ? bytes + t.offset() * itemsize(t.dtype()) : nullptr;
+}
+
+// Read anew each time, as the shared memory may have changed in ways that nobody tells of.
+void* read_lazy(TensorImpl* t) {
+  const auto* shared = static_cast<const char*>(t->storage->data);
+  check_implemented(shared && t->device.is_cpu(), "a lazy view of shape ", t->sizes, " on device ",
+                    t->device, " has no elements to read");
+  int64_t bytes = reach(t);
+  ForkLock lock(mutex());
+  if (!t->resolved || t->resolved->nbytes < bytes) t->resolved = Storage::create(bytes, t->device);
+  change(shared + t->offset * itemsize(t->dtype), t->resolved->data, bytes, t->dtype, t->lazy);
+  return t->resolved->data;
+}
+
+void begin_lazy_write(const Tensor& t) {
+  if (t.impl()->data || t.numel() == 0 || t.is_meta()) return;
+  t.impl()->data = read_lazy(t.impl());
+  written.push_back(t.ref());
+}
+
+void end_lazy_write(const Tensor& t) {
+  TensorImpl* impl = t.impl();
+  if (!impl->data) return;
+  change(impl->data, impl->data, reach(impl), impl->dtype, impl->lazy);
+  View from{impl->data,  impl->sizes.data(), impl->strides.data(), t.dim(),
+            impl->numel, impl->dtype,        impl->device};
+  View to = from;
+  to.data = shared_address(t);
+  copy_elements(from, to);
+  impl->data = nullptr;
+  for (size_t i = written.size(); i-- > 0;)
+    if (written[i].get() == impl) written.erase(written.begin() + static_cast<int64_t>(i));
+}
+
+void abandon_lazy_writes() {
+  for (const Ref<TensorImpl>& t : written) t->data = nullptr;
+  written.clear();
+}
+
+}  // namespace rl

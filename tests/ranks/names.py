@@ -1,0 +1,243 @@
+"""Smaller things: options of groups, DTensors made in parts, losses of divided classes."""
+
+import sys
+
+from refusal import refused
+
+import rushlight as torch
+import rushlight.distributed as dist
+from rushlight import nn
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+mesh = init_device_mesh("cpu", (size,))
+
+
+def options():
+    group, mine = dist.group.WORLD, torch.full((2,), float(rank + 1))
+    total = size * (size + 1) / 2
+    reducing = dist.AllreduceOptions()
+    reducing.reduceOp = dist.ReduceOp.MAX
+    x = mine.clone()
+    group.allreduce([x], reducing).wait()
+    assert x.tolist() == [size] * 2
+    many = [mine.clone(), mine.clone()]
+    group.allreduce_coalesced(many, dist.AllreduceCoalescedOptions()).wait()
+    assert [t.tolist() for t in many] == [[total] * 2] * 2
+    rooted = dist.ReduceOptions()
+    rooted.rootRank = size - 1
+    x = mine.clone()
+    group.reduce([x], rooted).wait()
+    assert x.tolist() == [total if rank == size - 1 else rank + 1] * 2
+    x, giving = mine.clone(), dist.BroadcastOptions()
+    giving.rootRank = 1
+    group.broadcast([x], giving).wait()
+    assert x.tolist() == [2.0, 2.0]
+    parts = [torch.empty(2) for _ in range(size)]
+    group.allgather([parts], [mine]).wait()
+    assert [p.tolist() for p in parts] == [[r + 1.0] * 2 for r in range(size)]
+    getting = dist.GatherOptions()
+    getting.rootRank = 1
+    parts = [torch.empty(2) for _ in range(size)] if rank == 1 else []
+    group.gather([parts] if parts else [], [mine], getting).wait()
+    assert [p.tolist() for p in parts] == ([[r + 1.0] * 2 for r in range(size)] if parts else [])
+    x, giving = torch.empty(1), dist.ScatterOptions()
+    lists = [[torch.tensor([r * 10.0]) for r in range(size)]] if rank == 0 else []
+    group.scatter([x], lists, giving).wait()
+    assert x.item() == rank * 10
+    x = torch.empty(2)
+    group.reduce_scatter([x], [[mine] * size], dist.ReduceScatterOptions()).wait()
+    assert x.tolist() == [total] * 2
+    x = torch.empty(size)
+    group.alltoall_base(x, torch.arange(size) + 10.0 * rank, [], [], dist.AllToAllOptions()).wait()
+    assert x.tolist() == [rank + 10.0 * r for r in range(size)]
+    parts = [torch.empty(1) for _ in range(size)]
+    group.alltoall(parts, list(torch.arange(size * 1.0).split(1))).wait()
+    assert [p.item() for p in parts] == [rank] * size
+    waiting = dist.BarrierOptions()
+    waiting.asyncOp = False
+    assert group.barrier(waiting).is_completed()
+    waiting.device_ids = [0]
+    refused(ValueError, "there are none", group.barrier, waiting)
+    x = torch.empty(2)
+    if rank == 0:
+        group.send([mine], 1, 7).wait()
+    elif rank == 1:
+        group.recv([x], 0, 7).wait()
+        assert x.tolist() == [1.0, 1.0]
+    refused(TypeError, "does not support shrinking", dist.shrink_group, [1])
+    refused(ValueError, "cannot be empty", dist.shrink_group, [])
+    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo, None, rank, size)
+    with torch.profiler.profile() as profile, dist.record_comm("my exchange"):
+        dist.all_reduce(mine.clone())
+    assert [e.name for e in profile.events()].count("my exchange") == 1
+    dist.breakpoint(rank=0, skip=1)  # passed by
+
+
+def creation():
+    for ways in ([Shard(0)], [Shard(1)], [Replicate()], None):
+        way = {"device_mesh": mesh, "placements": ways}
+        for make, value in ((ones, 1.0), (zeros, 0.0)):
+            made = make(5, 3, **way, requires_grad=True)
+            assert isinstance(made, DTensor) and made.requires_grad and made.is_leaf
+            assert made.placements == tuple(ways or [Replicate()]) and made.shape == (5, 3)
+            assert torch.equal(made.full_tensor(), torch.full((5, 3), value))
+        assert full((5, 3), 7, **way).full_tensor().tolist() == [[7] * 3] * 5
+        assert empty([5, 3], dtype=torch.float64, **way).full_tensor().dtype is torch.float64
+    torch.manual_seed(rank)  # that of the first counts
+    drawn = []
+    for ways in ([Shard(0)], [Shard(1)], [Replicate()]):
+        torch.manual_seed(rank)
+        drawn.append(rand(5, 3, device_mesh=mesh, placements=ways).full_tensor())
+        drawn.append(randn(5, 3, device_mesh=mesh, placements=ways).full_tensor())
+    assert torch.equal(drawn[0], drawn[2]) and torch.equal(drawn[0], drawn[4])
+    assert torch.equal(drawn[1], drawn[3]) and 0 <= drawn[0].min() < drawn[0].max() < 1
+    refused(ValueError, "Partial", zeros, 2, device_mesh=mesh, placements=[Partial()])
+    refused(ValueError, "same length", zeros, 2, device_mesh=mesh, placements=[Shard(0)] * 2)
+    refused(TypeError, "integers", zeros, 2.5, device_mesh=mesh)
+
+
+def losses():
+    from rushlight.distributed.tensor.parallel import loss_parallel
+
+    cross_entropy = nn.functional.cross_entropy
+    draw = torch.Generator().manual_seed(0)
+    cases = [((6, 7), (6,)), ((4, 7, 3), (4, 3)), ((7,), ())]
+    for shape, targets in cases:
+        classes = 1 if len(shape) > 1 else 0
+        logits = torch.randn(shape, generator=draw) * 5
+        target = torch.randint(0, 7, targets, generator=draw)
+        if targets:
+            target.view(-1)[0] = -100
+        for weight in (None, torch.rand(7, generator=draw)):
+            for reduction in ("mean", "sum", "none"):
+                whole = logits.clone().requires_grad_()
+                wanted = cross_entropy(whole, target, weight, reduction=reduction)
+                wanted.sum().backward()
+                divided = distribute_tensor(logits, mesh, [Shard(classes)]).requires_grad_()
+                with loss_parallel():
+                    found = cross_entropy(divided, target, weight, reduction=reduction)
+                    found.sum().to_local().backward()
+                assert found.placements == (Replicate(),)
+                torch.testing.assert_close(found.to_local(), wanted)
+                torch.testing.assert_close(divided.grad.full_tensor(), whole.grad)
+    divided = distribute_tensor(torch.randn(4, 7, generator=draw), mesh, [Shard(1)])
+    target = torch.tensor([0, 1, 2, 3])
+    refused(NotImplementedError, "outside of loss_parallel", cross_entropy, divided, target)
+    with loss_parallel():
+        refused(NotImplementedError, "label_smoothing", cross_entropy, divided, target,
+                label_smoothing=0.1)  # fmt: skip
+        rows = divided.redistribute(placements=[Shard(0)])
+        refused(ValueError, "exactly one dim", cross_entropy, rows, target)
+        refused(IndexError, "not in [0, 7)", cross_entropy, divided, target + 4)
+    grid = init_device_mesh("cpu", (size, 1))
+    logits = torch.randn(2 * size, 7, generator=draw)
+    divided = distribute_tensor(logits, grid, [Shard(0), Shard(1)])
+    target = torch.arange(2 * size) % 7
+    with loss_parallel():
+        refused(ValueError, "not clear", cross_entropy, divided, target, reduction="sum")
+        lies = distribute_tensor(target, grid, [Shard(0), Replicate()])
+        found = cross_entropy(divided, lies, reduction="sum")
+        refused(NotImplementedError, "several dims", cross_entropy, divided, lies)
+    torch.testing.assert_close(found.full_tensor(), cross_entropy(logits, target, reduction="sum"))
+
+
+def prefetch():
+    import copy
+
+    from rushlight.distributed.fsdp import (
+        CPUOffloadPolicy,
+        UnshardHandle,
+        fully_shard,
+        share_comm_ctx,
+    )
+
+    torch.manual_seed(0)
+    alone = nn.Sequential(*[nn.Linear(3, 3) for _ in range(3)])
+    model = copy.deepcopy(alone)
+    for layer in model:
+        fully_shard(layer, offload_policy=CPUOffloadPolicy(pin_memory=False))
+    fully_shard(model)
+    refused(RuntimeError, "pin", fully_shard, nn.Linear(2, 2), offload_policy=CPUOffloadPolicy())
+    model[0].set_modules_to_forward_prefetch([model[1], model[2]])
+    model[2].set_modules_to_backward_prefetch([model[1]])
+    refused(ValueError, "expected modules", model[0].set_modules_to_forward_prefetch, [alone])
+    share_comm_ctx([model, model[0]])
+    model[1].set_gradient_divide_factor(1.0)  # the sum in place of the mean
+    seen = []
+    model[0].register_forward_hook(lambda *_: seen.append(model[2]._fsdp.full is not None))
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone)]
+    for step in range(2):
+        x = torch.full((2, 3), step + 1.0)
+        for m, optimizer in zip((model, alone), optimizers):
+            optimizer.zero_grad()
+            m(x).square().sum().backward()
+            if m is alone:
+                for p in alone[1].parameters():
+                    p.grad.mul_(size)
+            optimizer.step()
+    assert seen == [True, True]
+    for p, q in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(p.full_tensor(), q)
+    handle = model[1].unshard(async_op=True)
+    handle.wait()
+    assert isinstance(handle, UnshardHandle) and not isinstance(model[1].weight, DTensor)
+    model[1].reshard()
+    assert isinstance(model[1].weight, DTensor)
+
+
+def keys():
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP, OptimStateKeyType
+
+    torch.manual_seed(0)
+    alone = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    wrapped = FSDP(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)))
+    for m in (alone, wrapped):
+        optimizer = torch.optim.Adam(m.parameters(), lr=0.1)
+        m(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    named = FSDP.full_optim_state_dict(wrapped, optimizer, rank0_only=False)
+    fresh = torch.optim.Adam(alone.parameters(), lr=0.5)
+    numbered = FSDP.rekey_optim_state_dict(named, OptimStateKeyType.PARAM_ID, alone)
+    fresh.load_state_dict(numbered)
+    assert fresh.param_groups[0]["lr"] == 0.1 and len(fresh.state) == 4
+    for name, p in alone.named_parameters():
+        assert torch.equal(fresh.state[p]["exp_avg"], named["state"][name]["exp_avg"])
+    again = FSDP.rekey_optim_state_dict(numbered, OptimStateKeyType.PARAM_NAME, alone, optim=fresh)
+    assert set(again["state"]) == set(named["state"])
+
+
+def styles():
+    from rushlight.distributed.tensor.parallel import PrepareModuleInputOutput, parallelize_module
+
+    linear = nn.Linear(4, 4)
+    dist.broadcast(linear.weight.detach(), 0), dist.broadcast(linear.bias.detach(), 0)
+    x = torch.randn(size * 2, 4, generator=torch.Generator().manual_seed(5))
+    wanted = linear(x).chunk(size)[rank]
+    style = PrepareModuleInputOutput(
+        input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_input=True,
+        output_layouts=Replicate(), desired_output_layouts=Shard(0),
+    )  # fmt: skip
+    parallelize_module(linear, mesh, style)
+    torch.testing.assert_close(linear(x.chunk(size)[rank]), wanted)
+
+
+for section in sys.argv[1:]:
+    globals()[section]()
+dist.barrier()
+dist.destroy_process_group()
+print("done")

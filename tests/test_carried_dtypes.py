@@ -1,0 +1,201 @@
+"""uint16, uint32, uint64, complex32 and the floats of 8 bits: tensors of dtypes without kernels."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+
+import rushlight as rl
+
+UNSIGNED = [rl.uint16, rl.uint32, rl.uint64]
+FLOAT8 = [rl.float8_e4m3fn, rl.float8_e4m3fnuz, rl.float8_e5m2, rl.float8_e5m2fnuz]
+ALL = [*UNSIGNED, *FLOAT8, rl.float8_e8m0fnu, rl.complex32]
+
+
+def small(dtype):
+    return rl.tensor([[1, 2, 4], [8, 16, 1]], dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_a_tensor_says_its_dtype(dtype):
+    x = small(dtype)
+    assert x.dtype is dtype and isinstance(dtype, rl.dtype)
+    assert x.element_size() == dtype.itemsize and x.is_floating_point() == dtype.is_floating_point
+    assert x.tolist() == [[1, 2, 4], [8, 16, 1]] and x[1, 0].item() == 8
+    assert repr(x).endswith(f"dtype={dtype})")
+    real = x.real if dtype.is_complex else x
+    assert real.to(rl.int64).tolist() == x.tolist() and real.float().dtype is rl.float32
+    assert real.float().to(dtype).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_moving_elements(dtype):
+    x = small(dtype)
+    mask, chosen = x.to(rl.complex64).real > 2, rl.tensor([True, False, True])
+    for moved in (
+        x.T, x.reshape(6), x[0], x[rl.tensor([1, 0])], x[mask], x.clone(), rl.cat([x, x]),
+        rl.stack([x, x]), x.flip(0), x.expand(2, 2, 3), x[:, 1:], rl.where(chosen, x, x),
+        x.contiguous(), x.roll(1),
+    ):  # fmt: skip
+        assert moved.dtype is dtype
+    assert rl.cat([x, x]).tolist() == [*x.tolist(), *x.tolist()]
+    assert [part.dtype for part in x.unbind()] == [dtype, dtype]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_writing_elements(dtype):
+    x = small(dtype)
+    x[0, 0] = 2
+    x[1] = rl.tensor([4.0, 4.0, 4.0])
+    x[:, 2] = x[:, 1]
+    assert x.tolist() == [[2, 2, 2], [4, 4, 4]]
+    assert x.copy_(small(dtype)).tolist() == small(dtype).tolist()
+    assert x.fill_(2).tolist() == [[2] * 3] * 2
+    plain = rl.zeros(2, 3)
+    plain.copy_(small(dtype).real)
+    assert plain.tolist() == small(dtype).tolist()
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_making_tensors(dtype):
+    ones = [
+        rl.ones(2, dtype=dtype),
+        rl.full((2,), 1, dtype=dtype),
+        rl.ones_like(small(dtype)[0, :2]),
+    ]
+    assert [t.tolist() for t in ones] == [[1, 1]] * 3
+    assert {t.dtype for t in (*ones, rl.empty(2, dtype=dtype), rl.empty_like(ones[0]))} == {dtype}
+    assert rl.empty(3, dtype=dtype, device="meta").dtype is dtype
+    if dtype is not rl.float8_e8m0fnu:
+        assert rl.zeros(2, dtype=dtype).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_files_and_copies(dtype):
+    x = small(dtype).T
+    stream = io.BytesIO()
+    rl.save({"x": x, "dtype": dtype}, stream)
+    stream.seek(0)
+    loaded = rl.load(stream)
+    assert loaded["dtype"] is dtype
+    for again in (loaded["x"], copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert again.dtype is dtype and again.tolist() == x.tolist()
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED, ids=str)
+def test_unsigned_numbers(dtype):
+    largest = 2 ** (8 * dtype.itemsize) - 1
+    x = rl.tensor([largest, 1, 2], dtype=dtype)
+    assert x.tolist() == [largest, 1, 2] and str(largest) in repr(x)
+    assert (x * 2).tolist() == [largest - 1, 2, 4] and (x + x).tolist() == [largest - 1, 2, 4]
+    assert (x & 3).tolist() == [3, 1, 2] and (x ^ x).tolist() == [0, 0, 0]
+    assert (x == x).all() and (x != 2).tolist() == [True, True, False]
+    assert (x > rl.tensor([1, 1, 1], dtype=dtype)).tolist() == [True, False, True]
+    assert x.sort()[0].tolist() == [1, 2, largest] and x.max().item() == largest
+    assert (x[1:] / 2).tolist() == [0.5, 1.0] and (x[1:] * 2.5).dtype is rl.float32
+    assert x.float()[0].item() == pytest.approx(largest) and x[1:].sum().tolist() == 3
+    assert rl.tensor([-1]).to(dtype).tolist() == [largest]
+    assert rl.iinfo(dtype).max == largest and rl.iinfo(dtype).min == 0
+    assert [10, 20][x[1]] == 20 and int(x[2]) == 2 and bool(x[0])
+    x *= 2
+    assert x.dtype is dtype and x.tolist() == [largest - 1, 2, 4]
+
+
+def test_promotion():
+    x = small(rl.uint16)
+    for other in (rl.ones(3, dtype=rl.int64), rl.ones(3, dtype=rl.uint8), small(rl.uint32)):
+        with pytest.raises(RuntimeError, match="uint16"):
+            x * other
+    assert (x * rl.ones(3)).dtype is rl.float32
+    assert rl.promote_types(rl.uint32, rl.float16) is rl.float16
+    with pytest.raises(RuntimeError):
+        rl.promote_types(rl.uint16, rl.int32)
+    with pytest.raises(NotImplementedError, match="uint16"):
+        x.matmul(x)
+    assert rl.promote_types(rl.complex32, rl.float32) is rl.complex64
+    assert (small(rl.complex32) + 1j).dtype is rl.complex32
+
+
+def test_numpy():
+    np = pytest.importorskip("numpy")
+    for name in ("uint16", "uint32", "uint64"):
+        array = np.array([[1, 2], [3, np.iinfo(name).max]], dtype=name)
+        x = rl.from_numpy(array)
+        assert x.dtype is getattr(rl, name) and x.tolist() == array.tolist()
+        array[0, 0] = 7
+        assert x[0, 0].item() == 7 and x.numpy().dtype == array.dtype
+        assert np.array_equal(np.asarray(x), array)
+        assert rl.tensor(array).dtype is x.dtype and rl.as_tensor(array).dtype is x.dtype
+        assert rl.tensor(array, dtype=rl.float64).dtype is rl.float64
+    with pytest.raises(TypeError, match="float8"):
+        small(rl.float8_e5m2).numpy()
+
+
+def test_rounding_of_small_floats():
+    values = rl.tensor([448.0, 464.0, 465.0, 0.3, -0.3, 2.0**-10, float("nan")])
+    assert values.to(rl.float8_e4m3fn).float().tolist()[:4] == [448.0, 448.0, 448.0, 0.3125]
+    assert values.to(rl.float8_e4m3fn).isnan().tolist() == [False] * 6 + [True]
+    assert rl.tensor([1e9, -1e9]).to(rl.float8_e5m2).float().tolist() == [
+        float("inf"),
+        -float("inf"),
+    ]
+    assert rl.tensor([0.3]).to(rl.float8_e5m2).item() == 0.3125
+    assert small(rl.float8_e4m3fn).view(rl.uint8).dtype is rl.uint8
+
+
+def test_halves_of_complex_numbers():
+    z = rl.tensor([1 + 2j, 3 - 4j], dtype=rl.complex32)
+    assert z.real.dtype is rl.float16 and z.imag.tolist() == [2, -4]
+    z.imag.fill_(1)
+    assert z.tolist() == [1 + 1j, 3 + 1j] and (z * z).tolist() == [2j, 8 + 6j]
+    assert rl.view_as_real(z).shape == (2, 2) and z.conj().tolist() == [1 - 1j, 3 - 1j]
+    assert rl.ones(2).chalf().dtype is rl.complex32 and abs(z[1]).dtype is rl.float16
+
+
+def test_hashes_are_exclusive_ors_of_bits():
+    assert rl.hash_tensor(rl.tensor([1.0, 2.0])).item() == 0x7FF0000000000000
+    assert rl.tensor([-1], dtype=rl.int8).hash_tensor().item() == 2**64 - 1
+    rows = rl.arange(6.0).view(2, 3).hash_tensor(1, keepdim=True)
+    assert rows.tolist() == [[9218868437227405312], [4615063718147915776]]
+    with pytest.raises(IndexError, match="dim"):
+        rl.ones(0).hash_tensor()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", [str(d).removeprefix("torch.") for d in ALL])
+def test_files_of_torch(dtype):
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = torch.tensor([[1, 2, 4], [8, 16, 1]]).to(getattr(torch, dtype))
+    stream = io.BytesIO()
+    torch.save(values, stream)
+    stream.seek(0)
+    loaded = rl.load(stream)
+    assert loaded.dtype is getattr(rl, dtype) and loaded.tolist() == values.tolist()
+    stream = io.BytesIO()
+    rl.save(loaded, stream)
+    stream.seek(0)
+    assert torch.equal(torch.load(stream).view(torch.uint8), values.view(torch.uint8))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", [str(d).removeprefix("torch.") for d in (*FLOAT8, ALL[7])])
+def test_casts_are_those_of_torch(dtype):
+    torch = pytest.importorskip("torch")
+    np = pytest.importorskip("numpy")
+    every = torch.arange(256, dtype=torch.uint8).view(getattr(torch, dtype)).float()
+    known = rl.arange(256).to(rl.uint8).view(getattr(rl, dtype)).float()
+    assert np.array_equal(every.numpy(), known.numpy(), equal_nan=True)
+    finite = np.unique(every[every.isfinite()].numpy())
+    draw = np.random.RandomState(0).randn(4000)
+    values = np.concatenate(
+        [draw, draw * 100, draw * 1e5, draw * 1e-3, finite, (finite[1:] + finite[:-1]) / 2]
+    ).astype("float32")
+    values = abs(values) if dtype == "float8_e8m0fnu" else values
+    theirs = torch.tensor(values).to(getattr(torch, dtype)).view(torch.uint8).numpy()
+    ours = rl.tensor(values).to(getattr(rl, dtype)).view(rl.uint8).numpy()
+    assert np.array_equal(theirs, ours)

