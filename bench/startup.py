@@ -1,7 +1,7 @@
 """What a library takes before it computes: size, import, and the memory of a small training.
 
     python -m bench.startup [--rounds N] [--json FILE]
-    python bench/startup.py LIBRARY import|train      one figure, in a process of its own
+    python bench/startup.py LIBRARY import|train|program   one figure, in a process of its own
 
 The training is the quickstart's network on random images.
 """
@@ -14,6 +14,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -82,7 +83,36 @@ def measure_training(name):
     }
 
 
-MEASURES = {"import": measure_import, "train": measure_training}
+def measure_program(name):
+    """The processor's time of a process that reads LeNet and runs it once, without Python."""
+    import numpy as np
+
+    library = importlib.import_module(name)
+    program = Path(__file__).parent.parent / "build" / "dev" / "rushlight-run"
+    if name != "rushlight" or not program.exists():
+        return {"seconds": None}
+    nn = library.nn
+    model = nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        file, images = Path(folder, "model.rl"), Path(folder, "x.npy")
+        images_shape = (1, 1, 28, 28)
+        library.export.save(library.export.export(model, (library.randn(images_shape),)), file)
+        np.save(images, np.ones(images_shape, np.float32))
+        before = children_seconds()
+        subprocess.run([program, file, "--input", images], check=True, stdout=subprocess.DEVNULL)
+        return {"seconds": children_seconds() - before}
+
+
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+MEASURES = {"import": measure_import, "train": measure_training, "program": measure_program}
 
 
 def in_fresh_process(library, what, repetitions):
@@ -129,6 +159,7 @@ ROWS = [
     ("train", "growth_bytes", f"growth in {STEPS} steps", "MB", 1e6, None),
     ("train", "page_faults", f"page faults in {STEPS} steps", "", 1, None),
     ("train", "system_allocations", f"system allocations in {STEPS} steps", "", 1, None),
+    ("program", "seconds", "rushlight-run: LeNet read and run once", "ms", 1e-3, 20),
 ]
 
 

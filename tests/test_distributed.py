@@ -201,10 +201,10 @@ def test_the_launcher_sees_an_end_at_once(tmp_path):
 
     began = time.monotonic()
     with pytest.raises(ChildFailedError, match="exit code 3"):
-        elastic_launch(LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=60.0), "sh")(
+        elastic_launch(LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=900.0), "sh")(
             "-c", "exit 3"
         )
-    assert time.monotonic() - began < 30.0
+    assert time.monotonic() - began < 600  # not when it looks the next time
 
 
 def test_two_machines():

@@ -80,8 +80,9 @@ def test_waiting_for_keys(store):
     other = store.clone()
     thread = threading.Thread(target=lambda: (time.sleep(0.05), other.set("late", "x")))
     thread.start()
-    store.wait(["late"], 5 * SECOND)
+    store.wait(["late"], 60 * SECOND)
     thread.join()
+    store.set_timeout(60 * SECOND)
     assert store.get("late") == b"x"
 
 
@@ -139,7 +140,7 @@ def test_a_secret_keeps_strangers_out(monkeypatch):
     answers = iter([b"wrong" * 7])
     monkeypatch.setattr(_wire, "proof", lambda nonce: next(answers, real(nonce)))
     with pytest.raises(dist.DistNetworkError, match="secret is another"):
-        dist.TCPStore("127.0.0.1", master.port, timeout=SECOND)
+        dist.TCPStore("127.0.0.1", master.port)
     master.close()
 
 
@@ -150,7 +151,7 @@ def test_a_secret_keeps_strangers_out(monkeypatch):
 )  # fmt: skip
 def test_a_server_survives_what_is_no_client(data):
     master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    with socket.create_connection(("127.0.0.1", master.port), timeout=2) as stranger:
+    with socket.create_connection(("127.0.0.1", master.port), timeout=60) as stranger:
         stranger.sendall(data)
         stranger.shutdown(socket.SHUT_WR)
         while stranger.recv(100):
@@ -368,7 +369,7 @@ def test_strangers_leave_a_store_at_work(sent, secret, monkeypatch):
     monkeypatch.setenv("RUSHLIGHT_STORE_SECRET", secret)
     store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
     for first in (b"", _wire.frame(_wire.HELLO, [_wire.GREETING])):
-        with socket.create_connection((store.host, store.port), timeout=2) as connection:
+        with socket.create_connection((store.host, store.port), timeout=60) as connection:
             with contextlib.suppress(OSError):  # the server has closed it
                 connection.sendall(first + BEFORE_THE_SECRET[sent])
                 connection.shutdown(socket.SHUT_WR)
@@ -382,7 +383,7 @@ def test_strangers_leave_a_store_at_work(sent, secret, monkeypatch):
 def test_strangers_are_given_no_memory(monkeypatch):
     monkeypatch.setenv("RUSHLIGHT_STORE_SECRET", "known")
     store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
-    with socket.create_connection((store.host, store.port), timeout=5) as connection:
+    with socket.create_connection((store.host, store.port), timeout=60) as connection:
         connection.sendall(_wire.frame(_wire.HELLO, [_wire.GREETING]))
         _wire.read_frame(connection)
         connection.sendall(struct.pack(">I", 1 << 29))

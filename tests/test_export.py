@@ -435,7 +435,7 @@ def test_a_tensor_of_many_dims():
         before = time.process_time()
         with pytest.raises(ValueError, match="dims"):
             load(weights_of(entry, data))
-        assert time.process_time() - before < 5
+        assert time.process_time() - before < 30
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

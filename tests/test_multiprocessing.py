@@ -292,7 +292,7 @@ def add_rank(rank, total, by):
 def fail_at_one(rank, length):
     if rank == 1:
         raise ValueError("x" * length)
-    time.sleep(60)
+    time.sleep(10**6)
 
 
 def exit_at_zero(rank, code):
@@ -300,11 +300,11 @@ def exit_at_zero(rank, code):
         if code < 0:
             os.kill(os.getpid(), -code)
         sys.exit(code)
-    time.sleep(60)
+    time.sleep(10**6)
 
 
-def nap(rank, seconds):
-    time.sleep(seconds)
+def wait_for_word(rank, words):
+    words.get()
 
 
 def note_interrupt(rank, path, ready):
@@ -340,12 +340,10 @@ def train_a_little(rank, model):
 
 @pytest.mark.parametrize("length", [10, 1 << 20])
 def test_an_exception_comes_with_its_traceback(length):
-    start = time.monotonic()
     with pytest.raises(mp.ProcessRaisedException, match="fail_at_one") as caught:
         mp.start_processes(fail_at_one, (length,), nprocs=2, start_method="fork")
     assert "ValueError: xxx" in str(caught.value) and len(str(caught.value)) > length
     assert caught.value.error_index == 1 and caught.value.pid
-    assert time.monotonic() - start < 20
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.error_index == 1 and str(again) == str(caught.value)
 
@@ -389,7 +387,7 @@ def test_the_first_failure_is_reported(first):
         fail_one_after_the_other, (first, pids), nprocs=2, join=False, start_method="fork"
     )
     for sentinel in list(started.sentinels):
-        assert multiprocessing.connection.wait([sentinel], 30)
+        assert multiprocessing.connection.wait([sentinel], 120)
     with pytest.raises((mp.ProcessRaisedException, mp.ProcessExitedException)) as caught:
         started.join()
     assert caught.value.error_index == 1
@@ -397,12 +395,15 @@ def test_the_first_failure_is_reported(first):
 
 
 def test_join():
-    started = mp.start_processes(nap, (0.5,), nprocs=2, join=False, start_method="fork")
+    words = mp.get_context("fork").SimpleQueue()
+    started = mp.start_processes(wait_for_word, (words,), nprocs=2, join=False, start_method="fork")
     assert len(started.pids()) == 2 and not started.join(timeout=0.01)
+    words.put("one"), words.put("two")
     while not started.join():
         pass
     assert started.join()
-    daemons = mp.start_processes(nap, (0,), nprocs=1, join=False, daemon=True, start_method="fork")
+    words.put("three")
+    daemons = mp.start_processes(wait_for_word, (words,), nprocs=1, join=False, daemon=True, start_method="fork")
     assert daemons.processes[0].daemon and daemons.join()
 
 
@@ -435,7 +436,7 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not note.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert note.read_text() == "interrupted"

@@ -25,7 +25,7 @@ class Slow(Dataset):
         return 12
 
     def __getitem__(self, i):
-        time.sleep(0.002)
+        time.sleep(0.02)
         return rushlight.ones(64)
 
 
@@ -46,7 +46,7 @@ def test_a_report_of_training():
     assert report.steps == 4 and report.wall > 0
     assert sum(report.parts.values()) == pytest.approx(report.wall, rel=1e-3)
     waiting = report.parts["waiting for data"]
-    assert waiting >= 4 * 4000 and report.parts["kernels"] > 0 < report.parts["dispatch"]
+    assert waiting >= 4 * 2 * 20_000 and report.parts["kernels"] > 0 < report.parts["dispatch"]
     assert waiting <= report.covered <= report.wall * 1.000001
     first = report.changes[0]
     assert first.saves == waiting and "num_workers" in first.text and len(report.changes) <= 3
@@ -63,28 +63,34 @@ def test_a_report_of_training():
 
 
 def test_events_cover_a_training_step():
+    """Each call of the step is an event right below it: which share of the time that is, depends on
+    the machine, and `python -m bench.observers` measures it."""
     model = nn.Sequential(*(m for _ in range(6) for m in (nn.Linear(128, 128), nn.Tanh())))
     optimizer = rushlight.optim.SGD(model.parameters(), lr=0.01)
     x = rushlight.randn(256, 128)
-
-    def step():
-        optimizer.zero_grad()
-        loss = model(x).square().sum()
-        loss.backward()
-        optimizer.step()
-
-    step()
-    best = 0.0
-    for _ in range(5):  # another process may take the processor in one of them
-        with profile(
-            schedule=schedule(wait=0, warmup=1, active=3, repeat=1), with_modules=True
-        ) as prof:
-            for _ in range(4):
-                step()
-                prof.step()
-        report = Report(prof.recording, Limits(1e10, 1e11))
-        best = max(best, report.covered / report.wall)
-    assert best >= 0.98
+    with profile(
+        schedule=schedule(wait=0, warmup=1, active=3, repeat=1), with_modules=True
+    ) as prof:
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            prof.step()
+    report = Report(prof.recording, Limits(1e10, 1e11))
+    events = prof.events()
+    calls = [e for e in events if e.depth == 1]
+    assert [e.name for e in calls] == 3 * [
+        "Optimizer.zero_grad#SGD.zero_grad", "nn.Module: Sequential", "aten::square", "aten::sum",
+        "autograd::engine::run_backward", "Optimizer.step#SGD.step",
+    ]  # fmt: skip
+    lengths = [e.time_range.end - e.time_range.start for e in calls]
+    assert report.covered == pytest.approx(sum(lengths)) and report.covered <= report.wall
+    layers = [e.name for e in events if e.depth == 2 and e.name.startswith("nn.Module")]
+    assert layers == 3 * [f"nn.Module: {i}" for i in range(12)]
+    nodes = [e.name for e in events if e.in_backward and e.depth == 3 and "Backward0" in e.name]
+    chain = ["SumBackward0", "PowBackward0", *6 * ["TanhBackward0", "LinearBackward0"]]
+    assert nodes == 3 * chain
 
 
 def test_limits():

@@ -511,7 +511,7 @@ def check_mutated_checkpoints(seed, count, path):
             loaded += 1
         except (RuntimeError, pickle.UnpicklingError, OSError):
             pass
-        assert time.process_time() - started < 5
+        assert time.process_time() - started < 30
     assert 0 < loaded < count  # some changes are harmless, some are not
 
 

@@ -159,7 +159,7 @@ def test_the_process_ends_while_threads_compute():
 def test_long_kernels_let_other_threads_run():
     """A thread that waits for the GIL gets on in the middle of one operation."""
     a = rushlight.randn(2000, 2000)
-    started, ended, times = threading.Event(), threading.Event(), []
+    started, ended, times, during = threading.Event(), threading.Event(), [], 0
 
     def watch():
         started.wait()
@@ -173,11 +173,15 @@ def test_long_kernels_let_other_threads_run():
     sys.setswitchinterval(100)  # nobody is made to give it up
     try:
         started.set()
-        begin = time.perf_counter()
-        a @ a
-        end = time.perf_counter()
+        for _ in range(20):  # others may have had the processor in one of them
+            begin = time.perf_counter()
+            a @ a
+            end = time.perf_counter()
+            during = sum(begin < t < end for t in list(times))
+            if during >= 3:
+                break
     finally:
         sys.setswitchinterval(interval)
         ended.set()
         watcher.join()
-    assert sum(begin < t < end for t in times) >= 3
+    assert during >= 3
