@@ -404,7 +404,9 @@ def test_join():
         pass
     assert started.join()
     words.put("three")
-    daemons = mp.start_processes(wait_for_word, (words,), nprocs=1, join=False, daemon=True, start_method="fork")
+    daemons = mp.start_processes(
+        wait_for_word, (words,), nprocs=1, join=False, daemon=True, start_method="fork"
+    )
     assert daemons.processes[0].daemon and daemons.join()
 
 

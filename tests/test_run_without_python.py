@@ -1,6 +1,5 @@
 """rushlight-run: programs in files give the bits of Python, without Python."""
 
-import resource
 import shutil
 import subprocess
 import sys
