@@ -3,8 +3,8 @@
     python -m bench.observers [--only TEXT] [--rounds N]
 
 Watched and unwatched calls take turns, by the CPU time of the thread; of the rounds the least
-counts. Promised are at most 0.15 us an event, events that cover 98 % of the time of a training step,
-and networks that are at most 5 % slower in the trap.
+counts. Promised are at most 0.15 us an event, events that cover 98 % of the time of a training
+step, and networks that are at most 5 % slower in the trap.
 """
 
 import argparse
