@@ -95,8 +95,8 @@ char __libc_single_threaded = 0;
 // ---- parts of libstdc++ ------------------------------------------------------------------------
 
 extern "C" {
-void old_copy_exception(void* copy, const void* of) __asm__(
-    "_ZNSt15__exception_ptr13exception_ptrC1ERKS0_");
+void old_copy_exception(void* copy,
+                        const void* of) __asm__("_ZNSt15__exception_ptr13exception_ptrC1ERKS0_");
 void old_destroy_exception(void*) __asm__("_ZNSt15__exception_ptr13exception_ptrD1Ev");
 }
 

@@ -50,7 +50,8 @@ template <class T, int bytes, int group = 1, int rows, int width, class Ahead>
 // put together from sums of so many. torch's products are as exact.
 constexpr int64_t terms_together = 128;
 
-// gcc does not see that `any` says whether there are totals. Zeros first would cost short sums time.
+// gcc does not see that `any` says whether there are totals. Zeros first would cost short sums
+// time.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 // Sums so far, which lie in memory.
