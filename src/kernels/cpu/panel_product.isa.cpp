@@ -17,20 +17,21 @@ template <int rows, bool row_major, bool prefetch> void block(const PanelProduct
   const float *a = p.a + row * a_row, *b = p.b;
   float* out = p.out + row * p.out_row;
   vec<float> sums[rows][width] = {};
+  const float* next = p.next + (prefetch ? row / 8 * p.terms * p.next_step : 0);
+  multiply_in_parts<float, vector_bytes>(sums, p.terms, a, a_row, a_term, b, p.b_row,
+                                         [&](const float*) {
+                                           if constexpr (!prefetch) return;
+                                           __builtin_prefetch(next, 0, 2);
+                                           next += p.next_step;
+                                         });
+  // Added last: sums of parts of all terms are more exact than one chain of them.
   const float* start = p.add ? out : p.bias;
   int64_t start_row = p.add ? p.out_row : 0;
   if (start)
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] = load(start + r * start_row + w * lanes);
-  const float* next = p.next + (prefetch ? row / 8 * p.terms * p.next_step : 0);
-  multiply_tile<float, vector_bytes>(sums, p.terms, a, a_row, a_term, b, p.b_row,
-                                     [&](const float*) {
-                                       if constexpr (!prefetch) return;
-                                       __builtin_prefetch(next, 0, 2);
-                                       next += p.next_step;
-                                     });
+      for (int w = 0; w < width; ++w) sums[r][w] += load(start + r * start_row + w * lanes);
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -17,13 +17,13 @@ void tile(const RecurrentProduct& p, int64_t row, int64_t column, int64_t from, 
   const T* b = static_cast<const T*>(p.panel) + from * p.columns + column;
   T* out = static_cast<T*>(p.out) + row * p.columns + column;
   vec<T> sums[rows][width] = {};
+  multiply_tile<T, vector_bytes>(sums, to - from, a + from, p.a_row, 1, b, p.columns,
+                                 [](const T*) {});
   if (p.add || from > 0)
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) sums[r][w] = load(out + r * p.columns + w * n);
-  multiply_tile<T, vector_bytes>(sums, to - from, a + from, p.a_row, 1, b, p.columns,
-                                 [](const T*) {});
+      for (int w = 0; w < width; ++w) sums[r][w] += load(out + r * p.columns + w * n);
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -46,5 +46,59 @@ template <class T, int bytes, int group = 1, int rows, int width, class Ahead>
   }
 }
 
+// The error of a sum of n terms, added one after the other, grows as the root of n: longer sums are
+// put together from sums of so many. torch's products are as exact.
+constexpr int64_t terms_together = 128;
+
+// gcc does not see that `any` says whether there are totals. Zeros first would cost short sums
+// time.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+// Sums so far, which lie in memory.
+template <class T, int bytes, int rows, int width> struct PartialSums {
+  vec<T, bytes> totals[rows][width];
+  bool any = false;
+
+  // The sums so far; then they begin again.
+  [[gnu::always_inline]] void take(vec<T, bytes> (&sums)[rows][width]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int w = 0; w < width; ++w) {
+        totals[r][w] = any ? totals[r][w] + sums[r][w] : sums[r][w];
+        sums[r][w] = vec<T, bytes>{};
+      }
+    any = true;
+  }
+  [[gnu::always_inline]] void add_to(vec<T, bytes> (&sums)[rows][width]) const {
+    if (any)
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int w = 0; w < width; ++w) sums[r][w] += totals[r][w];
+  }
+};
+
+#pragma GCC diagnostic pop
+
+// multiply_tile with sums that begin as zeros, in parts.
+template <class T, int bytes, int group = 1, int rows, int width, class Ahead>
+[[gnu::always_inline]] inline void multiply_in_parts(vec<T, bytes> (&sums)[rows][width],
+                                                     int64_t depth, const T* a, int64_t a_row,
+                                                     int64_t a_col, const T* b, int64_t b_row,
+                                                     Ahead ahead) {
+  PartialSums<T, bytes, rows, width> parts;
+  for (;;) {
+    int64_t deep = depth < terms_together ? depth : terms_together;
+    multiply_tile<T, bytes, group>(sums, deep, a, a_row, a_col, b, b_row, ahead);
+    depth -= deep;
+    if (depth == 0) break;
+    a += deep * a_col;
+    b += deep * b_row;
+    parts.take(sums);
+  }
+  parts.add_to(sums);
+}
+
 }  // namespace
 }  // namespace rl::kernels::RL_ISA

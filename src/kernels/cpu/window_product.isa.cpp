@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/register_tile.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -63,26 +64,37 @@ void tile(const WindowProduct& p, int64_t row, int64_t used) {
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
     a[r] = p.a + p.rows[row + (whole ? r : std::min<int64_t>(r, used - 1))];
-  int64_t step = p.step;
+  PartialSums<float, vector_bytes, rows, width> parts;
+  int64_t step = p.step, together = terms_together;
   for (int64_t s = 0; s < p.span_count; ++s) {
     int64_t at = p.spans[s].offset;
     const float* b = p.b + p.spans[s].row * panel_width;
-    const float* end = b + p.spans[s].terms * panel_width;
-    for (; b != end; b += panel_width, at += step) {
-      vec<float> across[width];
+    for (int64_t left = p.spans[s].terms; left > 0;) {
+      if (together == 0) {
+        parts.take(sums);
+        together = terms_together;
+      }
+      int64_t some = std::min(left, together);
+      left -= some;
+      together -= some;
+      const float* end = b + some * panel_width;
+      for (; b != end; b += panel_width, at += step) {
+        vec<float> across[width];
 #pragma GCC unroll 8
-      for (int w = 0; w < width; ++w) across[w] = load(b + w * lanes);
+        for (int w = 0; w < width; ++w) across[w] = load(b + w * lanes);
 #pragma GCC unroll 8
-      for (int r = 0; r < rows; ++r) {
-        float down = a[r][at];
+        for (int r = 0; r < rows; ++r) {
+          float down = a[r][at];
 #pragma GCC unroll 8
-        for (int w = 0; w < width; ++w)
-          if constexpr (pairs)
-            sums[r][w] = add_bfloat16_pairs(sums[r][w], across[w], broadcast<vec<float>>(down));
-          else sums[r][w] = mul_add(across[w], down, sums[r][w]);
+          for (int w = 0; w < width; ++w)
+            if constexpr (pairs)
+              sums[r][w] = add_bfloat16_pairs(sums[r][w], across[w], broadcast<vec<float>>(down));
+            else sums[r][w] = mul_add(across[w], down, sums[r][w]);
+        }
       }
     }
   }
+  parts.add_to(sums);
   put<whole, pairs>(p, row, used, sums);
 }
 
