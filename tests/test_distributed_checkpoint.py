@@ -282,6 +282,31 @@ def test_safetensors(tmp_path):
         dcp.load(found, storage_reader=reader, no_dist=True)
 
 
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ([], "no object"),
+        ({"__metadata__": {"a": 1}}, "no texts"),
+        ({"a": 5}, "the entry of a"),
+        ({"a": {"dtype": "F32", "shape": [1]}}, "the entry of a"),
+        ({"a": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}, "dtype 'C64' of a"),
+        ({"a": {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]}}, "dtype"),
+        ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "the entry of a"),
+        ({"a": {"dtype": "F32", "shape": [1.0], "data_offsets": [0, 4]}}, "the entry of a"),
+        ({"a": {"dtype": "F32", "shape": [1] * 65, "data_offsets": [0, 4]}}, "65 dims"),
+        ({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}}, "ends early"),
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}}, "the bytes of a"),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}}, "8 bytes for sizes"),
+    ],
+)
+def test_damaged_headers_of_safetensors(header, error, tmp_path):
+    text = json.dumps(header).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
+    with open(path, "rb") as f, pytest.raises(ValueError, match=error):
+        _safetensors.Header(f)
+
+
 def test_parts_in_safetensors_are_put_together(tmp_path):
     writer = dcp.HuggingFaceStorageWriter(
         tmp_path, save_distributed=True, enable_consolidation=True

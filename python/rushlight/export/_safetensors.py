@@ -1,7 +1,5 @@
 """The tensors of a program's file, in the layout of safetensors."""
 
-import json
-import math
 import struct
 
 import rushlight
@@ -9,7 +7,6 @@ from rushlight import _safetensors
 from rushlight._safetensors import DTYPES
 
 _ALIGNMENT = 64
-_MOST_DIMS = 64
 
 
 def write(out, tensors, before=0):
@@ -29,33 +26,16 @@ def read(data, need):
     need(len(data) >= 8, "the header of its tensors is missing")
     (length,) = struct.unpack("<Q", data[:8])
     need(length <= len(data) - 8, "the header of its tensors is longer than the file")
-    try:
-        header = json.loads(data[8 : 8 + length])
-    except (ValueError, RecursionError):
-        need(False, "the header of its tensors is no JSON")
-    need(isinstance(header, dict), "the header of its tensors is no object")
     body = memoryview(data)[8 + length :]
+    entries, _ = _safetensors.entries_of(data[8 : 8 + length], len(body), need)
     found = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        need(isinstance(entry, dict), f"the entry of {name}")
-        dtype, shape, span = (entry.get(k) for k in ("dtype", "shape", "data_offsets"))
-        need(isinstance(dtype, str) and dtype in DTYPES, f"dtype {dtype!r} of {name}")
-        need(_naturals(shape) and _naturals(span) and len(span) == 2, f"the entry of {name}")
-        need(len(shape) <= _MOST_DIMS, f"{name} has {len(shape)} dims")
-        dtype = DTYPES[dtype]
-        size = math.prod(shape) * dtype.itemsize
-        need(span[0] <= span[1] <= len(body) and span[1] - span[0] == size, f"the bytes of {name}")
-        part = bytearray(body[span[0] : span[1]])
-        if size == 0:
+    for name, entry in entries.items():
+        dtype, shape, (begin, end) = DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        part = bytearray(body[begin:end])
+        if not part:
             found[name] = rushlight.empty(shape, dtype=dtype)
             continue
         if dtype is rushlight.bool:
             need(max(part) <= 1, f"an element of {name} is no bool")
         found[name] = rushlight.frombuffer(part, dtype=dtype).reshape(shape)
     return found
-
-
-def _naturals(values):
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
