@@ -11,7 +11,7 @@ from rushlight import _safetensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
     from rushlight import Tensor
     from rushlight.types import _dtype
