@@ -498,9 +498,9 @@ template <int size, class T> void group_row(const T* from, const Grouping& g, ui
   else group_row<size>(from, g.step, g.between, g.count, flip, out);
 }
 
+// Narrow integers come as groups in 32 bits.
 template <class F> void for_dtype(const GemmProblem& problem, F f) {
-  visit<float, double, int64_t, int32_t, uint8_t, int8_t, int16_t, complex64, complex128>(
-      "matmul", problem.dtype, f);
+  visit<float, double, int64_t, int32_t, complex64, complex128>("matmul", problem.dtype, f);
 }
 
 }  // namespace
