@@ -218,6 +218,7 @@ import os, sys, threading, time
 import rushlight as rl
 
 x = rl.rand(1500, 1500)
+rl.linalg.svdvals(rl.eye(2))  # is imported: a lock of an import under way would stay locked
 work = threading.Thread(target=lambda: rl.linalg.svd(x))
 work.start()
 children = []

@@ -34,8 +34,9 @@ class DetachedCall {
 // In multiply-adds: some hundredths of a second, beside which starting a thread is nothing.
 inline constexpr double long_call = 2e8;
 
-// call(memory...), within a LibraryCall. From `long_call` on the memory belongs to the call while it
-// runs, as an interruption may leave it behind: so `call` may refer to nothing else of its caller's.
+// call(memory...), within a LibraryCall. From `long_call` on the memory belongs to the call while
+// it runs, as an interruption may leave it behind: so `call` may refer to nothing else of its
+// caller's.
 template <class F, class... Memory>
 int interruptible_call(double work, F call, Memory&... memory) {
 #ifndef __EMSCRIPTEN__

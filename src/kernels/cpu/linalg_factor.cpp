@@ -120,7 +120,8 @@ void eigh(const View& a, const View& values, const View* vectors, bool upper, co
     m.load(from);
     int code = interruptible_call(
         5 * product(m.rows(), m.rows(), m.rows()),
-        [job = vectors ? 'V' : 'N', part = upper ? 'U' : 'L'](Columns<T>& x, Buffer<real_t<T>>& found) {
+        [job = vectors ? 'V' : 'N', part = upper ? 'U' : 'L'](Columns<T>& x,
+                                                              Buffer<real_t<T>>& found) {
           return Lapack<T>::eigh(job, part, x.rows(), x.data(), x.ld(), found.data());
         },
         m, w);
