@@ -256,9 +256,8 @@ def describe(value, levels=10):
         return "{" + ", ".join(f"{k}={describe(v, levels - 1)}" for k, v in value.items()) + "}"
     if isinstance(value, rl.Tensor):
         kind = f"{value.dtype}{tuple(value.shape[:10])}".removeprefix("torch.")
-        return (
-            f"{kind}{' meta' if value.is_meta else ''}{' expanded' if 0 in value.stride() else ''}"
-        )
+        expanded = value.layout == rl.strided and 0 in value.stride()
+        return f"{kind}{' meta' if value.is_meta else ''}{' expanded' if expanded else ''}"
     return repr(value)[:40] if type(value) is not object else "object()"
 
 

@@ -1,6 +1,7 @@
 """Ctrl-C stops long work within a second or two, and leaves everything usable."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -74,6 +75,29 @@ WORK = {
         "n = 2**27; y, x = rl.zeros(1), rl.ones(1).expand(n); i = rl.zeros(1).long().expand(n)",
         "y.index_add_(0, i, x)",
     ),
+    "tolist": ("x = rl.zeros(1).expand(2**20, 2**20)", "x.tolist()"),
+    "tolist of rows": ("x = rl.zeros(1, dtype=rl.int64).expand(2**36, 2)", "x[:2**26].tolist()"),
+    # Minutes, which the end of the process does not wait for either.
+    "eig": ("x = rl.rand(6000, 6000)", "rl.linalg.eig(x)"),
+    "svd": ("x = rl.rand(3000, 3000)", "rl.linalg.svd(x)"),
+    "svds of a batch": ("x = rl.rand(4, 2500, 2500)", "rl.linalg.svdvals(x)"),
+    "eigh": ("x = rl.rand(4000, 4000)", "rl.linalg.eigh(x)"),
+    "qr": ("x = rl.rand(5000, 5000)", "rl.linalg.qr(x)"),
+    "cholesky": ("x = rl.eye(9000, dtype=rl.float64)", "rl.linalg.cholesky(x)"),
+    "ldl_factor": ("x = rl.eye(9000, dtype=rl.float64) + 1", "rl.linalg.ldl_factor(x)"),
+    "lstsq": (
+        "x, b = rl.rand(2500, 2500), rl.rand(2500, 1)",
+        "rl.linalg.lstsq(x, b, driver='gelsd')",
+    ),
+    "ormqr": (
+        "x, tau, c = rl.rand(6000, 6000) / 6000, rl.ones(6000), rl.rand(6000, 6000)",
+        "rl.ormqr(x, tau, c)",
+    ),
+    "inverse": ("x = rl.rand(8000, 8000)", "rl.linalg.inv(x)"),
+    "solve_triangular": (
+        "x = rl.eye(10000)",
+        "rl.linalg.solve_triangular(x, x, upper=True)",
+    ),
 }  # fmt: skip
 
 
@@ -89,6 +113,148 @@ def test_control_c(work, threads):
     assert run.stdout.startswith("interrupted after "), run.stdout
     # Of the processors' time, which does not pass while others use the machine.
     assert float(run.stdout.split()[-1]) < 3 * threads, run.stdout
+
+
+def run_program(text):
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-2000:] or run.returncode
+    return run.stdout
+
+
+def test_what_an_interrupted_call_works_with_is_its_own():
+    """The call goes on for a while: neither its input nor what is made next is touched by it."""
+    out = run_program("""
+import gc, signal
+import rushlight as rl
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, stop)
+x = rl.rand(900, 900, dtype=rl.float64)
+before = x.clone()
+stopped = 0
+for _ in range(6):
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        rl.linalg.svd(x)
+    except KeyboardInterrupt:
+        stopped += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    gc.collect()
+    others = [rl.full((900, 900), float(i), dtype=rl.float64) for i in range(8)]
+    small = rl.linalg.svdvals(rl.eye(300) * 3)
+    assert (small == 3).all()
+    assert all((other == i).all() for i, other in enumerate(others))
+assert stopped and x.equal(before)
+u, s, vh = rl.linalg.svd(x)
+assert rl.allclose(u @ s.diag() @ vh, x)
+print("right")
+""")
+    assert out == "right\n"
+
+
+def test_an_interrupted_call_does_not_hold_up_the_end():
+    """The exit code and what was written are the program's, though the call still runs."""
+    program = """
+import atexit, signal, sys
+import rushlight as rl
+
+def stop(*_):
+    sys.exit(7)
+
+atexit.register(print, "at exit")
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+print("before")
+rl.linalg.eig(rl.rand(6000, 6000))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600
+    )
+    assert run.returncode == 7, run.stderr
+    assert run.stdout == "before\nat exit\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.parametrize("child", ["sys.exit(5)", "return"])
+def test_a_fork_in_the_middle_of_a_call(child):
+    """In the child it is not there: it cannot go on, and is not waited for at its end."""
+    out = run_program(f"""
+import os, signal, sys, time
+import rushlight as rl
+
+parent, child = os.getpid(), None
+def fork(*_):
+    global child
+    child = os.fork()
+    if child == 0:
+        {child}
+
+signal.signal(signal.SIGALRM, fork)
+x = rl.rand(700, 700)
+while child is None:
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        s = rl.linalg.svdvals(x)
+    except RuntimeError as error:
+        assert os.getpid() != parent and "child of a fork" in str(error)
+        sys.exit(5)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+if os.getpid() != parent:  # the signal came at another moment
+    sys.exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+assert rl.allclose(s, rl.linalg.svdvals(x))
+print("right")
+""")
+    assert out == "right\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_does_not_wait_for_calls_of_its_parent():
+    out = run_program("""
+import os, sys, threading, time
+import rushlight as rl
+
+x = rl.rand(1500, 1500)
+rl.linalg.svdvals(rl.eye(2))  # is imported: a lock of an import under way would stay locked
+work = threading.Thread(target=lambda: rl.linalg.svd(x))
+work.start()
+children = []
+while work.is_alive() and len(children) < 5:
+    time.sleep(0.05)
+    child = os.fork()
+    if child == 0:
+        assert rl.linalg.svdvals(rl.eye(4)).sum() == 4
+        sys.exit(6)
+    children.append(child)
+work.join()
+for child in children:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
+print("right")
+""")
+    assert out == "right\n"
+
+
+def test_a_handler_may_change_what_tolist_reads():
+    def change(*_):
+        x.resize_(3)
+
+    old, changed = signal.signal(signal.SIGALRM, change), False
+    try:
+        while not changed:
+            x = rl.zeros(1 << 24)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            try:
+                x.tolist()
+            except RuntimeError as error:
+                changed = "has been changed meanwhile" in str(error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    many = rl.complex(rl.arange(40000.0), rl.ones(40000))
+    assert many.conj().tolist() == many.conj().resolve_conj().tolist()
 
 
 def test_other_threads_run_during_serial_work():

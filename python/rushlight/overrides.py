@@ -326,6 +326,7 @@ def redispatch_function(
         func, types, args, kwargs: as they came.
     """
     del types  # who might have taken it over
+    args = tuple(args)  # where it is none, CPython 3.11 loses a reference to kwargs in `*args`
     inner = getattr(func, "__wrapped__", None)
     if inner is not None:
         return inner(*args, **(kwargs or {}))

@@ -12,6 +12,7 @@
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind/types.h"
+#include "core/interpreter.h"
 #include "core/shared_memory.h"
 #include "dispatch/host_elements.h"
 #include "ops_shape.h"
@@ -40,20 +41,44 @@ PyObject* answer(PyObject* self, PyObject*) {
 
 PyObject* same(PyObject* self) { return Object::share(self).release(); }
 
-// The elements as nested lists.
-PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
-  if (dim == t.dim()) return checked(load_object(at, t.dtype())).release();
-  int64_t n = t.sizes()[dim], step = t.strides()[dim] * itemsize(t.dtype());
-  Object list = checked(PyList_New(n));
-  for (int64_t i = 0; i < n; ++i)
-    PyList_SET_ITEM(list.get(), i, list_of(t, dim + 1, at + i * step));
-  return list.release();
-}
+// The elements of a tensor as nested lists. Ctrl-C stops it between some of them.
+class ElementLists {
+ public:
+  explicit ElementLists(const Tensor& t)
+      : tensor_(t), sizes_(t.sizes()), strides_(t.strides()), dtype_(t.dtype()), data_(address()) {}
+  PyObject* make() { return list_of(0, data_); }
+
+ private:
+  PyObject* list_of(int64_t dim, const char* at) {
+    if (dim == tensor_.dim()) return checked(load_object(at, dtype_)).release();
+    int64_t n = sizes_[dim], step = strides_[dim] * itemsize(dtype_);
+    Object list = checked(PyList_New(n));
+    for (int64_t i = 0; i < n; ++i) {
+      if (++made_ % between_polls == 0) poll();
+      PyList_SET_ITEM(list.get(), i, list_of(dim + 1, at + i * step));
+    }
+    return list.release();
+  }
+  // Handlers of signals are Python, and may do anything to the tensor.
+  void poll() {
+    interruption_.poll();
+    check(tensor_.sizes() == sizes_ && tensor_.strides() == strides_ && address() == data_,
+          "tolist: the tensor has been changed meanwhile, by a handler of a signal");
+  }
+  const char* address() const { return tensor_.data<char>(); }
+
+  static constexpr int64_t between_polls = 1 << 14;
+  const Tensor tensor_;
+  const Dims sizes_, strides_;
+  const DType dtype_;
+  const char* const data_;
+  int64_t made_ = 0;
+  Interruption interruption_;
+};
 
 PyObject* to_list(PyObject*, const Tensor& t) {
   check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
-  const Tensor host = on_host(t);
-  return list_of(host, 0, host.data<char>());
+  return ElementLists(on_host(t)).make();
 }
 
 PyObject* to_item(PyObject*, const Tensor& t) { return wrap(item(t)); }

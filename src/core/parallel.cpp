@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/denormals.h"
+#include "core/ended_loop.h"
 #include "core/observer.h"
 #include "core/processor.h"
 #include "core/system.h"
@@ -30,6 +32,9 @@ constexpr int spin_turns = 1000;
 // What a thread does without asking whether the user interrupts it: in grains, half a millisecond
 // of simple work, however long the loop is.
 constexpr int64_t grains_of_part = 64;
+constexpr std::chrono::milliseconds between_polls{50};  // while it waits for the last parts
+
+thread_local const std::atomic<bool>* loop_of_thread = nullptr;  // whether it has ended
 
 // A loop under way. It is cut into some pieces per thread. Each thread begins with pieces of its
 // own, so that it meets the same part of a tensor in every operation, and ends with those that
@@ -59,12 +64,23 @@ class Job {
 
   // The caller polls `interruption` between pieces.
   void work(int lane, Interruption* interruption = nullptr) {
+    loop_of_thread = &ended_;
     for (int i = 0; i < threads_; ++i, lane = lane + 1 == threads_ ? 0 : lane + 1)
       while (next_[lane].load(std::memory_order_relaxed) < first_[lane + 1]) {
         int64_t piece = next_[lane].fetch_add(1, std::memory_order_relaxed);
         if (piece < first_[lane + 1]) run(begin_ + piece * step_, interruption);
       }
+    loop_of_thread = nullptr;
   }
+  // By the caller, while it waits for others.
+  void ask() {
+    try {
+      Interruption::ask();
+    } catch (...) {
+      fail();
+    }
+  }
+  bool has_ended() const { return ended_.load(std::memory_order_relaxed); }
 
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
@@ -83,9 +99,12 @@ class Job {
       if (interruption) interruption->poll();
       call_(context_, begin, std::min(begin + step_, end_));
     } catch (...) {
-      if (!failed_.test_and_set()) error_ = std::current_exception();
-      ended_.store(true, std::memory_order_relaxed);
+      fail();
     }
+  }
+  void fail() {  // by the exception that is caught
+    if (!failed_.test_and_set()) error_ = std::current_exception();
+    ended_.store(true, std::memory_order_relaxed);
   }
 
   const int64_t begin_, end_;
@@ -126,7 +145,13 @@ class ThreadPool {
     }
     std::unique_lock<std::mutex> lock(mutex_);
     job.caller_sleeps = true;
-    done_.wait(lock, [&] { return job.inside.load(std::memory_order_relaxed) == 0; });
+    auto is_done = [&] { return job.inside.load(std::memory_order_relaxed) == 0; };
+    while (!done_.wait_for(lock, between_polls, is_done)) {
+      if (job.has_ended()) continue;
+      lock.unlock();
+      job.ask();
+      lock.lock();
+    }
   }
 
  private:
@@ -235,6 +260,8 @@ int initial_threads() {
 }
 
 }  // namespace
+
+bool loop_has_ended() { return loop_of_thread && loop_of_thread->load(std::memory_order_relaxed); }
 
 int num_threads() {
   int n = threads.load(std::memory_order_relaxed);

@@ -16,6 +16,7 @@ TESTS, ROOT = HERE.parent, HERE.parent.parent
 HANG = 20  # seconds of CPU that one case may take
 SILENCE = 120  # seconds that it may wait for something other than a CPU
 IMPORTS = 200  # seconds of CPU, with torch
+WORKER = 900  # seconds, after which another goes on: it imports and evaluates samples anew
 RECORD = struct.Struct("qqqq")
 ENOUGH = 200  # findings, after which a run ends
 
@@ -91,7 +92,7 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
     end, at, calls, found, sizes = time.monotonic() + seconds, first, 0, [], []
     with tempfile.TemporaryDirectory() as folder:
         while at < first + count and time.monotonic() < end and len(found) < ENOUGH:
-            left = max(1, int(min(end - time.monotonic(), 120)))
+            left = max(1, int(min(end - time.monotonic(), WORKER)))
             more, at, made, size = watch(kind, at, first + count - at, left, folder, timed)
             calls += made
             sizes.append(size)

@@ -8,6 +8,8 @@
 #else
 #include "kernels/cpu/openblas_lapack.h"
 #endif
+#include "core/interpreter.h"
+#include "kernels/cpu/interruptible_call.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/workspace.h"
 
@@ -44,6 +46,17 @@ template <class T> void load_vector(const View& v, int64_t index, T* to) {
   for (int64_t i = 0; i < v.sizes[v.ndim - 1]; ++i) to[i] = from[i * v.strides[v.ndim - 1]];
 }
 
+// f(line) for the lines of a matrix, between which Ctrl-C ends the loop.
+template <class F>
+void for_lines(int64_t lines, int64_t length, F&& f) {
+  const int64_t part = std::max<int64_t>((1 << 20) / std::max<int64_t>(length, 1), 1);
+  for (int64_t begin = 0, end; begin < lines; begin = end) {
+    if (begin > 0) Interruption::ask();
+    end = std::min(begin + part, lines);
+    for (int64_t line = begin; line < end; ++line) f(line);
+  }
+}
+
 // A column-major matrix in scratch memory.
 template <class T> class Columns {
  public:
@@ -59,14 +72,16 @@ template <class T> class Columns {
   void load(Matrix<T> m, bool transposed = false) const {
     if (transposed) m = {m.data, m.columns, m.rows, m.column_step, m.row_step};
     int64_t rows = std::min(rows_, m.rows), columns = std::min(columns_, m.columns);
-    for (int64_t j = 0; j < columns; ++j)
+    for_lines(columns, rows, [&](int64_t j) {
       for (int64_t i = 0; i < rows; ++i) (*this)(i, j) = m(i, j);
+    });
   }
   void store(Matrix<T> m, bool transposed = false) const {
     if (transposed) m = {m.data, m.columns, m.rows, m.column_step, m.row_step};
     int64_t rows = std::min(rows_, m.rows), columns = std::min(columns_, m.columns);
-    for (int64_t i = 0; i < rows; ++i)
+    for_lines(rows, columns, [&](int64_t i) {
       for (int64_t j = 0; j < columns; ++j) m(i, j) = (*this)(i, j);
+    });
   }
   // Algorithms that iterate until they converge never do on an infinity or NaN.
   bool is_finite() const {

@@ -14,6 +14,29 @@ template <class Tag> using type_of = typename Tag::type;
 // Matrices of this many rows and columns cost the library more in calls than in work.
 constexpr int most_small = 16;
 
+double product(int64_t m, int64_t n, int64_t k) {
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+// Routines that may take long, which the user can stop.
+
+template <class T> void factor_qr(int columns, Columns<T>& a, Buffer<T>& tau) {
+  interruptible_call(
+      2 * product(a.rows(), columns, std::min(a.rows(), columns)),
+      [columns](Columns<T>& m, Buffer<T>& scales) {
+        return Lapack<T>::geqrf(m.rows(), columns, m.data(), m.ld(), scales.data());
+      },
+      a, tau);
+}
+template <class T> void make_q(int columns, int count, Columns<T>& a, Buffer<T>& tau) {
+  interruptible_call(
+      2 * product(a.rows(), columns, count),
+      [columns, count](Columns<T>& m, Buffer<T>& scales) {
+        return Lapack<T>::orgqr(m.rows(), columns, count, m.data(), m.ld(), scales.data());
+      },
+      a, tau);
+}
+
 }  // namespace
 
 void qr(const View& a, const View* q, const View& r) {
@@ -28,13 +51,12 @@ void qr(const View& a, const View* q, const View& r) {
     int columns = static_cast<int>(from.columns);
     bool small = std::max(m.rows(), m.columns()) <= most_small;
     if (small) factor_by_reflectors(m, columns, tau.data());
-    else Lapack<T>::geqrf(m.rows(), columns, m.data(), m.ld(), tau.data());
+    else factor_qr(columns, m, tau);
     for (int64_t i = 0; i < upper.rows; ++i)
       for (int64_t j = 0; j < upper.columns; ++j) upper(i, j) = i <= j ? m(i, j) : T(0);
     if (!q) return;
     if (small) multiply_reflectors(m, reflectors, tau.data());
-    else
-      Lapack<T>::orgqr(m.rows(), static_cast<int>(width), reflectors, m.data(), m.ld(), tau.data());
+    else make_q(static_cast<int>(width), reflectors, m, tau);
     m.store(matrix_of<T>(*q, at));
   });
 }
@@ -46,7 +68,7 @@ void geqrf(const View& a, const View& out, const View& tau) {
     Columns<T> m(from.rows, from.columns);
     Buffer<T> scales(std::max<int64_t>(std::min(from.rows, from.columns), 1));
     m.load(from);
-    Lapack<T>::geqrf(m.rows(), m.columns(), m.data(), m.ld(), scales.data());
+    factor_qr(m.columns(), m, scales);
     m.store(matrix_of<T>(out, at));
     store_vector<T>(scales.data(), tau, at);
   });
@@ -61,8 +83,7 @@ void householder_product(const View& vectors, const View& tau, const View& out) 
     Buffer<T> scales(std::max<int64_t>(count, 1));
     m.load(from);
     load_vector<T>(tau, at, scales.data());
-    Lapack<T>::orgqr(m.rows(), m.columns(), static_cast<int>(count), m.data(), m.ld(),
-                     scales.data());
+    make_q(m.columns(), static_cast<int>(count), m, scales);
     m.store(matrix_of<T>(out, at));
   });
 }
@@ -79,8 +100,13 @@ void ormqr(const View& vectors, const View& tau, const View& c, const View& out,
     x.load(right);
     load_vector<T>(tau, at, scales.data());
     char op = !adjoint ? 'N' : is_complex_v<T> ? 'C' : 'T';
-    Lapack<T>::ormqr(left ? 'L' : 'R', op, x.rows(), x.columns(), static_cast<int>(count), m.data(),
-                     m.ld(), scales.data(), x.data(), x.ld());
+    interruptible_call(
+        2 * product(x.rows(), x.columns(), count),
+        [left, op, k = static_cast<int>(count)](Columns<T>& v, Buffer<T>& factors, Columns<T>& y) {
+          return Lapack<T>::ormqr(left ? 'L' : 'R', op, y.rows(), y.columns(), k, v.data(), v.ld(),
+                                  factors.data(), y.data(), y.ld());
+        },
+        m, scales, x);
     x.store(matrix_of<T>(out, at));
   });
 }
@@ -92,9 +118,14 @@ void eigh(const View& a, const View& values, const View* vectors, bool upper, co
     Columns<T> m(from.rows, from.columns);
     Buffer<real_t<T>> w(std::max<int64_t>(from.rows, 1));
     m.load(from);
-    set_info(info, at,
-             Lapack<T>::eigh(vectors ? 'V' : 'N', upper ? 'U' : 'L', m.rows(), m.data(), m.ld(),
-                             w.data()));
+    int code = interruptible_call(
+        5 * product(m.rows(), m.rows(), m.rows()),
+        [job = vectors ? 'V' : 'N', part = upper ? 'U' : 'L'](Columns<T>& x,
+                                                              Buffer<real_t<T>>& found) {
+          return Lapack<T>::eigh(job, part, x.rows(), x.data(), x.ld(), found.data());
+        },
+        m, w);
+    set_info(info, at, code);
     store_vector<real_t<T>>(w.data(), values, at);
     if (vectors) m.store(matrix_of<T>(*vectors, at));
   });
@@ -104,25 +135,27 @@ namespace {
 
 // geev of the complex types gives complex pairs at once ...
 template <class R> int general_eigen(const Columns<std::complex<R>>& a, std::complex<R>* w,
-                                     const Columns<std::complex<R>>* v) {
-  return geev(v ? 'V' : 'N', a.rows(), a.data(), a.ld(), w, v ? v->data() : nullptr);
+                                     const Columns<std::complex<R>>& v) {
+  bool wanted = v.columns() > 0;
+  return geev(wanted ? 'V' : 'N', a.rows(), a.data(), a.ld(), w, wanted ? v.data() : nullptr);
 }
 // ... and of the real ones two columns, real and imaginary part, for each conjugate pair.
 template <class R>
-int general_eigen(const Columns<R>& a, std::complex<R>* w, const Columns<std::complex<R>>* v) {
+int general_eigen(const Columns<R>& a, std::complex<R>* w, const Columns<std::complex<R>>& v) {
   int n = a.rows();
+  bool wanted = v.columns() > 0;
   Buffer<R> wr(std::max(n, 1)), wi(std::max(n, 1));
-  Columns<R> packed(n, v ? n : 0);
-  int code = geev(v ? 'V' : 'N', n, a.data(), a.ld(), wr.data(), wi.data(),
-                  v ? packed.data() : static_cast<R*>(nullptr));
+  Columns<R> packed(n, v.columns());
+  int code = geev(wanted ? 'V' : 'N', n, a.data(), a.ld(), wr.data(), wi.data(),
+                  wanted ? packed.data() : static_cast<R*>(nullptr));
   for (int j = 0; j < n; ++j) w[j] = {wr[j], wi[j]};
-  if (!v) return code;
+  if (!wanted) return code;
   for (int j = 0; j < n; ++j) {
     bool pair = wi[j] != R(0) && j + 1 < n;
     for (int i = 0; i < n; ++i) {
       R re = packed(i, j), im = pair ? packed(i, j + 1) : R(0);
-      (*v)(i, j) = {re, im};
-      if (pair) (*v)(i, j + 1) = {re, -im};
+      v(i, j) = {re, im};
+      if (pair) v(i, j + 1) = {re, -im};
     }
     j += pair;
   }
@@ -140,11 +173,38 @@ void eig(const View& a, const View& values, const View* vectors, const View& inf
     Buffer<C> w(std::max<int64_t>(from.rows, 1));
     Columns<C> v(from.rows, vectors ? from.rows : 0);
     m.load(from);
-    set_info(info, at, general_eigen(m, w.data(), vectors ? &v : nullptr));
+    int code = interruptible_call(
+        10 * product(m.rows(), m.rows(), m.rows()),
+        [](Columns<T>& x, Buffer<C>& found, Columns<C>& columns) {
+          return general_eigen(x, found.data(), columns);
+        },
+        m, w, v);
+    set_info(info, at, code);
     store_vector<C>(w.data(), values, at);
     if (vectors) v.store(matrix_of<C>(*vectors, at));
   });
 }
+
+namespace {
+
+template <class T>
+int singular_values(char job, SvdDriver driver, Columns<T>& a, Buffer<real_t<T>>& s, Columns<T>& u,
+                    Columns<T>& vh) {
+  return interruptible_call(
+      8 * product(a.rows(), a.columns(), std::min(a.rows(), a.columns())),
+      [job, driver](Columns<T>& m, Buffer<real_t<T>>& values, Columns<T>& left, Columns<T>& right) {
+        int rows = m.rows(), columns = m.columns();
+        if (driver == SvdDriver::DivideAndConquer)
+          return Lapack<T>::gesdd(job, rows, columns, m.data(), m.ld(), values.data(), left.data(),
+                                  left.ld(), right.data(), right.ld());
+        Buffer<real_t<T>> superdiagonal(std::min(rows, columns));
+        return Lapack<T>::gesvd(job, rows, columns, m.data(), m.ld(), values.data(), left.data(),
+                                left.ld(), right.data(), right.ld(), superdiagonal.data());
+      },
+      a, s, u, vh);
+}
+
+}  // namespace
 
 void svd(const View& a, const View* u, const View& s, const View* vh, const View& info,
          SvdDriver driver) {
@@ -156,7 +216,7 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
     Columns<T> m(from.rows, from.columns);
     Columns<T> left(u ? from.rows : none, u ? u->sizes[u->ndim - 1] : none);
     Columns<T> right(u ? vh->sizes[vh->ndim - 2] : none, u ? from.columns : none);
-    Buffer<R> values(std::max<int64_t>(few, 1)), superdiagonal(std::max<int64_t>(few, 1));
+    Buffer<R> values(std::max<int64_t>(few, 1));
     m.load(from);
     if (!m.is_finite()) {
       // As in torch, singular values by themselves are NaN where there is an infinity.
@@ -171,13 +231,8 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
         for (int i = 0; i < left.rows(); ++i) left(i, j) = T(i == j);
       for (int j = 0; j < right.columns(); ++j)
         for (int i = 0; i < right.rows(); ++i) right(i, j) = T(i == j);
-    } else if (driver == SvdDriver::DivideAndConquer) {
-      code = Lapack<T>::gesdd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(),
-                              left.data(), left.ld(), right.data(), right.ld());
     } else {
-      code =
-          Lapack<T>::gesvd(job, m.rows(), m.columns(), m.data(), m.ld(), values.data(), left.data(),
-                           left.ld(), right.data(), right.ld(), superdiagonal.data());
+      code = singular_values(job, driver, m, values, left, right);
     }
     set_info(info, at, code);
     store_vector<R>(values.data(), s, at);
@@ -190,8 +245,8 @@ void svd(const View& a, const View* u, const View& s, const View* vh, const View
 namespace {
 
 template <class T>
-int least_squares(const Columns<T>& a, const Columns<T>& b, real_t<T>* s, real_t<T> rcond,
-                  int* rank, LstsqDriver driver) {
+int call_driver(const Columns<T>& a, const Columns<T>& b, real_t<T>* s, real_t<T> rcond, int* rank,
+                LstsqDriver driver) {
   int m = a.rows(), n = a.columns(), k = b.columns();
   switch (driver) {
     case LstsqDriver::Gels: return Lapack<T>::gels(m, n, k, a.data(), a.ld(), b.data(), b.ld());
@@ -205,6 +260,17 @@ int least_squares(const Columns<T>& a, const Columns<T>& b, real_t<T>* s, real_t
       return Lapack<T>::gelsd(m, n, k, a.data(), a.ld(), b.data(), b.ld(), s, rcond, rank);
     default: return Lapack<T>::gelss(m, n, k, a.data(), a.ld(), b.data(), b.ld(), s, rcond, rank);
   }
+}
+template <class T>
+int least_squares(Columns<T>& a, Columns<T>& b, Buffer<real_t<T>>& s, real_t<T> rcond,
+                  Buffer<int>& rank, LstsqDriver driver) {
+  int most = std::max(a.columns(), b.columns());
+  return interruptible_call(
+      4 * product(a.rows(), a.columns(), most),
+      [rcond, driver](Columns<T>& m, Columns<T>& x, Buffer<real_t<T>>& values, Buffer<int>& found) {
+        return call_driver(m, x, values.data(), rcond, found.data(), driver);
+      },
+      a, b, s, rank);
 }
 
 }  // namespace
@@ -220,14 +286,15 @@ void lstsq(const View& a, const View& b, const View& solution, const View* rank,
     m.load(from);
     std::fill_n(x.data(), int64_t(x.rows()) * x.columns(), T(0));
     x.load(right);
-    int found = 0;
+    Buffer<int> found(1);
+    found[0] = 0;
     bool trivial = from.rows == 0 || from.columns == 0;
     bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
     if (iterates && !m.is_finite()) return set_info(info, at, not_finite);
-    set_info(info, at,
-             trivial ? 0 : least_squares<T>(m, x, s.data(), static_cast<R>(rcond), &found, driver));
+    int code = trivial ? 0 : least_squares<T>(m, x, s, static_cast<R>(rcond), found, driver);
+    set_info(info, at, code);
     x.store(matrix_of<T>(solution, at));
-    if (rank) *item_of<int64_t>(*rank, at, 0) = found;
+    if (rank) *item_of<int64_t>(*rank, at, 0) = found[0];
     if (singular_values) store_vector<R>(s.data(), *singular_values, at);
   });
 }

@@ -11,6 +11,7 @@ namespace {
 
 template <class Tag> using type_of = typename Tag::type;
 char triangle(bool upper) { return upper ? 'U' : 'L'; }
+double cube(int n) { return double(n) * double(n) * double(n); }
 
 }  // namespace
 
@@ -43,7 +44,13 @@ void cholesky(const View& a, const View& out, bool upper, const View& info) {
         return cholesky_of_small(from, matrix_of<T>(out, at), upper, info, at);
     Columns<T> m(from.rows, from.columns);
     m.load(from);
-    set_info(info, at, Lapack<T>::potrf(triangle(upper), m.rows(), m.data(), m.ld()));
+    int code = interruptible_call(
+        cube(m.rows()) / 6,
+        [part = triangle(upper)](Columns<T>& x) {
+          return Lapack<T>::potrf(part, x.rows(), x.data(), x.ld());
+        },
+        m);
+    set_info(info, at, code);
     for (int64_t j = 0; j < m.columns(); ++j)
       for (int64_t i = upper ? j + 1 : 0; i < (upper ? m.rows() : j); ++i) m(i, j) = T(0);
     m.store(matrix_of<T>(out, at));
@@ -110,7 +117,13 @@ void ldl_factor(const View& a, const View& ld, const View& pivots, bool hermitia
     Columns<T> m(from.rows, from.columns);
     Buffer<int> order(std::max<int64_t>(from.rows, 1));
     m.load(from);
-    set_info(info, at, Lapack<T>::ldl_factor(hermitian, m.rows(), m.data(), m.ld(), order.data()));
+    int code = interruptible_call(
+        cube(m.rows()) / 6,
+        [hermitian](Columns<T>& x, Buffer<int>& exchanges) {
+          return Lapack<T>::ldl_factor(hermitian, x.rows(), x.data(), x.ld(), exchanges.data());
+        },
+        m, order);
+    set_info(info, at, code);
     for (int64_t i = 0; i < packed.rows; ++i)
       for (int64_t j = 0; j < packed.columns; ++j) packed(i, j) = j <= i ? m(i, j) : T(0);
     store_vector<int32_t>(order.data(), pivots, at);
@@ -137,8 +150,13 @@ void ldl_solve(const View& ld, const View& pivots, const View& b, const View& ou
             " must stand twice in a row, for a block of 2");
       ++i;
     }
-    Lapack<T>::ldl_solve(hermitian, rows, x.columns(), m.data(), m.ld(), order.data(), x.data(),
-                         x.ld());
+    interruptible_call(
+        double(rows) * double(rows) * double(x.columns()),
+        [hermitian](Columns<T>& factors, Buffer<int>& exchanges, Columns<T>& y) {
+          return Lapack<T>::ldl_solve(hermitian, y.rows(), y.columns(), factors.data(),
+                                      factors.ld(), exchanges.data(), y.data(), y.ld());
+        },
+        m, order, x);
     x.store(matrix_of<T>(out, at));
   });
 }

@@ -6,6 +6,7 @@
 #include <complex>
 #include <utility>
 
+#include "core/interpreter.h"
 #include "core/scalar.h"
 #include "kernels/cpu/factor_tiles.h"
 #include "kernels/cpu/gemm_tiles.h"
@@ -89,19 +90,29 @@ template <class T> void conjugate(const Matrix<T>& m) {
       for (int64_t j = 0; j < m.columns; ++j) m(i, j) = std::conj(m(i, j));
 }
 
-// c -= a b
+// c -= a b, in parts of a few tenths of a second, between which Ctrl-C ends it.
 template <class T>
 void subtract_product(const Matrix<const T>& a, const Matrix<T>& b, const Matrix<T>& c) {
   if (c.rows == 0 || c.columns == 0 || a.columns == 0) return;
+  constexpr double work_of_part = 3e9;
+  double work = double(c.rows) * double(c.columns) * double(a.columns);
+  if (work >= work_of_part) Interruption::ask();
+  int64_t parts = 1 + static_cast<int64_t>(work / work_of_part);
+  int64_t step = std::max<int64_t>(c.rows / parts / 64 * 64 + 64, 256);  // each packs b again
   GemmProblem p;
   p.dtype = dtype_of<T>;
-  p.m = c.rows, p.n = c.columns, p.k = a.columns;
-  p.a = a.data, p.b = b.data, p.c = c.data;
+  p.n = c.columns, p.k = a.columns;
+  p.b = b.data;
   p.a_row = a.row_step, p.a_col = a.column_step;
   p.b_row = b.row_step, p.b_col = b.column_step;
   p.c_row = c.row_step, p.c_col = c.column_step;
   p.alpha = Scalar(-1.0), p.beta = Scalar(1.0);
-  gemm_tiles(p);
+  for (int64_t i = 0; i < c.rows; i += step) {
+    if (i > 0) Interruption::ask();
+    p.m = std::min(step, c.rows - i);
+    p.a = a.data + i * a.row_step, p.c = c.data + i * c.row_step;
+    gemm_tiles(p);
+  }
 }
 
 // x, of column_step 1, becomes the solution of a x = b that it held.

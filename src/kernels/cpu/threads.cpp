@@ -1,5 +1,6 @@
 #include "kernels/cpu/threads.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,10 +16,14 @@ namespace {
 
 std::atomic<int> inside{0};
 std::atomic<bool> ended{false};
+thread_local int inside_here = 0;  // this thread's part of `inside`
 
 }  // namespace
 
 LibraryCall::LibraryCall() {
+  static const int forgets = pthread_atfork(nullptr, nullptr, [] { inside.store(inside_here); });
+  static_cast<void>(forgets);
+  ++inside_here;
   inside.fetch_add(1);
   if (ended.load()) {
     inside.fetch_sub(1);
@@ -30,7 +35,10 @@ LibraryCall::LibraryCall() {
 #endif
 }
 
-LibraryCall::~LibraryCall() { inside.fetch_sub(1); }
+LibraryCall::~LibraryCall() {
+  --inside_here;
+  inside.fetch_sub(1);
+}
 
 void end_libraries() {
   set_num_threads(1);

@@ -1,5 +1,7 @@
 // Scratch memory of kernels, and row-major copies of views in it.
 #pragma once
+#include <utility>
+
 #include "core/allocator.h"
 #include "core/byte_count.h"
 #include "core/view.h"
@@ -17,7 +19,11 @@ class Workspace {
   Workspace(Workspace&& other) noexcept : bytes_(other.bytes_), data_(other.data_) {
     other.data_ = nullptr;
   }
-  Workspace& operator=(Workspace&&) = delete;
+  Workspace& operator=(Workspace&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
   template <class T> T* as() const { return static_cast<T*>(data_); }
   void* data() const { return data_; }
 
