@@ -87,7 +87,7 @@ composite("selu(input: Tensor)", "elu(input, 1.6732632423543772848, 1.0507009873
           doc="elu scaled to keep mean 0 and variance 1.")
 composite("celu(input: Tensor, alpha: Scalar = 1)",
           "elu(input, checked_alpha(alpha), 1, 1.0 / alpha)", names=("torch.celu",), inplace=True,
-          doc="input above 0, alpha * (exp(input / alpha) - 1) below.")
+          doc="input above 0, alpha * (exp(input / alpha) - 1) below.", node="CeluBackward0")
 composite("prelu(input: Tensor, weight: Tensor)", """
     check_same_device("prelu", "input", input, "weight", weight)
     check(dtype(input) == dtype(weight), "prelu: Type promoting not supported. Got ", dtype(input),

@@ -13,7 +13,7 @@ from ops.schema import (
 
 composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)",
           "sub(other, input, alpha)", names=("torch.rsub",),
-          doc="other - alpha * input.")
+          doc="other - alpha * input.", node="RsubBackward0")
 elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)",
             node={None: "FmodBackward1", "other": "FmodBackward0"}, dtypes=REAL,
             inplace=True,
@@ -71,7 +71,7 @@ composite("ldexp(input: Tensor, other: Tensor)", """
     exact = is_reduced(dtype(input)) and is_integral_or_bool(dtype(other))
     return input * (to(factor, dtype(input)) if exact else factor)
           """, inplace=True, out="cast", ref="numpy.ldexp",
-          doc="input times 2 to the power of other.", batch="elementwise")
+          doc="input times 2 to the power of other.", batch="elementwise", node="LdexpBackward0")
 composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", """
     check_type(not is_number(input) or not is_number(exponent),
                "float_power(): the input or the exponent must be Tensor, but both are numbers")

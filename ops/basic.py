@@ -110,6 +110,7 @@ elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)",
             grad="floor_divide is constant almost everywhere; torch defines no gradient either",
             slot=("nb_floor_divide", "__floordiv__", "__rfloordiv__", "floor_divide_"))
 elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)",
+            node="DivBackward2",
             dtypes=REAL, names=(),
             guard='check_divisor("div", input, other)',
             inplace=True, doc="Quotient rounded towards zero.",

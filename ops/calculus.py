@@ -42,18 +42,18 @@ composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", """
           """, out=True,
           ref="numpy.cross",
           doc="Vector product along a dim of size 3, by default the first such dim.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="LinalgCrossBackward0")
 composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)",
           "vector_norm(input - other, p)", doc="p-norm of input - other.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="DistBackward0")
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", inplace=True, out=True,
           doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="RenormBackward0")
 composite("trace(input: Tensor)", """
     check(dim_of(input) == 2, "trace: expected a matrix, but got tensor with dim ", dim_of(input))
     return sum(diagonal(input))
           """, doc="Sum of the diagonal.", ref="numpy.trace",
-          batch="trace", autocast="float32", linear=True)
+          batch="trace", autocast="float32", linear=True, node="TraceBackward0")
 composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron",
           doc="Kronecker product.",
           batch=FIXED_DIMS)

@@ -27,7 +27,7 @@ composite("linalg_cholesky(input: Tensor, *, upper: bool = False)",
           autocast="float32")
 composite("cholesky(input: Tensor, upper: bool = False)",
           "linalg_cholesky_ex(input, upper, True)[0]", out="cast", doc=f"{_CHOLESKY}.",
-          autocast="float32")
+          autocast="float32", node="CholeskyBackward0")
 composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
     check_square("cholesky_solve", L, "L")
     check_matrix("cholesky_solve", input, "B")
@@ -35,14 +35,14 @@ composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
     return linalg_solve_triangular(L if upper else adjoint_now(L), inner, True, True, False)
           """, out="cast",
           doc="Solves A x = input for A given by its Cholesky factor.",
-          batch=FIXED_DIMS, autocast="float32")
+          batch=FIXED_DIMS, autocast="float32", node="CholeskySolveBackward0")
 composite("cholesky_inverse(input: Tensor, upper: bool = False)", """
     check_square("cholesky_inverse", input, "input")
     n = size(input, -1)
     return cholesky_solve(eye(n, n, dtype(input), strided, device(input)), input, upper)
           """, out="cast",
           doc="Inverse of the matrix with the given Cholesky factor.",
-          batch="leading", autocast="float32")
+          batch="leading", autocast="float32", node="CholeskyInverseBackward0")
 
 kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: "
        "bool)", node="LinalgSolveTriangularBackward0", names=(),
@@ -58,7 +58,7 @@ composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transp
           "unitriangular: bool = False)"
           " -> tuple[solution, cloned_coefficient]", out=True,
           doc="Solves A X = input with A triangular; returns A too.",
-          batch=FIXED_DIMS, autocast="float32")
+          batch=FIXED_DIMS, autocast="float32", node="TriangularSolveBackward0")
 
 kernel("linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> "
        "tuple[LU, pivots, info]",
@@ -85,13 +85,13 @@ composite("lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = Tru
     return p, tril(slice(LU_data, -1, 0, k), -1) + ones, triu(slice(LU_data, -2, 0, k))
           """,
           names=("torch.lu_unpack",), out=True, doc="P, L and U of a packed factorisation.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="LuUnpackBackward0")
 composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", """
     lu, pivots, info = linalg_lu_factor_ex(A, pivot, False)
     return lu_unpack(lu, pivots, True, pivot)
           """, names=("linalg.lu",),
           out=True, doc="P L U = A.",
-          batch="leading")
+          batch="leading", node="LinalgLuBackward0")
 kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool)",
        node="LinalgLuSolveBackward0", names=(),
        doc="Solves by a packed factorisation; batches of one shape.",
@@ -100,12 +100,12 @@ composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool 
           "bool = False)",
           names=("linalg.lu_solve",), out=True,
           doc="Solves A X = B (or X A = B) for A given by linalg.lu_factor.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="LinalgLuSolveBackward0")
 composite("lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor)",
           "linalg_lu_solve(LU_data, LU_pivots, input, True, False)",
           names=("torch.lu_solve", "Tensor.lu_solve"), out=True,
           doc="Solves A X = input for A given by linalg.lu_factor.",
-          autocast="float32")
+          autocast="float32", node="LinalgLuSolveBackward0")
 
 _LDL = ("L D L^T = A of symmetric matrices, or L D L^H of Hermitian ones, read from their lower "
         "triangles")
@@ -146,12 +146,12 @@ composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_err
           "-> tuple[result, info]",
           names=("linalg.solve_ex",), out=True,
           doc="Solves A X = B (or X A = B); info is nonzero where A is singular.",
-          batch=FIXED_DIMS)
+          batch=FIXED_DIMS, node="LinalgSolveExBackward0")
 composite("linalg_solve(A: Tensor, B: Tensor, *, left: bool = True)",
           "linalg_solve_ex(A, B, left, True)[0]",
           names=("linalg.solve",), out=True, doc="Solves A X = B (or X A = B).",
           ref="numpy.linalg.solve",
-          autocast="float32")
+          autocast="float32", node="LinalgSolveExBackward0")
 
 kernel("linalg_det_kernel(A: Tensor) -> tuple[result, LU]", node="LinalgDetBackward0", names=(),
        doc="Determinants, and the factorisation they come from.",
@@ -192,13 +192,13 @@ kernel("householder_kernel(A: Tensor, tau: Tensor)", names=(), doc="The product 
 composite("linalg_householder_product(input: Tensor, tau: Tensor)", out="cast",
           names=("linalg.householder_product", "torch.orgqr", "Tensor.orgqr"),
           doc="The first columns of a product of Householder reflectors.",
-          batch=FIXED_DIMS, autocast="float32")
+          batch=FIXED_DIMS, autocast="float32", node="LinalgHouseholderProductBackward0")
 kernel("ormqr_kernel(A: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool)", names=(),
        doc="The product of reflectors times a matrix.", grad="ormqr composes it")
 composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = "
           "False)", out=True,
           doc="A product of Householder reflectors times a matrix.",
-          batch=FIXED_DIMS, autocast="float32")
+          batch=FIXED_DIMS, autocast="float32", node="OrmqrBackward0")
 
 kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigenvalues, "
        "eigenvectors]", node="LinalgEighBackward0", names=(),
@@ -272,7 +272,8 @@ kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> 
 
 composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)",
           "cross(input, other, dim)", names=("linalg.cross",), out=True,
-          ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.")
+          ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.",
+          node="LinalgCrossBackward0")
 composite("linalg_multi_dot(tensors: list[Tensor])", names=("linalg.multi_dot",), out=True,
           ref="numpy.linalg.multi_dot",
           doc="Product of matrices in the order of least work; the first and the last may be "
@@ -289,9 +290,10 @@ composite("linalg_matrix_power(A: Tensor, n: int)", "matrix_power(A, n)", out=Tr
           autocast="lower_precision")
 composite("matrix_exp(input: Tensor)", doc="Exponential of square matrices, I + A + A A / 2! + ...",
           ref="scipy.linalg.expm",
-          batch="leading")
+          batch="leading", node="LinalgMatrixExpBackward0")
 composite("linalg_matrix_exp(A: Tensor)", "matrix_exp(A)", names=("linalg.matrix_exp",),
-          doc="Exponential of square matrices, I + A + A A / 2! + ...")
+          doc="Exponential of square matrices, I + A + A A / 2! + ...",
+          node="LinalgMatrixExpBackward0")
 composite("pinverse(input: Tensor, rcond: float = 1e-15)",
           "linalg_pinv(input, None, wrap_number(rcond), False)", doc="Moore-Penrose inverses.",
           batch="leading", autocast="float32")

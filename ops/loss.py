@@ -30,7 +30,7 @@ elementwise("mse_elements(input: Tensor, target: Tensor)", "(input - target) * (
             doc="Squared difference.", grad={"input": "2 * grad * (input - target)",
                                              "target": "2 * grad * (target - input)"})
 elementwise("l1_elements(input: Tensor, target: Tensor)", "abs(input - target)",
-            node="L1LossBackward0", dtypes=FLOATING,
+            node="AbsBackward0", dtypes=FLOATING,
             names=(),
             doc="Absolute difference.", grad={"input": "grad * sgn(input - target)",
                                               "target": "grad * sgn(target - input)"})
@@ -73,7 +73,7 @@ elementwise("bce_logits_elements(input: Tensor, target: Tensor, pos_weight: Tens
                   "target": "grad * ((pos_weight - 1) * softplus(neg(input)) - input)",
                   "pos_weight": "grad * target * softplus(neg(input))"})
 elementwise("kl_elements(input: Tensor, target: Tensor)", "xlogy(target, target) - target * input",
-            node="KlDivBackward0", dtypes=FLOATING, names=(),
+            node="SubBackward0", dtypes=FLOATING, names=(),
             doc="target * (log(target) - input).",
             grad={"input": "neg(grad * target)",
                   "target": "grad * where(target == 0, 0, log(where(target == 0, 1, target)) + 1 - "
@@ -109,7 +109,8 @@ composite(f"mse_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | 
     return weighted_loss(mse_elements(input, target), input, weight, reduction_used)
           """,
           names=("nn.functional.mse_loss",),
-          doc="Mean squared difference.", batch="element_loss", autocast="float32")
+          doc="Mean squared difference.", batch="element_loss", autocast="float32",
+          node="MseLossBackward0")
 composite(f"l1_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)", """
     elements = (l1_elements(input, target) if is_floating(input) and is_floating(target)
                 else abs(input - target))
@@ -124,7 +125,7 @@ composite(f"smooth_l1_loss(input: Tensor, target: Tensor, {_REDUCE}, beta: float
           """,
           names=("nn.functional.smooth_l1_loss",),
           doc="Squared difference below beta, absolute above.",
-          batch="element_loss", autocast="float32")
+          batch="element_loss", autocast="float32", node="SmoothL1LossBackward0")
 composite("huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0, "
           "weight: Tensor | None = None)", """
     check(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta)
@@ -133,7 +134,7 @@ composite("huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', de
     return reduced_loss(elements if weight is None else elements * weight, reduction)
           """,
           names=("nn.functional.huber_loss",), doc="Squared difference below delta, linear above.",
-          batch="element_loss", autocast="float32")
+          batch="element_loss", autocast="float32", node="HuberLossBackward0")
 composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
           f"{_REDUCE})", """
     check_value(sizes(input) == sizes(target), "Using a target size (", sizes(target),
@@ -146,7 +147,7 @@ composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor |
           """,
           names=("nn.functional.binary_cross_entropy",),
           doc="Cross entropy of probabilities and 0/1 targets.",
-          batch="element_loss", autocast="float32")
+          batch="element_loss", autocast="float32", node="BinaryCrossEntropyBackward0")
 composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None "
           f"= None, {_REDUCE}, "
           "pos_weight: Tensor | None = None)", """
@@ -159,7 +160,7 @@ composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weig
           """,
           names=("nn.functional.binary_cross_entropy_with_logits",),
           doc="Cross entropy of sigmoid(input) and 0/1 targets.",
-          batch="element_loss", autocast="float32")
+          batch="element_loss", autocast="float32", node="BinaryCrossEntropyWithLogitsBackward0")
 composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = False)", """
     elements = exp(target) * (target - input) if log_target else kl_elements(input, target)
     name = reduction_name(size_average, reduce, reduction)

@@ -25,7 +25,7 @@ kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products 
        grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"}, batch="matmul")
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True,
           ref="numpy.vdot",
-          doc="Sum of the products of two vectors, the first conjugated.")
+          doc="Sum of the products of two vectors, the first conjugated.", node="VdotBackward0")
 composite("inner(input: Tensor, other: Tensor)", """
     if dim_of(input) == 0 or dim_of(other) == 0:
         return input * other
@@ -71,7 +71,8 @@ for _name, _operands, _doc, _rules in (
          {"batch": FIXED_DIMS, "autocast": "lower_precision"})):
     composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)",
               inplace=True, out=True,
-              doc=f"beta * input + alpha * {_doc}.", **_rules)
+              doc=f"beta * input + alpha * {_doc}.", node=f"{_name.capitalize()}Backward0",
+              **_rules)
 composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: "
           "Scalar = 1, use_gelu: bool = False)",
           names=("torch._addmm_activation", "Tensor._addmm_activation"), out=True,
@@ -105,7 +106,7 @@ composite("t(input: Tensor)", """
     return input if dim_of(input) < 2 else transpose(input, 0, 1)
           """, doc="Transpose of a matrix; vectors are returned as they are.",
           names=("torch.t", "Tensor.t"),
-          batch="t")
+          batch="t", node="TBackward0")
 composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))",
           doc="Conjugate transpose of the last two dims.",
           names=("torch.adjoint", "Tensor.adjoint"))

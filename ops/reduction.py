@@ -87,7 +87,7 @@ composite("aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = Fal
     dims = one_or_all(dim)
     return amin(input, dims, keepdim), amax(input, dims, keepdim)
           """, out=True,
-          doc="Smallest and largest element, over all or along a dim.")
+          doc="Smallest and largest element, over all or along a dim.", node="AminmaxBackward0")
 for _name, _doc in (("all", "Are all elements nonzero?"), ("any", "Is any element nonzero?")):
     kernel(f"{_name}(input: Tensor)", doc=_doc, grad="truth values have no gradient",
            shape="OutputSpec{Dims(), truth_dtype(input)}",
@@ -127,16 +127,19 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
               f"tuple[{_name}, mean]",
               f"return {_name}(input, dim, correction, keepdim), mean(input, dim, keepdim)",
               names=(f"torch.{_name}_mean",), named=False,
+              node=f"{_name.capitalize()}MeanBackward0",
               doc=f"{_doc} and mean over the given dims.")
     composite(f"{_name}_mean__all_unbiased(input: Tensor, unbiased: bool) -> tuple[{_name}, mean]",
               f"{_name}_mean(input, None, correction_of(unbiased), False)",
               names=(f"torch.{_name}_mean",), named=False,
+              node=f"{_name.capitalize()}MeanBackward0",
               doc=f"{_doc} and mean of all elements.")
     composite(f"{_name}_mean__unbiased(input: Tensor, dim: list[int, 1] | None, unbiased: bool, "
               f"keepdim: bool = False)"
               f" -> tuple[{_name}, mean]",
               f"{_name}_mean(input, dim, correction_of(unbiased), keepdim)",
               names=(f"torch.{_name}_mean",), named=False,
+              node=f"{_name.capitalize()}MeanBackward0",
               doc=f"{_doc} and mean over the given dims.")
 kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = None, keepdim: bool "
        "= False, *, "

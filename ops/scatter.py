@@ -51,7 +51,7 @@ composite(f"index_reduce(input: Tensor, {_PLACES}, source: Tensor, reduce: str, 
           f"bool = True)", out=True, inplace=True,
           doc="input with source reduced ('prod', 'mean', 'amax' or 'amin') into the slices that "
               "index names.",
-          batch=OWN_PLACES)
+          batch=OWN_PLACES, node="IndexReduceBackward0")
 
 _SLICE = "dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1"
 _COPY = "clone_with_gaps(input)"
@@ -69,4 +69,5 @@ for _view, _arguments, _place, _copy in (
         copy_(place, src)
         return copy
               """, out=_view == "slice",
-              doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES)
+              doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES,
+              node=f"{_view.title().replace('_', '')}ScatterBackward0")

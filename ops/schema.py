@@ -63,7 +63,8 @@ class Row:
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
     # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
-    # argument is a number rather than a tensor, with None for the rest.
+    # argument is a number rather than a tensor, with None for the rest. Of a composite: the name
+    # that its result's node shows to a Python caller, where torch has one node for all of it.
     node: object = field(default=None, hash=False)
     # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.
     out: object = False

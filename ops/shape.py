@@ -153,10 +153,12 @@ composite("unflatten(input: Tensor, dim: int, sizes: list[int])",
           "view(input, unflattened_sizes(input, dim, sizes))", doc="One dim as several.")
 composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, chunk_sizes(input, chunks, dim), dim)",
-          doc="At most `chunks` pieces of equal size; the last may be smaller.")
+          doc="At most `chunks` pieces of equal size; the last may be smaller.",
+          node="SplitBackward0")
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_sizes_of(input, split_size, dim), dim)",
-          names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.")
+          names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.",
+          node="SplitBackward0")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")
@@ -212,11 +214,11 @@ composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1
           batch="movedim")
 composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",),
           doc="Copies laid side by side, `repeats` along each dim.",
-          batch="repeat")
+          batch="repeat", node="RepeatBackward0")
 composite("tile(input: Tensor, dims: list[int])",
           "repeat(input, with_leading_ones(dims, dim_of(input)))",
           doc="repeat, with missing leading counts taken as 1.",
-          batch="repeat")
+          batch="repeat", node="RepeatBackward0")
 composite("repeat_interleave(input: Tensor, repeats: int, dim: int | None = None, *, output_size: "
           "int | None = None)",
           doc="Each element (or slice of dim) `repeats` times in a row.")
@@ -247,10 +249,10 @@ composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int 
     return result
           """,
           doc="Matrices with the last dim on a diagonal.",
-          batch="diag_embed", linear=True)
+          batch="diag_embed", linear=True, node="DiagEmbedBackward0")
 composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)",
           doc="A matrix with all elements on a diagonal.",
-          linear=True)
+          linear=True, node="DiagEmbedBackward0")
 composite("fliplr(input: Tensor)", """
     check(dim_of(input) >= 2, "fliplr: Input must be >= 2-d, got shape ", sizes(input))
     return flip(input, [1])
@@ -278,7 +280,7 @@ composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
     return in_order(input)
           """,
           doc="Turns a plane by k right angles.",
-          linear=True)
+          linear=True, node="Rot90Backward0")
 composite("hstack(tensors: list[Tensor])", """
     check(not is_empty(tensors), "hstack: expects a non-empty TensorList")
     parts = [at_least(t, 1) for t in tensors]
@@ -335,12 +337,15 @@ for _view, _arguments, _samples in (
               f"in_order({'reshape' if _name == 'view' else _name}"
               f"({', '.join(['input', *_names])}))",
               names=(f"torch.{_name}_copy",), out=True,
-              doc=f"A copy of what {_name} shows.", samples=_samples)
+              doc=f"A copy of what {_name} shows.", samples=_samples,
+              node="NarrowCopyBackward0" if _name == "narrow" else
+              f"{_name.title().replace('_', '')}Backward{int(bool(_overload))}_copy")
 composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out="cast",
-          doc="A copy.")
+          doc="A copy.", node="AliasBackward0_copy")
 composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
           "without_bases(chunk(input, chunks, dim))",
-          doc="At most `chunks` pieces of equal size; the last may be smaller.")
+          doc="At most `chunks` pieces of equal size; the last may be smaller.",
+          node="UnsafeSplitBackward0")
 composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
           "without_bases(split(input, split_size, dim))",
-          doc="Pieces of split_size; the last may be smaller.")
+          doc="Pieces of split_size; the last may be smaller.", node="UnsafeSplitBackward0")

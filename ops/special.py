@@ -162,4 +162,4 @@ composite("mvlgamma(input: Tensor, p: int)", """
           inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.",
           ref="scipy.special.multigammaln",
-          batch="elementwise")
+          batch="elementwise", node="MvlgammaBackward0")

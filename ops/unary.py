@@ -148,4 +148,4 @@ composite("isreal(input: Tensor)",
 composite("polar(abs: Tensor, angle: Tensor)",
           "complex(abs * cos(angle), abs * sin(angle))", names=("torch.polar",), out=True,
           doc="Complex numbers of the given sizes and angles.",
-          batch="elementwise", autocast="float32")
+          batch="elementwise", autocast="float32", node="PolarBackward0")

@@ -1,6 +1,7 @@
 """Tensors of given numbers that the op table does not make: windows, histograms, ranges, and
 Tensor.set_."""
 
+import numpy as np
 import pytest
 
 import rushlight as rl
@@ -206,3 +207,28 @@ def test_changes_of_shape_alone_write_nothing(call):
     leaf = rl.ones(1, 3, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf"):
         eval("leaf." + call, {"leaf": leaf})
+
+
+def test_logspace_of_integers_has_integer_exponents():
+    found = rl.logspace(1.9, 3.2, 3, dtype=rl.int64)
+    assert found.tolist() == [10, 100, 1000]
+    assert rl.logspace(4.3, -3, 2, dtype=rl.int32).tolist() == [10000, 0]
+    assert rl.logspace(0.5, 0.5, 1, base=4.0).tolist() == [2]
+
+
+def test_arrays_without_elements_keep_their_strides():
+    array = np.empty((2, 0, 3), np.float32)
+    expected = tuple(stride // 4 for stride in array.strides)
+    assert rl.from_numpy(array).stride() == expected
+    assert rl.as_tensor(array).stride() == expected
+
+
+def test_the_class_of_tensors_is_the_default_dtype():
+    x = rl.tensor([1, 2])
+    assert x.type(rl.Tensor).dtype is x.type("torch.Tensor").dtype is rl.float32
+    previous = rl.get_default_dtype()
+    rl.set_default_dtype(rl.float64)
+    try:
+        assert x.type(rl.Tensor).dtype is rl.float64
+    finally:
+        rl.set_default_dtype(previous)

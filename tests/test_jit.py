@@ -1,7 +1,8 @@
 """torch.jit: traced and scripted programs do what their source does, or refuse it by name."""
 
+import copy
 import io
-from typing import Dict, List  # noqa: UP035
+from typing import Dict, List, Optional  # noqa: UP035
 
 import pytest
 from test_export import GPT, LeNet, ResNet, same
@@ -298,13 +299,89 @@ def with_name(x):
         (with_recursion, "nest too deeply"),
         (with_unused, "left_to_python, which is marked as unused"),
         (with_name, "the name y, which may have no value"),
-        (3, "int is no function"),
-        (Gate, "the class Gate"),
     ],
 )
-def test_what_is_not_compiled_is_named(function, message):
+def test_what_is_not_compiled_is_named_and_runs_as_python(function, message, tmp_path):
+    with pytest.warns(UserWarning, match=message):
+        script = torch.jit.script(function)
+    for use in (lambda: script.graph, lambda: script.code, lambda: script.save(tmp_path / "a"),
+                lambda: torch.jit.save(script, tmp_path / "a")):  # fmt: skip
+        with pytest.raises(CompilationError, match=message):
+            use()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("object", "message"), [(3, "int is no function"), (Gate, "the class Gate")]
+)
+def test_what_is_no_function_is_refused(object, message):
     with pytest.raises(CompilationError, match=message):
-        torch.jit.script(function)
+        torch.jit.script(object)
+
+
+class Guarded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+
+    def forward(self, x, scale: Optional[torch.Tensor] = None):
+        with torch.no_grad():
+            y = self.linear(x)
+        return y if scale is None else y * scale
+
+    @torch.jit.export
+    def doubled(self, x):
+        return self.linear(x) * 2
+
+
+def test_an_interpreted_module_is_the_module():
+    source = Guarded()
+    with pytest.warns(UserWarning, match=r"Guarded runs as Python.* with is not compiled"):
+        script = torch.jit.script(source)
+    x = torch.ones(3, 2)
+    assert isinstance(script, torch.jit.ScriptModule)
+    assert script.linear is source.linear
+    assert torch.equal(script(x), source(x))
+    assert torch.equal(script(x, torch.tensor(2.0)), source(x) * 2)
+    assert torch.equal(script.doubled(x), source.doubled(x))
+    assert list(script.state_dict()) == ["linear.weight", "linear.bias"]
+    assert not script.eval().training
+    assert not source.training
+    copied = copy.deepcopy(script)
+    assert copied.linear is not source.linear
+    assert torch.equal(copied(x), source(x))
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x, scale: Optional[torch.Tensor] = None, how: str = "sum"):
+        if scale is not None:
+            x = x * scale
+        return x.sum() if how == "sum" else x.mean()
+
+    @torch.jit.export
+    def doubled(self, x):
+        return x * 2
+
+
+def test_arguments_that_are_fixed_may_be_given():
+    script = torch.jit.script(Scaled())
+    x = torch.tensor([1.0, 3.0])
+    assert script(x).item() == 4
+    assert script(x, torch.tensor(2.0)).item() == 8
+    assert script(x, how="mean").item() == 2
+    assert script.doubled(x).tolist() == [2, 6]
+    with pytest.raises(AttributeError):
+        script.halved
+
+
+def test_shapes_are_compared_and_legacy_types_are_tensors():
+    @torch.jit.script
+    def same(x: torch.LongTensor, y):
+        return (x.shape[:2] == y.shape, x.shape == y.shape, x.shape != y.shape)
+
+    x = torch.zeros(2, 3, dtype=torch.int64)
+    assert same(x, torch.zeros(2, 3)) == (True, True, False)
+    assert same(x[None], torch.zeros(2, 3)) == (False, False, True)
 
 
 def test_trace():
@@ -368,7 +445,7 @@ def test_what_code_asks_while_it_is_compiled():
         return x
 
     assert f(torch.zeros(1)).item() == 0
-    with pytest.raises(CompilationError, match="source|name torch"):
+    with pytest.warns(UserWarning, match="source|name torch"):
         torch.jit.script(eval("lambda x: x"))  # a lambda has no source of its own
     assert torch.jit.script(f)(torch.zeros(1)).item() == 1
     answers = []

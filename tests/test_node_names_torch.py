@@ -14,22 +14,12 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 # NotImplemented; or of numbers for which torch has a further name.
 OTHER_NODES = set(
     """
-    addbmm addmm_activation addmv addr alias_copy aminmax as_strided_copy as_strided_scatter
-    avg_pool1d bernoulli_p binary_cross_entropy binary_cross_entropy_with_logits binomial celu
-    cholesky cholesky_inverse cholesky_solve chunk clamp clamp_tensor combinations conj_physical
-    cov cross cross_entropy cumulative_trapezoid_points diag diag_embed diagflat diagonal_copy
-    diagonal_scatter dist div_rounding expand_copy fold functional_celu functional_dropout
-    functional_unfold huber_loss index_reduce kron l1_loss ldexp linalg_cross
-    linalg_householder_product linalg_ldl_solve linalg_lu linalg_lu_solve linalg_matrix_exp
-    linalg_multi_dot linear lu_solve lu_unpack matmul matrix_exp max_pool1d
-    max_pool1d_with_indices mse_loss mvlgamma nanquantile nanquantile_number narrow_copy ndtr
-    nll_loss normal normal_mean normal_std ormqr pad permute_copy polar pow quantile
-    quantile_number remainder remainder_number renorm repeat rms_norm rot90 rsub
-    scaled_dot_product_attention select_copy select_scatter slice_scatter smooth_l1_loss split
-    squeeze_copy squeeze_copy_dim std_mean std_mean_all_unbiased std_mean_unbiased t t_copy tile
-    to to_device trace transpose_copy trapezoid trapezoid_points triangular_solve unfold_copy
-    unsafe_chunk unsafe_split unsqueeze_copy vander var_mean var_mean_all_unbiased
-    var_mean_unbiased vdot view_copy view_dtype
+    addmm_activation avg_pool1d bernoulli_p binomial clamp clamp_tensor combinations conj_physical
+    cov cumulative_trapezoid_points diag div_rounding fold functional_celu functional_dropout
+    functional_unfold kron linalg_ldl_solve linalg_multi_dot linear matmul max_pool1d
+    max_pool1d_with_indices nanquantile nanquantile_number ndtr normal normal_mean normal_std pad
+    pow quantile quantile_number remainder remainder_number rms_norm scaled_dot_product_attention to
+    to_device trapezoid trapezoid_points vander view_dtype
     """.split()
 )
 

@@ -69,3 +69,19 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(NotImplementedError, match="int64"):
         rushlight.segment_reduce(rushlight.arange(3), "sum", lengths=lengths)
     assert rushlight.segment_reduce(data[:0], "sum", lengths=lengths[:0]).shape == (0,)
+
+
+def test_elements_of_no_segment():
+    data = rushlight.arange(10.0)
+    by_lengths = rushlight.segment_reduce(
+        data, "sum", lengths=rushlight.tensor([3, 2, 4]), unsafe=True
+    )
+    assert by_lengths.tolist() == [3, 7, 26]
+    by_offsets = rushlight.segment_reduce(
+        data, "max", offsets=rushlight.tensor([1, 3, 9]), unsafe=True
+    )
+    assert by_offsets.tolist() == [2, 8]
+    rows = rushlight.arange(6.0).reshape(2, 3)
+    lengths = rushlight.tensor([[1, 1], [2, 0]])
+    by_row = rushlight.segment_reduce(rows, "sum", lengths=lengths, axis=1, unsafe=True)
+    assert by_row.tolist() == [[0, 1], [7, 0]]

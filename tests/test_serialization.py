@@ -627,3 +627,24 @@ def test_big_endian_files(tmp_path):
     assert {key: value.tolist() for key, value in loaded.items()} == {
         key: value.tolist() for key, value in values.items()
     }
+
+
+def test_a_storage_in_a_file_of_its_own():
+    elements = rushlight.arange(3.0, dtype=rushlight.float64)
+    for storage in (elements.storage(), elements.untyped_storage()):
+        stream = io.BytesIO()
+        save(storage, stream)
+        stream.seek(0)
+        read = load(stream)
+        assert type(read) is type(storage)
+        assert read.tolist() == storage.tolist()
+
+
+def test_tensors_that_old_pickles_hold():
+    """What torch writes for a tensor in an ordinary pickle: its storage as a file in bytes."""
+    stream = io.BytesIO()
+    save(rushlight.arange(4.0).storage(), stream)
+    with pytest.warns(UserWarning, match="weights_only=False"):
+        storage = rushlight.storage._load_from_bytes(stream.getvalue())
+    tensor = rushlight._utils._rebuild_tensor_v2(storage, 1, (2,), (2,), False, {})
+    assert tensor.tolist() == [1, 3]

@@ -92,6 +92,8 @@ class CheckpointWriter(pickle._Pickler):
     dispatch = {**pickle._Pickler.dispatch, _TorchName: save_global}
 
     def persistent_id(self, obj: Any) -> tuple[_TorchName | str, ...] | None:
+        if isinstance(obj, rushlight.TypedStorage):
+            obj = StoredData(obj.untyped(), obj.dtype)
         if isinstance(obj, StoredData):
             types = _QUANTIZED_STORAGES if obj.quantized else _STORAGE_TYPES
             storage, kind = obj.storage, types[obj.dtype]

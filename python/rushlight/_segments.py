@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._shown_name import shown_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _REDUCTIONS = {
 }
 
 
+@shown_as("SegmentReduceBackward0")
 def segment_reduce(
     data: Any,
     reduce: bool | None,
@@ -63,16 +65,22 @@ def segment_reduce(
         raise IndexError(f"segment_reduce: axis {axis} is out of range for shape {data.shape}")
     axis %= data.dim()
     lengths = _checked_lengths(data, lengths, offsets, axis, unsafe)
+    starts = lengths.cumsum(-1) - lengths if offsets is None else offsets[..., :-1]
     batch, rest = data.shape[:axis], data.shape[axis + 1 :]
     rows, segments, length = batch.numel(), lengths.size(-1), data.size(axis)
     counts = lengths.reshape(-1)
     members = rushlight.repeat_interleave(
         rushlight.arange(rows * segments, device=data.device), counts.to(data.device)
     )
-    members = members.reshape(rows * length, *(1 for _ in rest)).expand(rows * length, *rest)
+    elements = data.reshape(rows * length, *rest)
+    if counts.sum() != rows * length:  # unsafe: elements that are in no segment
+        firsts = (starts.reshape(rows, segments) + length * rushlight.arange(rows)[:, None]).ravel()
+        places = rushlight.arange(len(members)) - (counts.cumsum(0) - counts)[members]
+        elements = elements[firsts[members] + places]
+    members = members.reshape(-1, *(1 for _ in rest)).expand(elements.shape)
     empty, scatter = _REDUCTIONS[reduce]
     out = data.new_full((rows * segments, *rest), empty if initial is None else initial)
-    out = out.scatter_reduce(0, members, data.reshape(rows * length, *rest), scatter)
+    out = out.scatter_reduce(0, members, elements, scatter)
     if reduce == "mean":
         parts = counts.to(data.dtype).reshape(-1, *(1 for _ in rest))
         out = out / (parts if initial is None else parts.clamp(min=1))

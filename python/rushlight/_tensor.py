@@ -219,6 +219,8 @@ class _Methods:
         if dtype is None:
             device = "" if self.device.type == "cpu" else f"{self.device.type}."
             return f"torch.{device}{_LEGACY_NAMES[_dtype_name(self.dtype)]}Tensor"
+        if dtype is Tensor or dtype == "torch.Tensor":
+            dtype = rushlight.get_default_dtype()
         if isinstance(dtype, type):  # FloatTensor, or cuda.FloatTensor
             dtype = f"{dtype.__module__}.{dtype.__qualname__}"
         if isinstance(dtype, str):

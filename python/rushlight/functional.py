@@ -12,6 +12,7 @@ from rushlight._contraction_order import contraction_order
 from rushlight._ignored import warn_program
 from rushlight._out import into
 from rushlight._set_module import set_module
+from rushlight._shown_name import shown_as as _shown_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def atleast_3d(tensor: Tensor) -> Any:
     return tensor.unsqueeze(2) if tensor.dim() == 2 else tensor
 
 
+@_shown_as("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """A matrix with the given matrices along its diagonal."""
     tensors = [atleast_2d(t) for t in _tensor_args(tensors)]

@@ -24,6 +24,51 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _folder = None
 
 
+class _Faketqdm:
+    """The bar that `tqdm` is where that package is not installed: it counts, and shows no more."""
+
+    def __init__(
+        self, total: float | None = None, disable: bool = False, *args: Any, **kwargs: Any
+    ) -> None:
+        self.total, self.disable, self.n = total, disable, 0
+
+    def update(self, n: float) -> None:
+        """Count `n` more, and show how far it is."""
+        if self.disable:
+            return
+        self.n += n
+        share = f"{self.n} bytes" if self.total is None else f"{100 * self.n / self.total:.1f}%"
+        print(f"\r{share}", end="", file=sys.stderr, flush=True)
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: no more than the share is shown."""
+
+    def write(self, text: str) -> None:
+        """Show a line."""
+        print(text, file=sys.stderr)
+
+    def close(self) -> None:
+        """End the line."""
+        self.disable = True
+
+    def __enter__(self) -> _Faketqdm:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self.disable:
+            print(file=sys.stderr)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _Faketqdm
+    return tqdm
+
+
 def get_dir() -> str:
     """The folder of downloads: what set_dir said, or hub in TORCH_HOME, or ~/.cache/torch/hub."""
     if _folder is not None:

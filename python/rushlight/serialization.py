@@ -194,8 +194,8 @@ def load(
     def unpickle(stream, load_storage):
         if trusting:
             unpickler = _trusting_unpickler(pickle_module)
-            return unpickler(stream, load_storage, **pickle_load_args).load()
-        return CheckpointReader(stream, load_storage, _safe_globals).read()
+            return _as_storage(unpickler(stream, load_storage, **pickle_load_args).load())
+        return _as_storage(CheckpointReader(stream, load_storage, _safe_globals).read())
 
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):
@@ -213,6 +213,15 @@ def load(
         if mmap:
             raise RuntimeError("load: only files in the zip format can be mapped")
         return read_legacy(stream, place, unpickle)
+
+
+def _as_storage(loaded):
+    """What a file of one storage gives to a program."""
+    if not isinstance(loaded, StoredData):
+        return loaded
+    if loaded.dtype is None:
+        return loaded.storage
+    return rushlight.TypedStorage(wrap_storage=loaded.storage, dtype=loaded.dtype)
 
 
 def _trusting_unpickler(pickle_module):

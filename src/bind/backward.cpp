@@ -1,6 +1,11 @@
 // _C.run_backward: the engine, called without the GIL.
+#include <mutex>
+#include <set>
+#include <string>
+
 #include "autograd/engine.h"
 #include "autograd/meta.h"
+#include "autograd/shown_name.h"
 #include "bind/args.h"
 #include "bind/collector.h"
 #include "bind/convert.h"
@@ -22,7 +27,7 @@ Edge to_edge(PyObject* o, const char* what) {
     Ref<Node> node = to_node(PyTuple_GET_ITEM(o, 0));
     int64_t nr = to_int64(PyTuple_GET_ITEM(o, 1));
     check_index(nr >= 0 && nr < static_cast<int64_t>(node->outputs.size()), what,
-                ": GradientEdge names output ", nr, " of ", node->name(), ", which has ",
+                ": GradientEdge names output ", nr, " of ", node->shown_name(), ", which has ",
                 node->outputs.size());
     return {std::move(node), static_cast<uint32_t>(nr)};
   }
@@ -153,7 +158,36 @@ PyObject* will_execute(PyObject*, PyObject* node) {
 
 PyObject* is_restricted(PyObject*, PyObject*) { return wrap(current_backward_is_restricted()); }
 
-PyMethodDef functions[] = {{"run_backward", run, METH_VARARGS, nullptr},
+PyObject* last(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(last_node()); }
+
+void name_nodes(PyObject* results, uint64_t since, const char* name) {
+  if (is_tensor(results)) name_node(tensor_of(results), since, name);
+  if (!PyTuple_Check(results) && !PyList_Check(results)) return;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(results); ++i)
+    name_nodes(PySequence_Fast_GET_ITEM(results, i), since, name);
+}
+
+PyObject* name_results(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *results, *name;
+    unsigned long long since;
+    if (!PyArg_ParseTuple(args, "OKU", &results, &since, &name)) return nullptr;
+    static std::set<std::string> names;  // the nodes point to them for as long as they live
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text) return nullptr;
+    static std::mutex mutex;
+    {
+      std::lock_guard lock(mutex);
+      text = names.emplace(text).first->c_str();
+    }
+    name_nodes(results, since, text);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_last_node", last, METH_NOARGS, nullptr},
+                           {"_name_nodes", name_results, METH_VARARGS, nullptr},
+                           {"run_backward", run, METH_VARARGS, nullptr},
                            {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
                            {"backward_is_restricted", is_restricted, METH_NOARGS, nullptr},

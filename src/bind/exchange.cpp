@@ -1,4 +1,5 @@
 // Memory shared with other libraries without copies: NumPy, the buffer protocol, DLPack.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -92,6 +93,20 @@ void warn_read_only() {
                        1));
 }
 
+// The interface does not say that an array without elements may have other strides, 0 in NumPy.
+Dims strides_of_empty(PyObject* o, const Dims& contiguous, int64_t bytes) {
+  Object given(PyObject_GetAttrString(o, "strides"));
+  if (!given) PyErr_Clear();
+  if (!given || !PyTuple_Check(given.get())) return contiguous;
+  Dims strides = to_dims(given.get());
+  if (strides.size() != contiguous.size()) return contiguous;
+  for (int64_t& stride : strides) {
+    if (stride < 0) return contiguous;
+    stride /= bytes;
+  }
+  return strides;
+}
+
 }  // namespace
 
 bool is_array(PyObject* o) {
@@ -129,6 +144,8 @@ Tensor from_array(PyObject* o, ArrayUse use) {
                   "lays it out anew.");
       strides[i] = strides[i] < 0 ? 1 : strides[i] / itemsize(dtype);
     }
+  } else if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
+    strides = strides_of_empty(o, strides, itemsize(dtype));
   }
   bool read_only = to_bool(PyTuple_GET_ITEM(data, 1));
   void* p = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));

@@ -1,5 +1,6 @@
 // Softmax and losses.
 #include "autograd/geometry.h"
+#include "autograd/shown_name.h"
 #include "core/warning.h"
 #include "dispatch/body.h"
 #include "dispatch/generated.h"
@@ -259,13 +260,23 @@ struct ClassTargets {
 
 }  // namespace
 
+namespace {
+// torch has another kernel, of the last two dims, for images.
+const char* class_loss_node(int64_t dims, const std::string& reduction) {
+  if (dims <= 2) return "NllLossBackward0";
+  return reduction == "none" && dims != 4 ? "ViewBackward0" : "NllLoss2DBackward0";
+}
+}  // namespace
+
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 std::optional<bool> size_average, int64_t ignore_index, std::optional<bool> reduce,
                 const std::string& reduction) {
   ClassTargets checked("nll_loss", input, target, weight);
-  return checked.finish(nll_loss_kernel(checked.scores, checked.targets, checked.weight,
-                                        ignore_index,
-                                        reduction_name(size_average, reduce, reduction))[0]);
+  std::string how = reduction_name(size_average, reduce, reduction);
+  return shown_as(class_loss_node(input.dim(), how), [&] {
+    return checked.finish(nll_loss_kernel(checked.scores, checked.targets, checked.weight,
+                                          ignore_index, how)[0]);
+  });
 }
 
 namespace {
@@ -305,12 +316,18 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   check_value(input.dim() > 0, "cross_entropy: input must have at least one dim, got shape ",
               input.sizes());
   if (input.sizes() == target.sizes())
-    return soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing);
+    return shown_as(reduction == "mean" ? "DivBackward1" : "NegBackward0", [&] {
+      return soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing);
+    });
   check(label_smoothing >= 0 && label_smoothing <= 1,
         "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   ClassTargets checked("cross_entropy", input, target, weight);
-  return checked.finish(cross_entropy_kernel(checked.scores, checked.targets, checked.weight,
-                                             ignore_index, reduction, label_smoothing)[0]);
+  const char* node =
+      label_smoothing > 0 ? "AddBackward0" : class_loss_node(input.dim(), reduction);
+  return shown_as(node, [&] {
+    return checked.finish(cross_entropy_kernel(checked.scores, checked.targets, checked.weight,
+                                               ignore_index, reduction, label_smoothing)[0]);
+  });
 }
 
 }  // namespace ops

@@ -39,6 +39,10 @@ class GuardError(RuntimeError):
     """An input is not what the program was exported for."""
 
 
+class FixedInputError(GuardError):
+    """An input that was fixed when the program was exported has another value."""
+
+
 def _kind_of(value):
     return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
@@ -101,7 +105,10 @@ class InputGuard:
             return
         if self.shape is None:
             if type(value) is not type(self.value) or value != self.value:
-                self._fail(f"expected {self.value!r}, as when it was exported, got {value!r}")
+                self._fail(
+                    f"expected {self.value!r}, as when it was exported, got {value!r}",
+                    FixedInputError,
+                )
             return
         if not isinstance(value, Tensor):
             self._fail(f"expected a Tensor, got {_kind_of(value)}")
@@ -129,8 +136,8 @@ class InputGuard:
                 f"{known[1]!r}, got {size}"
             )
 
-    def _fail(self, what):
-        raise GuardError(f"input {self.name!r}: {what}")
+    def _fail(self, what, kind=GuardError):
+        raise kind(f"input {self.name!r}: {what}")
 
 
 def check_inputs(

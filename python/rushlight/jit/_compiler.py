@@ -687,6 +687,8 @@ class Function:
                 a, b = b, a
                 name = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
             return self.table_call(node, f"Tensor.{name}", (a, b), {})
+        if isinstance(b, Shape) and isinstance(a, (tuple, list)):
+            a, b = b, a
         if isinstance(a, Shape) and isinstance(b, (tuple, list)) and name in ("eq", "ne"):
             same = [self.compare(node, "eq", self.length(a), len(b))]
             same += [self.compare(node, "eq", self.get_item(node, a, i), n)
@@ -695,6 +697,9 @@ class Function:
             if name == "eq":
                 return answer
             return Computed(self.builder, self.builder.node(operator.not_, (answer,)), "bool")
+        if isinstance(a, Shape) and isinstance(b, Shape) and name in ("eq", "ne"):
+            a, b = (self.builder.call_primitive("shape", (v.tensor,)) for v in (a, b))
+            return Computed(self.builder, self.builder.node(getattr(operator, name), (a, b)), "bool")
         kinds = {_kind(a), _kind(b)}
         if kinds == {"dtype"} or not kinds <= {"int", "float", "bool"}:
             self.refuse(node, f"a comparison of a {_kind(a)} and a {_kind(b)}")

@@ -7,17 +7,24 @@ import typing
 import rushlight
 from rushlight import Tensor
 from rushlight._ignored import warn_of
+from rushlight._typed_tensors import _TensorType
 from rushlight.export import _archive, passes
 from rushlight.export._table import is_operation
 from rushlight.export._trace import DynamicSize, difference, names_of_inputs, record
 from rushlight.export.exported_program import (
     ExportedProgram,
+    FixedInputError,
     ProgramModule,
     guards_of,
     signature_of,
 )
 from rushlight.fx import GraphModule
 from rushlight.jit import _compiler
+from rushlight.jit._interpreted import (
+    Interpreted,
+    interpreted_function,
+    interpreted_module,
+)
 from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten
@@ -38,6 +45,24 @@ class ScriptModule(ProgramModule):
         if signature is not None:
             args, kwargs = _bound(signature, args, kwargs), {}
         return super()._program_inputs(args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        try:
+            return super().__call__(*args, **kwargs)
+        except FixedInputError:  # it was compiled for the argument's default
+            source = self.__dict__.get("_script_source")
+            if source is None:
+                raise
+            return source(*args, **kwargs)
+
+    def __getattr__(self, name):
+        source = self.__dict__.get("_script_source")
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if source is None:
+                raise
+            return getattr(source, name)
 
     def save(self, f, _extra_files=None):
         """Write the program to a file: see `torch.jit.save`."""
@@ -93,7 +118,10 @@ class ScriptFunction:
         functools.update_wrapper(self, original)
 
     def __call__(self, *args, **kwargs):
-        return self._module(*args, **kwargs)
+        try:
+            return self._module(*args, **kwargs)
+        except FixedInputError:  # it was compiled for the argument's default
+            return self.original(*args, **kwargs)
 
     @property
     def graph(self):
@@ -224,8 +252,9 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     """Compile the source of a function or module to a graph, with its branches and loops.
 
     Arguments are tensors unless they are annotated: int, float, bool, Tensor, List and Tuple of
-    these. What is not compiled raises an error that names it and its line; nothing is left to
-    Python.
+    these. What cannot be compiled runs as Python; a warning names what it is and its line, and
+    `save`, `graph` and `code` raise CompilationError. So does a call with a string or None where
+    the default is another.
 
     Args:
         obj: a function or module; of a module `forward` and what it calls.
@@ -234,7 +263,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         ScriptModule or ScriptFunction.
 
     Raises:
-        CompilationError: the source has something that is not compiled.
+        CompilationError: `obj` is a class, or nothing that can be called.
 
     Example:
         >>> def twice_or_not(x: torch.Tensor, twice: bool):
@@ -254,7 +283,10 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     if isinstance(obj, (ScriptModule, ScriptFunction)):
         return obj
     if isinstance(obj, Module):
-        module = _compiled_module(obj).module(_kind=ScriptModule)
+        try:
+            module = _compiled_module(obj).module(_kind=ScriptModule)
+        except CompilationError as reason:
+            return interpreted_module(ScriptModule, obj, reason)
         module.__dict__["_script_source"] = obj
         module.__dict__["_signature"] = inspect.signature(obj.forward)
         module.__dict__["training"] = obj.training
@@ -263,7 +295,10 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         raise CompilationError(f"jit.script: the class {obj.__name__}: classes are not compiled")
     if not callable(obj):
         raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
-    return ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
+    try:
+        return ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
+    except CompilationError as reason:
+        return interpreted_function(ScriptFunction, obj, reason)
 
 
 def _compiled_module(module):
@@ -278,6 +313,8 @@ def _compiled(function, module):
         for kind, members in (("parameter", module.named_parameters()),
                               ("buffer", module.named_buffers())):  # fmt: skip
             for name, value in members:
+                if kind == "parameter" and value.grad_fn is not None:
+                    raise CompilationError(f"jit.script: the parameter {name} is no leaf")
                 builder.lifted[id(value)] = (name, kind, value)
                 builder._tensor(value)
     try:
@@ -328,6 +365,8 @@ _SIMPLE = {Tensor: "Tensor", int: "int", float: "float", bool: "bool"}
 def _input(builder, name, hint, default):
     """The value of an argument: a computed one, a tuple of such, or a fixed default."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, _TensorType):  # LongTensor and the like say nothing more to a compiler
+        hint = Tensor
     if hint in _SIMPLE:
         return _typed_input(builder, name, _SIMPLE[hint])
     if origin is list and inner == (Tensor,):
@@ -364,6 +403,8 @@ def save(m, f, _extra_files=None):
         f: path, or file object open for writing bytes.
         _extra_files: {name: str or bytes} to lie beside the program.
     """
+    if isinstance(m, Interpreted):
+        raise m._reason
     m = m._module if isinstance(m, ScriptFunction) else m
     if not isinstance(m, ScriptModule):
         raise TypeError(

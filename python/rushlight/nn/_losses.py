@@ -8,6 +8,7 @@ from collections.abc import Callable
 import rushlight
 from rushlight import Tensor
 from rushlight._autocast import autocasts
+from rushlight._shown_name import shown_as
 from rushlight._table import nn_functional as _table
 from rushlight.nn._distances import pairwise_distance
 from rushlight.nn._reduction import check_reduction, reduce_loss
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @autocasts("float32")
+@shown_as("SoftMarginLossBackward0")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -231,6 +233,7 @@ def multilabel_soft_margin_loss(
 
 
 @autocasts("float32")
+@shown_as("MultiMarginLossBackward0")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -279,6 +282,7 @@ def multi_margin_loss(
 
 
 @autocasts("float32")
+@shown_as("MultilabelMarginLossBackward0")
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import rushlight
 from rushlight import Tensor
 from rushlight._autocast import autocasts
+from rushlight._shown_name import shown_as
 from rushlight._table import nn_functional as _table
 from rushlight.nn._channels_last import is_channels_last
 from rushlight.nn._ntuple import _ntuple
@@ -122,6 +123,7 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     return output_size
 
 
+@shown_as("SqueezeBackward1")
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -135,6 +137,7 @@ def max_unpool1d(
 
 
 @autocasts("float32")
+@shown_as("MaxUnpool2DBackward0")
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -148,6 +151,7 @@ def max_unpool2d(
 
 
 @autocasts("float32")
+@shown_as("MaxUnpool3DBackward0")
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
@@ -222,7 +226,10 @@ def _window_starts(sample, size, kernel, out):
 
 
 def _fractional_max_pools(dims):
+    shown = shown_as(f"FractionalMaxPool{dims}DBackward0")
+
     @autocasts("float32")
+    @shown
     def pool_with_indices(
         input,
         kernel_size,
@@ -236,6 +243,7 @@ def _fractional_max_pools(dims):
         )
 
     @autocasts("float32")
+    @shown
     def pool(
         input,
         kernel_size,

@@ -12,6 +12,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 from rushlight._ignored import warn_program
+from rushlight._shown_name import shown_as
 from rushlight._table import nn_functional as _table
 
 
@@ -118,6 +119,7 @@ def feature_alpha_dropout(
     return _alpha_dropout(input, _feature_noise(input, p), p, inplace)
 
 
+@shown_as("RreluWithNoiseBackward0")
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,

@@ -18,6 +18,7 @@ import rushlight
 from rushlight import Tensor, _absent
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._set_module import set_module
+from rushlight._shown_name import shown_as as _shown_as
 from rushlight._table import nn_functional as _table
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn._attention import (
@@ -194,6 +195,7 @@ relu_, elu_, selu_, celu_, leaky_relu_, hardtanh_, threshold_ = map(
 )
 
 
+@_shown_as("GluBackward0")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a sigmoid(b), with a and b the halves of the input along `dim`."""
     if input.dim() == 0:
@@ -344,6 +346,7 @@ def _copied(rearranged, *shape):
     return rearranged.clone(memory_format=rushlight.contiguous_format).view(shape)
 
 
+@_shown_as("PixelShuffleBackward0")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
@@ -365,6 +368,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _copied(rows, *batch, channels // (r * r), height * r, width * r)
 
 
+@_shown_as("PixelUnshuffleBackward0")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(*, C, H r, W r) to (*, C r^2, H, W)."""
     r = downscale_factor
@@ -385,6 +389,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return _copied(blocks.permute(order), *batch, channels * r * r, height // r, width // r)
 
 
+@_shown_as("ChannelShuffleBackward0")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave `groups` groups of channels: channel g * n + i becomes i * groups + g."""
     if input.dim() < 3:
