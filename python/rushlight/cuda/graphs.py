@@ -37,7 +37,7 @@ class CUDAGraph:
             raise NotImplementedError("CUDAGraph: keep_graph=True is not supported")
         self._graph = _cuda.graph_new()
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = 'global') -> None:
         """Begin to capture the current stream, which must not be the default one."""
         if capture_error_mode not in _MODES:
             raise RuntimeError(
@@ -81,7 +81,7 @@ class graph:
         cuda_graph: Any,
         pool: Any = None,
         stream: Any = None,
-        capture_error_mode: str = "global",
+        capture_error_mode: str = 'global',
     ) -> None:
         if graph.default_capture_stream is None:
             graph.default_capture_stream = Stream()

@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def get_rng_state(device: str = "cuda") -> Any:
+def get_rng_state(device: str = 'cuda') -> Any:
     """Return the state of the generator of a GPU: a ByteTensor of 16 elements."""
     seed, offset = _cuda.rng_state(index_of(device, "get_rng_state"))
     state = seed.to_bytes(8, "little") + offset.to_bytes(8, "little")
@@ -32,7 +32,7 @@ def get_rng_state_all() -> Any:
     return [get_rng_state(index) for index in range(device_count())]
 
 
-def set_rng_state(new_state: Any, device: str = "cuda") -> None:
+def set_rng_state(new_state: Any, device: str = 'cuda') -> None:
     """Set the state of the generator of a GPU."""
     state = bytes(new_state.tolist())
     if len(state) != 16:
